@@ -1,0 +1,171 @@
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "registers.hpp"
+#include "ringlet/collectives/group.hpp"
+#include "ringlet/core/error.hpp"
+#include "signals.hpp"
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+namespace ringlet::bindings {
+
+namespace {
+
+using collectives::Algorithm;
+using collectives::Group;
+using collectives::Member;
+using collectives::Part;
+
+// The arrays of one call: kept alive while it runs, described for the core.
+class Arguments {
+ public:
+  Arguments(const py::sequence& arrays, const py::object& outs, core::Op op, bool is_reduction) {
+    arrays_.reserve(arrays.size());
+    for (const py::handle array : arrays) {
+      arrays_.push_back(as_array(array));
+      parts_.push_back(part_of(arrays_.back()));
+    }
+    if (outs.is_none()) return;
+    const auto outputs = py::cast<py::sequence>(outs);
+    if (outputs.size() != parts_.size()) throw core::ArgumentError("outs must have one array for each input.");
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      outputs_.push_back(as_array(outputs[i]));
+      const core::DType result = is_reduction ? core::result_dtype(op, parts_[i].dtype) : parts_[i].dtype;
+      parts_[i].output = output_for(outputs_.back(), parts_[i], result);
+    }
+  }
+
+  const std::vector<Part>& parts() const noexcept { return parts_; }
+  const std::vector<py::array>& outputs() const noexcept { return outputs_; }
+
+ private:
+  static py::array as_array(py::handle object) {
+    if (!py::isinstance<py::array>(object)) throw core::ArgumentError("the core takes NumPy arrays only.");
+    return py::reinterpret_borrow<py::array>(object);
+  }
+
+  std::vector<py::array> arrays_;
+  std::vector<py::array> outputs_;
+  std::vector<Part> parts_;
+};
+
+py::list as_list(const std::vector<py::array>& outputs) {
+  py::list list(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) list[i] = outputs[i];
+  return list;
+}
+
+py::list as_list(collectives::Results results, std::span<const Part> parts, core::Op op, bool is_reduction) {
+  py::list list(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const core::DType dtype = is_reduction ? core::result_dtype(op, parts[i].dtype) : parts[i].dtype;
+    list[i] = array_on(std::move(results[i]), dtype, parts[i].shape);
+  }
+  return list;
+}
+
+core::Op op_of(int number) {
+  if (number < 0 || number >= static_cast<int>(core::kNumOps)) throw core::ArgumentError("no such operation.");
+  return static_cast<core::Op>(number);
+}
+
+Algorithm algorithm_of(int number) {
+  if (number < 0 || number > static_cast<int>(Algorithm::kSmall)) throw core::ArgumentError("no such algorithm.");
+  return static_cast<Algorithm>(number);
+}
+
+py::list all_reduce(Member& member, const py::sequence& arrays, int op_number, int algorithm_number,
+                    const py::object& outs) {
+  const core::Op op = op_of(op_number);
+  const Algorithm algorithm = algorithm_of(algorithm_number);
+  const Arguments arguments(arrays, outs, op, true);
+  collectives::Results results;
+  {
+    SignalPoll poll;
+    const py::gil_scoped_release unlocked;
+    results = member.all_reduce(arguments.parts(), op, algorithm, &poll);
+  }
+  return outs.is_none() ? as_list(std::move(results), arguments.parts(), op, true) : as_list(arguments.outputs());
+}
+
+py::list broadcast(Member& member, const py::object& arrays, int root, const py::object& outs) {
+  const bool has_arrays = !arrays.is_none();
+  const auto sequence = has_arrays ? py::cast<py::sequence>(arrays) : py::sequence(py::tuple());
+  const Arguments arguments(sequence, outs, core::Op::kSum, false);
+  collectives::Results results;
+  {
+    SignalPoll poll;
+    const py::gil_scoped_release unlocked;
+    results = member.broadcast(arguments.parts(), has_arrays, root, &poll);
+  }
+  if (!outs.is_none()) return as_list(arguments.outputs());
+  return as_list(std::move(results), member.described_by(root), core::Op::kSum, false);
+}
+
+void barrier(Member& member, const std::string& name) {
+  SignalPoll poll;
+  const py::gil_scoped_release unlocked;
+  member.barrier(name, &poll);
+}
+
+py::object reduce_buffers(const py::sequence& arrays, int op_number, const py::object& out) {
+  const core::Op op = op_of(op_number);
+  const Arguments arguments(arrays, py::none(), op, true);
+  const std::vector<Part>& parts = arguments.parts();
+  if (parts.empty()) throw core::ArgumentError("there is no array to reduce.");
+  const Part& first = parts.front();
+  std::vector<const void*> inputs;
+  for (const Part& part : parts) {
+    if (part.dtype != first.dtype || !std::equal(part.shape.begin(), part.shape.end(), first.shape.begin(),
+                                                 first.shape.end())) {
+      throw core::ArgumentError("all arrays must have one shape and one dtype.");
+    }
+    inputs.push_back(part.input);
+  }
+  const core::DType result = core::result_dtype(op, first.dtype);
+  const std::size_t bytes = first.count * core::size_of(result);
+  memory::BlockRef block = out.is_none() ? memory::result_pool().allocate(bytes) : memory::BlockRef();
+  void* const output = out.is_none() ? block.data() : output_for(py::cast<py::array>(out), first, result);
+  {
+    const py::gil_scoped_release unlocked;
+    collectives::reduce_buffers(inputs, first.count, first.dtype, op, output);
+  }
+  return out.is_none() ? array_on(std::move(block), result, first.shape) : out;
+}
+
+std::unique_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch, bool from_interpreter) {
+  return std::make_unique<Group>(num_ranks, collectives::Options{.timeout = timeout_of(timeout_seconds),
+                                                                 .epoch = epoch,
+                                                                 .from_interpreter = from_interpreter});
+}
+
+}  // namespace
+
+void register_collectives(py::module_& m) {
+  py::class_<Member>(m, "Member")
+      .def_property_readonly("rank", &Member::rank)
+      .def_property_readonly("num_ranks", [](const Member& member) { return member.group().num_ranks(); })
+      .def_property_readonly("calls", &Member::calls)
+      .def("all_reduce", all_reduce, "arrays"_a, "op"_a, "algorithm"_a, "outs"_a)
+      .def("broadcast", broadcast, "arrays"_a, "root"_a, "outs"_a)
+      .def("barrier", barrier, "name"_a)
+      .def("depart", [](Member& member, const std::string& reason) { member.depart(reason); }, "reason"_a)
+      .def("rejoin", &Member::rejoin);
+  py::class_<Group>(m, "Group")
+      .def(py::init(&make_group), "num_ranks"_a, "timeout_seconds"_a, "epoch"_a, "from_interpreter"_a = true)
+      .def_property_readonly("num_ranks", &Group::num_ranks)
+      .def_property_readonly("epoch", &Group::epoch)
+      .def_property_readonly("failure", &Group::failure)
+      .def("abort", [](Group& group, const std::string& reason) { group.abort(reason); }, "reason"_a)
+      .def("member", &Group::member, "rank"_a, py::keep_alive<0, 1>());
+  m.def("reduce_buffers", reduce_buffers, "arrays"_a, "op"_a, "out"_a);
+}
+
+}  // namespace ringlet::bindings

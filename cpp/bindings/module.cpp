@@ -1,0 +1,13 @@
+#include <pybind11/pybind11.h>
+
+#include "registers.hpp"
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "The compiled core of ringlet. Use the Python modules over it.";
+  ringlet::bindings::register_errors();
+  ringlet::bindings::register_kernels(m);
+  ringlet::bindings::register_memory(m);
+  ringlet::bindings::register_sync(m);
+  ringlet::bindings::register_tiling(m);
+  ringlet::bindings::register_collectives(m);
+}

@@ -1,0 +1,15 @@
+// The parts of the extension module, one per folder of the core.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace ringlet::bindings {
+
+void register_errors();
+void register_kernels(pybind11::module_& m);
+void register_memory(pybind11::module_& m);
+void register_sync(pybind11::module_& m);
+void register_tiling(pybind11::module_& m);
+void register_collectives(pybind11::module_& m);
+
+}  // namespace ringlet::bindings

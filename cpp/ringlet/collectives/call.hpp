@@ -1,0 +1,60 @@
+// What one rank asks of the group.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/dtype.hpp"
+#include "ringlet/core/op.hpp"
+#include "ringlet/memory/pool.hpp"
+
+namespace ringlet::collectives {
+
+enum class Kind : std::uint8_t { kAllReduce, kBroadcast, kBarrier };
+enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kSmall };
+
+// One array of a call. Memory is the caller's: contiguous, aligned to its elements, alive until the call returns.
+// Without an output the result goes to memory that all ranks share.
+struct Part {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t count = 0;
+  core::DType dtype = core::DType::kFloat32;
+  std::span<const std::int64_t> shape;  // for comparison and messages; its product is `count`
+
+  std::size_t input_bytes() const noexcept { return count * core::size_of(dtype); }
+};
+
+// The record of a call, kept by the group so that other ranks may read it after this rank has failed and left.
+struct Call {
+  Kind kind = Kind::kBarrier;
+  core::Op op = core::Op::kSum;
+  Algorithm algorithm = Algorithm::kAuto;
+  int root = 0;
+  bool has_outputs = false;
+  bool has_parts = true;  // false: a receiver of a broadcast that takes shape and dtype from the root
+  std::vector<Part> parts;
+  std::vector<std::int64_t> dims;  // what the parts' shapes point to
+  std::string name;                // of a barrier
+
+  // Copies the parts and their shapes; keeps the memory that it has.
+  void set_parts(std::span<const Part> from);
+
+  core::DType result_dtype(const Part& part) const {
+    return kind == Kind::kAllReduce ? core::result_dtype(op, part.dtype) : part.dtype;
+  }
+  std::size_t result_bytes(const Part& part) const { return part.count * core::size_of(result_dtype(part)); }
+  std::size_t total_input_bytes() const;
+
+  // Equal on ranks that make the same call. Two parts, because a receiver of a broadcast may know only the first.
+  std::uint64_t call_fingerprint() const;
+  std::uint64_t parts_fingerprint() const;
+
+  // For people: all_reduce(SUM, float32[3,2]).
+  std::string describe() const;
+};
+
+}  // namespace ringlet::collectives

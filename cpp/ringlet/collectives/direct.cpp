@@ -1,0 +1,94 @@
+#include "ringlet/collectives/direct.hpp"
+
+#include "ringlet/collectives/overlap.hpp"
+#include "ringlet/kernels/kernels.hpp"
+
+namespace ringlet::collectives {
+
+namespace {
+
+const std::byte* at(const void* data, std::size_t bytes) { return static_cast<const std::byte*>(data) + bytes; }
+std::byte* at(void* data, std::size_t bytes) { return static_cast<std::byte*>(data) + bytes; }
+
+// Where the bytes from `offset` on of a part's result go: the shared result, or the output of every rank.
+void find_outputs(Round& round, int announcer, std::size_t part, std::size_t offset) {
+  auto& outputs = round.mine().outputs;
+  outputs.clear();
+  if (!round.call().has_outputs) {
+    outputs.push_back(at(round.result_of(announcer, part).data(), offset));
+    return;
+  }
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    outputs.push_back(at(round.call_of(rank).parts[part].output, offset));
+  }
+}
+
+// Lines that were just read are in the cache, so results that replace their inputs are stored plainly.
+kernels::Store store_for(Round& round, std::size_t part) {
+  std::size_t bytes = round.call().result_bytes(round.call().parts[part]);
+  if (round.call().has_outputs) {
+    for (int rank = 0; rank < round.num_ranks(); ++rank) {
+      const Part& described = round.call_of(rank).parts[part];
+      if (described.input == described.output) return kernels::Store::kPlain;
+    }
+    bytes *= static_cast<std::size_t>(round.num_ranks());
+  }
+  return bytes > kernels::streaming_threshold_bytes() ? kernels::Store::kStream : kernels::Store::kPlain;
+}
+
+void reduce_run(Round& round, const Run& run) {
+  const Call& call = round.call();
+  const Part& part = call.parts[run.part];
+  const std::size_t offset = run.begin * core::size_of(part.dtype);
+  auto& inputs = round.mine().inputs;
+  inputs.clear();
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    inputs.push_back(at(round.call_of(rank).parts[run.part].input, offset));
+  }
+  find_outputs(round, 0, run.part, run.begin * core::size_of(call.result_dtype(part)));
+  const auto reduce =
+      kernels::active().reduce[static_cast<std::size_t>(call.op)][static_cast<std::size_t>(part.dtype)];
+  reduce(inputs, run.count, round.mine().outputs, store_for(round, run.part));
+}
+
+void copy_run(Round& round, const Run& run) {
+  const int root = round.call().root;
+  const Part& part = round.call_of(root).parts[run.part];
+  const std::size_t offset = run.begin * core::size_of(part.dtype);
+  const std::size_t bytes = run.count * core::size_of(part.dtype);
+  find_outputs(round, root, run.part, offset);
+  for (void* const output : round.mine().outputs) {
+    const void* const input = at(part.input, offset);
+    const bool is_large = part.input_bytes() > kernels::streaming_threshold_bytes();
+    if (output != input) {
+      kernels::active().copy(input, bytes, output, is_large ? kernels::Store::kStream : kernels::Store::kPlain);
+    }
+  }
+}
+
+}  // namespace
+
+Results direct_all_reduce(Round& round) {
+  const bool is_shared = !round.call().has_outputs;
+  if (is_shared && round.rank() == 0) round.announce_results(false);
+  Chunks& chunks = round.mine().chunks;
+  chunks.plan(round.call(), round.num_ranks());
+  round.arrive_for_work();
+  if (!is_shared) check_overlap(round);
+  round.share_work(chunks, [&](const Run& run) { reduce_run(round, run); });
+  return is_shared ? round.take_results(0) : Results{};
+}
+
+Results direct_broadcast(Round& round) {
+  const int root = round.call().root;
+  const bool is_shared = !round.call().has_outputs;
+  if (is_shared && round.rank() == root) round.announce_results(false);
+  round.arrive_for_work();
+  if (!is_shared) check_overlap(round);
+  Chunks& chunks = round.mine().chunks;
+  chunks.plan(round.call_of(root), round.num_ranks());
+  round.share_work(chunks, [&](const Run& run) { copy_run(round, run); });
+  return is_shared ? round.take_results(root) : Results{};
+}
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,14 @@
+// DIRECT: every chunk is read from the inputs of all ranks and written once, to the shared result, or to every output.
+#pragma once
+
+#include "ringlet/collectives/round.hpp"
+
+namespace ringlet::collectives {
+
+// In the tree order. P*S bytes read, S (shared) or P*S bytes written.
+Results direct_all_reduce(Round& round);
+
+// S bytes read, S (shared) or (P-1)*S bytes written.
+Results direct_broadcast(Round& round);
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,143 @@
+#include "ringlet/collectives/ring.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ringlet/collectives/overlap.hpp"
+#include "ringlet/kernels/kernels.hpp"
+
+namespace ringlet::collectives {
+
+namespace {
+
+std::byte* at(void* data, std::size_t bytes) { return static_cast<std::byte*>(data) + bytes; }
+const std::byte* at(const void* data, std::size_t bytes) { return static_cast<const std::byte*>(data) + bytes; }
+
+// One part going round the ring, seen from one rank.
+class RingPart {
+ public:
+  RingPart(Round& round, std::size_t index)
+      : round_(round),
+        call_(round.call()),
+        part_(call_.parts[index]),
+        index_(index),
+        num_ranks_(static_cast<std::size_t>(round.num_ranks())),
+        rank_(static_cast<std::size_t>(round.rank())),
+        element_bytes_(core::size_of(part_.dtype)),
+        result_element_bytes_(core::size_of(call_.result_dtype(part_))) {}
+
+  void run() {
+    const std::size_t segment = num_ranks_ * (kRingPieceBytes / element_bytes_);
+    for (segment_begin_ = 0; segment_begin_ < part_.count; segment_begin_ += segment) {
+      segment_size_ = std::min(segment, part_.count - segment_begin_);
+      first_step_ = round_.mine().ring_steps;
+      reduce_scatter();
+      if (call_.has_outputs) all_gather();
+    }
+  }
+
+ private:
+  struct Piece {
+    std::size_t begin;
+    std::size_t size;
+  };
+
+  // The piece that starts its way at `index` ranks to the left of this one.
+  Piece piece_left_by(std::size_t index) const {
+    const std::size_t number = (rank_ + num_ranks_ - index % num_ranks_) % num_ranks_;
+    const std::size_t begin = number * segment_size_ / num_ranks_;
+    return {segment_begin_ + begin, (number + 1) * segment_size_ / num_ranks_ - begin};
+  }
+  int left() const { return static_cast<int>((rank_ + num_ranks_ - 1) % num_ranks_); }
+
+  // Where partial sums of this dtype live: the results themselves, or scratch where results have another type.
+  std::byte* partial_of(int rank) const {
+    if (element_bytes_ != result_element_bytes_ || call_.result_dtype(part_) != part_.dtype) {
+      return round_.result_of(0, call_.parts.size() + index_).data();
+    }
+    return result_of(rank);
+  }
+  std::byte* result_of(int rank) const {
+    if (!call_.has_outputs) return round_.result_of(0, index_).data();
+    return static_cast<std::byte*>(round_.call_of(rank).parts[index_].output);
+  }
+
+  void begin_step(std::size_t step) const { round_.wait_for_steps(left(), first_step_ + step); }
+
+  void reduce_scatter() {  // after step s, the piece has the sum of s + 1 ranks
+    const auto dtype = static_cast<std::size_t>(part_.dtype);
+    const kernels::Kernels& kernels = kernels::active();
+    for (std::size_t step = 0; step < num_ranks_; ++step) {
+      const Piece piece = piece_left_by(step);
+      const std::size_t offset = piece.begin * element_bytes_;
+      const void* const mine = at(part_.input, offset);
+      if (step > 0) begin_step(step);
+      if (step + 1 == num_ranks_) {
+        finish_piece(piece, mine, step > 0);
+      } else if (step == 0) {
+        if (piece.size > 0 && partial_of(round_.rank()) + offset != mine) {
+          std::memcpy(partial_of(round_.rank()) + offset, mine, piece.size * element_bytes_);
+        }
+      } else {
+        kernels.combine[dtype](partial_of(left()) + offset, mine, piece.size, partial_of(round_.rank()) + offset);
+      }
+      round_.finish_step();
+    }
+  }
+
+  // The last step, which turns the sum into the result.
+  void finish_piece(const Piece& piece, const void* mine, bool has_partial) {
+    const auto op = static_cast<std::size_t>(call_.op);
+    const auto dtype = static_cast<std::size_t>(part_.dtype);
+    void* const result = at(result_of(round_.rank()), piece.begin * result_element_bytes_);
+    if (has_partial) {
+      const void* const partial = partial_of(left()) + piece.begin * element_bytes_;
+      kernels::active().combine_last[op][dtype](partial, mine, piece.size, num_ranks_, result);
+    } else {
+      kernels::active().reduce[op][dtype]({&mine, 1}, piece.size, {&result, 1}, kernels::Store::kPlain);
+    }
+  }
+
+  // No rank overwrites a piece that its right neighbour still reads: starting step k needs k steps done on the left,
+  // hence k - P + 2 on the right, and what is written in step k was last read there in step k - P + 1.
+  void all_gather() {
+    for (std::size_t step = 1; step < num_ranks_; ++step) {
+      const Piece piece = piece_left_by(num_ranks_ + step - 1);  // finished by the rank `step` places to the left
+      const std::size_t offset = piece.begin * result_element_bytes_;
+      begin_step(num_ranks_ + step - 1);
+      if (piece.size > 0) {
+        std::memcpy(result_of(round_.rank()) + offset, result_of(left()) + offset, piece.size * result_element_bytes_);
+      }
+      round_.finish_step();
+    }
+  }
+
+  Round& round_;
+  const Call& call_;
+  const Part& part_;
+  std::size_t index_;
+  std::size_t num_ranks_;
+  std::size_t rank_;
+  std::size_t element_bytes_;
+  std::size_t result_element_bytes_;
+  std::size_t segment_begin_ = 0;
+  std::size_t segment_size_ = 0;
+  std::uint64_t first_step_ = 0;
+};
+
+}  // namespace
+
+Results ring_all_reduce(Round& round) {
+  const Call& call = round.call();
+  const bool is_shared = !call.has_outputs;
+  if (round.rank() == 0) round.announce_results(true);
+  round.arrive_for_work();
+  if (!is_shared) check_overlap(round);
+  for (std::size_t index = 0; index < call.parts.size(); ++index) RingPart(round, index).run();
+  // A neighbour may still read this rank's buffers: the next arrival of all ranks would come too late.
+  for (int rank = 0; rank < round.num_ranks(); ++rank) round.wait_for_steps(rank, round.mine().ring_steps);
+  Results results = round.take_results(0);
+  return is_shared ? std::move(results) : Results{};
+}
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,158 @@
+// One call in progress, as the algorithms see it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <vector>
+
+#include "ringlet/collectives/chunks.hpp"
+#include "ringlet/collectives/group.hpp"
+#include "ringlet/sync/counters.hpp"
+#include "ringlet/sync/gate.hpp"
+#include "ringlet/sync/slot.hpp"
+#include "ringlet/sync/wait.hpp"
+
+namespace ringlet::collectives {
+
+// Calls use two sets of everything in turn. A rank that begins call s has seen all ranks arrive at call s - 1, so all of
+// them have left call s - 2, whose set it takes.
+inline constexpr std::size_t kSets = 2;
+
+// What a rank shows to the others. Others read it between the rank's arrival and its next call but one.
+struct alignas(sync::kCacheLine) RankState {
+  std::array<sync::Slot, kSets> slots;
+  std::array<sync::Ticket, kSets> tickets;
+  sync::StepCounter steps;
+  sync::Flag has_departed;
+  sync::Flag is_busy;
+
+  struct Set {
+    Call call;
+    // Shared results that this rank allocated for all, each with one count per rank, and the call they belong to.
+    std::vector<memory::Block*> results;
+    std::uint64_t announced = 0;
+    // The last call of which this rank took its share of the results.
+    std::uint64_t taken = 0;
+  };
+  std::array<Set, kSets> sets;
+
+  // The owner's own notes.
+  std::uint64_t sequence = 0;
+  std::uint64_t ring_steps = 0;
+  Chunks chunks;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+};
+
+struct Group::Shared {
+  std::array<sync::Gate, kSets> gates;
+  std::array<sync::Tally, kSets> tallies;
+  sync::Event event;
+  sync::Flag has_failed;
+  sync::Flag has_departures;
+};
+
+// Entered by every rank for every call, left at its end.
+class Round {
+ public:
+  Round(Group& group, int rank, sync::Poll* poll);
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
+  ~Round();
+
+  int rank() const noexcept { return rank_; }
+  int num_ranks() const noexcept { return group_.num_ranks(); }
+  std::uint64_t sequence() const noexcept { return sequence_; }
+
+  RankState& mine() noexcept { return *group_.ranks_[static_cast<std::size_t>(rank_)]; }
+  RankState& of(int rank) noexcept { return *group_.ranks_[static_cast<std::size_t>(rank)]; }
+  Call& call() noexcept { return mine().sets[set_].call; }
+  const Call& call_of(int rank) noexcept { return of(rank).sets[set_].call; }
+  sync::Slot& slot_of(int rank) noexcept { return of(rank).slots[set_]; }
+  sync::Ticket& ticket_of(int rank) noexcept { return of(rank).tickets[set_]; }
+  sync::Tally& tally() noexcept { return group_.shared_->tallies[set_]; }
+
+  // Allocates one shared result per part unless there are outputs, and a scratch buffer per part whose result has another type than its input if
+  // the algorithm wants one. Before arriving, by one rank that all agree on.
+  void announce_results(bool with_scratch);
+  memory::Block& result_of(int announcer, std::size_t index) noexcept {
+    return *of(announcer).sets[set_].results[index];
+  }
+
+  // Publishes this rank's call, waits for all others, and compares. Afterwards other ranks' slots may be read.
+  void arrive();
+  // The same; afterwards other ranks' buffers may be read and written until the work is done, so no rank may leave
+  // before that.
+  void arrive_for_work();
+
+  // Ends a call that took place: raises what interrupted the wait for it, if anything did.
+  void finish();
+
+  // This rank's share of the results that `announcer` allocated, without the scratch buffers.
+  Results take_results(int announcer);
+
+  // Takes chunks until none is left, then waits until all are finished. `work` handles one Run.
+  template <class Work>
+  void share_work(const Chunks& chunks, Work&& work);
+
+  // Ring steps: waits until `rank` has finished `steps` of them since the group was made.
+  void wait_for_steps(int rank, std::uint64_t steps);
+  void finish_step();
+
+  // Fails the group on account of an argument that every rank finds wrong.
+  [[noreturn]] void refuse(const std::string& problem);
+
+ private:
+  bool all_have_arrived() const noexcept;
+  bool misses_departed() const noexcept;
+  bool is_hopeless() const noexcept;  // no use waiting any longer: failed, or somebody who is missing has departed
+  void publish();
+  void compare();
+  [[noreturn]] void give_up(bool timed_out);
+  std::string name_of_call() const;
+  std::string missing_ranks() const;
+
+  // False if the time was over first. An interruption ends the wait, too: finish() raises it.
+  template <class Ready>
+  bool wait_for_arrivals(Ready&& is_ready) {
+    try {
+      return sync::wait_until(group_.shared_->event, group_.patience_, group_.options_.timeout, poll_, is_ready);
+    } catch (...) {
+      interruption_ = std::current_exception();
+      return true;
+    }
+  }
+
+  // For what is sure to come, because all ranks are in the call.
+  template <class Ready>
+  void wait_to_the_end(Ready&& is_ready) {
+    sync::wait_until(group_.shared_->event, group_.patience_, sync::kForever, nullptr, is_ready);
+  }
+
+  Group& group_;
+  int rank_;
+  sync::Poll* poll_;
+  std::uint64_t sequence_;
+  std::size_t set_;
+  std::exception_ptr interruption_;
+};
+
+template <class Work>
+void Round::share_work(const Chunks& chunks, Work&& work) {
+  std::size_t finished = 0;
+  for (int i = 0; i < num_ranks(); ++i) {  // the own share first, then what others have not begun
+    const int owner = (rank_ + i) % num_ranks();
+    const std::size_t first = chunks.first_of(owner, num_ranks());
+    const std::size_t share = chunks.first_of(owner + 1, num_ranks()) - first;
+    for (std::size_t taken = 0; (taken = ticket_of(owner).take(share)) < share; ++finished) {
+      for (const Run& run : chunks[first + taken]) work(run);
+    }
+  }
+  if (finished > 0 && tally().add(finished) == chunks.size()) group_.shared_->event.notify();
+  wait_to_the_end([&] { return tally().has_reached(chunks.size()); });
+}
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,59 @@
+#include "ringlet/collectives/small.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ringlet/kernels/kernels.hpp"
+
+namespace ringlet::collectives {
+
+namespace {
+
+// Every part begins where an element of any type may begin.
+constexpr std::size_t kPartAlignment = 16;
+
+std::size_t padded(std::size_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
+
+}  // namespace
+
+bool fits_slot(const Call& call) {
+  std::size_t bytes = 0;
+  for (const Part& part : call.parts) {
+    if (part.input_bytes() > sync::kSlotPayloadBytes) return false;
+    bytes += padded(part.input_bytes());
+    if (bytes > sync::kSlotPayloadBytes) return false;
+  }
+  return true;
+}
+
+Results small_all_reduce(Round& round) {
+  const Call& call = round.call();
+  std::byte* const payload = round.slot_of(round.rank()).payload();
+  Results results;
+  std::size_t offset = 0;
+  for (const Part& part : call.parts) {
+    if (part.count > 0) std::memcpy(payload + offset, part.input, part.input_bytes());
+    offset += padded(part.input_bytes());
+    if (!call.has_outputs) results.push_back(memory::result_pool().allocate(call.result_bytes(part)));
+  }
+  round.arrive();
+  auto& inputs = round.mine().inputs;
+  inputs.resize(static_cast<std::size_t>(round.num_ranks()));
+  offset = 0;
+  for (std::size_t index = 0; index < call.parts.size(); ++index) {
+    const Part& part = call.parts[index];
+    for (int rank = 0; rank < round.num_ranks(); ++rank) {
+      inputs[static_cast<std::size_t>(rank)] = round.slot_of(rank).payload() + offset;
+    }
+    void* const output = call.has_outputs ? part.output : results[index].data();
+    const auto op = static_cast<std::size_t>(call.op);
+    const auto dtype = static_cast<std::size_t>(part.dtype);
+    if (part.count > 0) {
+      kernels::active().reduce[op][dtype](inputs, part.count, {&output, 1}, kernels::Store::kPlain);
+    }
+    offset += padded(part.input_bytes());
+  }
+  return results;
+}
+
+}  // namespace ringlet::collectives

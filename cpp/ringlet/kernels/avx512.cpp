@@ -1,0 +1,10 @@
+#include "ringlet/kernels/loops.hpp"
+
+namespace ringlet::kernels {
+
+const Kernels& avx512() {
+  static constexpr Kernels kKernels = make_kernels("avx512");
+  return kKernels;
+}
+
+}  // namespace ringlet::kernels

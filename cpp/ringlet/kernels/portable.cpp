@@ -1,0 +1,10 @@
+#include "ringlet/kernels/loops.hpp"
+
+namespace ringlet::kernels {
+
+const Kernels& portable() {
+  static constexpr Kernels kKernels = make_kernels("portable");
+  return kKernels;
+}
+
+}  // namespace ringlet::kernels

@@ -1,0 +1,54 @@
+// Which thread runs which replica of a step.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "ringlet/sync/counters.hpp"
+#include "ringlet/sync/event.hpp"
+#include "ringlet/sync/wait.hpp"
+
+namespace ringlet::sync {
+
+// Replicas are claimed in order from a counter, by the thread that opened the run and by helper threads that park here.
+// At most one helper is on its way at a time; whoever claims a replica while more are left summons the next, so a run
+// whose replicas never block costs one wake, however many there are.
+class Crew {
+ public:
+  static constexpr int kNone = -1;
+
+  explicit Crew(int num_replicas) : num_replicas_(num_replicas), is_running_(static_cast<std::size_t>(num_replicas)) {
+    next_.store(num_replicas);
+  }
+
+  // Starts a run. The one before must be finished.
+  void open() noexcept;
+  // The next replica, or kNone.
+  int claim() noexcept;
+  void finish(int replica) noexcept;
+  // False if `timeout` went by before all replicas of the run had finished.
+  bool wait_finished(Clock::duration timeout, Poll* poll);
+  // Claimed and not finished.
+  std::vector<int> running() const;
+
+  // Parks a helper until a replica may be unclaimed; false once the crew is closed.
+  bool wait_for_work();
+  void close() noexcept;
+
+ private:
+  bool has_unclaimed() const noexcept { return next_.load() < num_replicas_; }
+  void summon() noexcept;
+
+  const int num_replicas_;
+  alignas(kCacheLine) std::atomic<int> next_{0};
+  std::atomic<bool> is_summoned_{false};
+  std::atomic<bool> is_closed_{false};
+  std::atomic<int> num_finished_{0};
+  std::deque<Flag> is_running_;
+  Event work_;
+  Event finished_;
+};
+
+}  // namespace ringlet::sync

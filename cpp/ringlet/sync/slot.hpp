@@ -1,0 +1,39 @@
+// The mailbox in which one rank tells the others what it calls.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "ringlet/sync/cache_line.hpp"
+
+namespace ringlet::sync {
+
+// Payloads up to this size travel inside the slot. The first bytes share a cache line with the header.
+inline constexpr std::size_t kSlotPayloadBytes = 2048 - 32;
+
+// Only the owner writes. Every rank has two slots and uses them in turn: it may overwrite the one of call s - 2, because
+// it has seen every rank arrive at call s - 1, so every rank has left call s - 2.
+class alignas(kCacheLine) Slot {
+ public:
+  // What has to be equal on all ranks; written before publish().
+  std::uint64_t call_fingerprint = 0;
+  std::uint64_t parts_fingerprint = 0;
+
+  // The call that the owner has arrived at; calls are counted from 1.
+  void publish(std::uint64_t sequence) noexcept { sequence_.store(sequence); }
+  bool has_arrived(std::uint64_t sequence) const noexcept { return sequence_.load() >= sequence; }
+  std::uint64_t sequence() const noexcept { return sequence_.load(); }
+
+  std::byte* payload() noexcept { return payload_; }
+  const std::byte* payload() const noexcept { return payload_; }
+
+ private:
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  std::atomic<std::uint64_t> sequence_{0};
+  std::uint64_t unused_ = 0;  // puts the payload on a 32 byte boundary, so that any element type is aligned in it
+  std::byte payload_[kSlotPayloadBytes];
+};
+static_assert(sizeof(Slot) == 2048);
+
+}  // namespace ringlet::sync

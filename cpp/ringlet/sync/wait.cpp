@@ -1,0 +1,32 @@
+#include "ringlet/sync/wait.hpp"
+
+#include <algorithm>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace ringlet::sync {
+
+namespace {
+
+int usable_cores() noexcept {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+Patience patience_for(int num_ranks, bool from_interpreter) noexcept {
+  constexpr int kSpins = 2000;
+  constexpr std::chrono::microseconds kYields{100};
+  constexpr std::chrono::microseconds kInterpreterYields{20};
+  if (from_interpreter) return {.spins = 0, .yields = kInterpreterYields};
+  if (num_ranks <= usable_cores()) return {.spins = kSpins, .yields = std::chrono::nanoseconds{0}};
+  return {.spins = 0, .yields = kYields};
+}
+
+}  // namespace ringlet::sync

@@ -1,0 +1,100 @@
+// How long to look before parking.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "ringlet/sync/event.hpp"
+
+namespace ringlet::sync {
+
+using Clock = std::chrono::steady_clock;
+
+inline void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+// What a waiting thread does before it parks on a futex.
+struct Patience {
+  int spins = 0;                       // looks with a pause between them: only useful while every rank has a core
+  std::chrono::nanoseconds yields{0};  // time spent giving the core to whoever wants it
+};
+
+// Ranks that each have a core spin for about a microsecond. Ranks that share cores must let each other run at once, and
+// for a bounded time, or a foreign process on the core costs a scheduler slice for every call. Threads of an interpreter
+// never spin: the rank that they wait for may need their core to be handed the interpreter.
+Patience patience_for(int num_ranks, bool from_interpreter) noexcept;
+
+// Runs while a thread waits, every kPollInterval and after every signal; may throw to end the wait.
+class Poll {
+ public:
+  virtual void operator()() = 0;
+
+ protected:
+  ~Poll() = default;
+};
+
+inline constexpr std::chrono::nanoseconds kPollInterval = std::chrono::milliseconds(50);
+
+// A time-out of this length means never.
+inline constexpr Clock::duration kForever = Clock::duration::max();
+
+// The clock is read only by a thread that is about to park.
+class Deadline {
+ public:
+  explicit Deadline(Clock::duration timeout) : timeout_(timeout) {}
+
+  // How long to park now; nothing once the time is over.
+  std::chrono::nanoseconds remaining() {
+    if (timeout_ == kForever) return std::chrono::hours(1);
+    const auto now = Clock::now();
+    if (!is_running_) {
+      is_running_ = true;
+      end_ = now + timeout_;
+    }
+    return end_ - now;
+  }
+
+ private:
+  Clock::duration timeout_;
+  bool is_running_ = false;
+  Clock::time_point end_{};
+};
+
+// Waits until `is_ready()`; false if `timeout` went by first. `poll` may be null.
+template <class Ready>
+bool wait_until(Event& event, const Patience& patience, Clock::duration timeout, Poll* poll, Ready&& is_ready) {
+  for (int spin = 0; spin <= patience.spins; ++spin) {
+    if (is_ready()) return true;
+    if (spin < patience.spins) pause();
+  }
+  if (patience.yields.count() > 0) {
+    const auto end = Clock::now() + patience.yields;
+    do {
+      std::this_thread::yield();
+      if (is_ready()) return true;
+    } while (Clock::now() < end);
+  }
+  Deadline deadline(timeout);
+  for (;;) {
+    const auto remaining = deadline.remaining();
+    if (remaining.count() <= 0) return is_ready();
+    const std::uint32_t ticket = event.enlist();
+    if (is_ready()) {
+      event.leave();
+      return true;
+    }
+    const bool polls_first = poll != nullptr && kPollInterval < remaining;
+    const Wake wake = event.park(ticket, polls_first ? kPollInterval : remaining);
+    event.leave();
+    if (is_ready()) return true;
+    if (poll != nullptr && wake != Wake::kWoken) (*poll)();
+  }
+}
+
+}  // namespace ringlet::sync
