@@ -35,7 +35,8 @@ std::string describe_part(const Part& part) {
   std::string text(core::name_of(part.dtype));
   text += '[';
   for (std::size_t dim = 0; dim < part.shape.size(); ++dim) {
-    text += (dim > 0 ? "," : "") + std::to_string(part.shape[dim]);
+    if (dim > 0) text += ',';
+    text += std::to_string(part.shape[dim]);
   }
   return text + ']';
 }
@@ -46,7 +47,8 @@ std::string describe_parts(const Call& call) {
   if (call.parts.size() == 1) return describe_part(call.parts.front());
   std::string text = std::to_string(call.parts.size()) + " arrays";
   for (std::size_t i = 0; i < std::min(call.parts.size(), kShown); ++i) {
-    text += (i == 0 ? ": " : ", ") + describe_part(call.parts[i]);
+    text += i == 0 ? ": " : ", ";
+    text += describe_part(call.parts[i]);
   }
   return call.parts.size() > kShown ? text + ", ..." : text;
 }

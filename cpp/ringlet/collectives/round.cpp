@@ -88,6 +88,8 @@ void Round::publish() {
   const Call& call = mine().sets[set_].call;
   slot.call_fingerprint = call.call_fingerprint();
   slot.parts_fingerprint = call.has_parts ? call.parts_fingerprint() : 0;
+  const bool has_one_output = call.has_outputs && call.parts.size() == 1;
+  slot.output = has_one_output ? reinterpret_cast<std::uintptr_t>(call.parts.front().output) : 0;
   slot.publish(sequence_);
 }
 

@@ -1,8 +1,9 @@
 #include "ringlet/collectives/small.hpp"
 
-#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
+#include "ringlet/collectives/overlap.hpp"
 #include "ringlet/kernels/kernels.hpp"
 
 namespace ringlet::collectives {
@@ -13,6 +14,22 @@ namespace {
 constexpr std::size_t kPartAlignment = 16;
 
 std::size_t padded(std::size_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
+
+// The common case, one array on few ranks, is told by the slots alone, whose lines are here already: inputs were copied
+// into them, so only outputs can get in each other's way.
+void check_outputs(Round& round) {
+  constexpr int kFewRanks = 16;
+  const Call& call = round.call();
+  if (call.parts.size() > 1 || round.num_ranks() > kFewRanks) return check_overlap(round);
+  const std::size_t bytes = call.result_bytes(call.parts.front());
+  for (int rank = 1; rank < round.num_ranks(); ++rank) {
+    const std::uintptr_t output = round.slot_of(rank).output;
+    for (int other = 0; other < rank; ++other) {
+      const std::uintptr_t rival = round.slot_of(other).output;
+      if ((output < rival ? rival - output : output - rival) < bytes) return check_overlap(round);
+    }
+  }
+}
 
 }  // namespace
 
@@ -37,6 +54,7 @@ Results small_all_reduce(Round& round) {
     if (!call.has_outputs) results.push_back(memory::result_pool().allocate(call.result_bytes(part)));
   }
   round.arrive();
+  if (call.has_outputs && !call.parts.empty()) check_outputs(round);
   auto& inputs = round.mine().inputs;
   inputs.resize(static_cast<std::size_t>(round.num_ranks()));
   offset = 0;

@@ -17,8 +17,8 @@ int Crew::claim() noexcept {
   return claimed;
 }
 
-// A helper takes its summons back before it looks for work for the last time. In the single order of these operations
-// either it sees the replica that is unclaimed now, or this sees no summons and sends one.
+// A helper that wakes takes the summons back before it looks for work. In the single order of these operations either it
+// sees the replica that is unclaimed now, or this sees no summons and sends one.
 void Crew::summon() noexcept {
   if (!is_summoned_.exchange(true)) work_.notify_one();
 }
@@ -42,9 +42,14 @@ std::vector<int> Crew::running() const {
 }
 
 bool Crew::wait_for_work() {
-  is_summoned_.store(false);
-  wait_until(work_, Patience{}, kForever, nullptr, [this] { return has_unclaimed() || is_closed_.load(); });
-  return !is_closed_.load();
+  for (;;) {
+    is_summoned_.store(false);
+    const std::uint32_t ticket = work_.enlist();
+    const bool is_ready = has_unclaimed() || is_closed_.load();
+    if (!is_ready) work_.park(ticket, std::chrono::hours(1));
+    work_.leave();
+    if (is_ready) return !is_closed_.load();
+  }
 }
 
 void Crew::close() noexcept {

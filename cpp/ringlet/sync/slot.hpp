@@ -19,6 +19,8 @@ class alignas(kCacheLine) Slot {
   // What has to be equal on all ranks; written before publish().
   std::uint64_t call_fingerprint = 0;
   std::uint64_t parts_fingerprint = 0;
+  // Where the owner's result goes, if it is one array and given by the caller; else 0.
+  std::uintptr_t output = 0;
 
   // The call that the owner has arrived at; calls are counted from 1.
   void publish(std::uint64_t sequence) noexcept { sequence_.store(sequence); }
@@ -31,8 +33,7 @@ class alignas(kCacheLine) Slot {
  private:
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   std::atomic<std::uint64_t> sequence_{0};
-  std::uint64_t unused_ = 0;  // puts the payload on a 32 byte boundary, so that any element type is aligned in it
-  std::byte payload_[kSlotPayloadBytes];
+  std::byte payload_[kSlotPayloadBytes];  // on a 32 byte boundary, so that any element type is aligned in it
 };
 static_assert(sizeof(Slot) == 2048);
 

@@ -12,7 +12,10 @@ namespace {
 // As Python prints a tuple.
 std::string tuple_text(std::span<const std::int64_t> values) {
   std::string text = "(";
-  for (std::size_t i = 0; i < values.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(values[i]);
+  }
   return text + (values.size() == 1 ? ",)" : ")");
 }
 

@@ -1,0 +1,42 @@
+// Runs opened in quick succession: every replica of every run is claimed once, and no run is slept through.
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "ringlet/sync/crew.hpp"
+
+int main(int argc, char** argv) {
+  using ringlet::sync::Crew;
+  using ringlet::stress::check;
+  const std::size_t runs = ringlet::stress::calls_of(argc, argv, 100'000);
+  constexpr int kReplicas = 4;
+  Crew crew(kReplicas);
+  std::vector<std::atomic<std::size_t>> claims(kReplicas);
+  const auto serve = [&](int replica) {
+    claims[static_cast<std::size_t>(replica)].fetch_add(1);
+    crew.finish(replica);
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int helper = 1; helper < kReplicas; ++helper) {
+      helpers.emplace_back([&] {
+        while (crew.wait_for_work()) {
+          if (const int replica = crew.claim(); replica != Crew::kNone) serve(replica);
+        }
+      });
+    }
+    for (std::size_t run = 0; run < runs; ++run) {
+      crew.open();
+      // In every other run the opener takes one replica only, so that helpers must come for the rest.
+      for (int replica = crew.claim(); replica != Crew::kNone; replica = run % 2 == 0 ? crew.claim() : Crew::kNone) {
+        serve(replica);
+      }
+      check(crew.wait_finished(std::chrono::seconds(30), nullptr), "helpers come for what is unclaimed");
+      check(crew.running().empty(), "nothing runs after the end");
+    }
+    crew.close();
+  }
+  for (const auto& count : claims) check(count.load() == runs, "every replica of every run is claimed once");
+}
