@@ -52,8 +52,8 @@ def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
 def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     """Combine the arrays of all ranks in the order of the ring.
 
-    A flat array is cut into segments of P pieces of 128 KiB, the last segment into P pieces of about equal size. Piece c
-    is summed from rank c on round the ring, from left to right.
+    A flat array is cut into segments of P pieces of 128 KiB, the last segment into P pieces of about equal size. Piece
+    c is summed from rank c on round the ring, from left to right.
 
     Parameters
     ----------

@@ -104,16 +104,16 @@ class Outputs:
         if len(outs) != len(buffers):
             raise InvalidArgumentError(f"out has {len(outs)} arrays for {len(buffers)} inputs: give one for each.")
         self._outs = list(outs)
-        for out, buffer in zip(outs, buffers):
+        for out, buffer in zip(outs, buffers, strict=True):
             _check_output(out, buffer, as_result(buffer.dtype, op))
         self.direct: list[Array] = [
             out if _is_direct(out) else np.empty(out.shape, out.dtype.newbyteorder("=")) for out in outs
         ]
-        buffers[:] = [apart_from(out, buffer) for out, buffer in zip(self.direct, buffers)]
+        buffers[:] = [apart_from(out, buffer) for out, buffer in zip(self.direct, buffers, strict=True)]
 
     def store(self) -> list[Array]:
         """Bring the results to where the caller wants them, and return the caller's arrays."""
-        for out, filled in zip(self._outs, self.direct):
+        for out, filled in zip(self._outs, self.direct, strict=True):
             if out is not filled:
                 out[...] = filled
         return self._outs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,9 +54,11 @@ class Group:
     """
 
     def __init__(self, num_ranks: int, *, timeout_seconds: float | None = None, epoch: int = 0) -> None:
-        if not isinstance(num_ranks, int) or num_ranks < 1:
-            raise InvalidArgumentError(f"num_ranks is {num_ranks!r}: expected a whole number of ranks, at least 1.")
-        self._core = _core.Group(num_ranks, resolve_timeout(timeout_seconds), epoch)
+        try:
+            count = operator.index(num_ranks)
+        except TypeError:
+            raise InvalidArgumentError(f"num_ranks is {num_ranks!r}: expected a whole number of ranks.") from None
+        self._core = _core.Group(count, resolve_timeout(timeout_seconds), epoch)
 
     @property
     def num_ranks(self) -> int:

@@ -75,5 +75,7 @@ def resolve_timeout(timeout_seconds: float | None) -> float:
         return default_timeout_seconds()
     seconds = float(timeout_seconds)
     if not seconds >= 0:
-        raise ValueError(f"timeout_seconds is {timeout_seconds!r}: expected seconds, 0 for never, or None for the default.")
+        raise ValueError(
+            f"timeout_seconds is {timeout_seconds!r}: expected seconds, 0 for never, or None for the default."
+        )
     return seconds if seconds > 0 else math.inf

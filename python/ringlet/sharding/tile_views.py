@@ -38,8 +38,8 @@ def tile_views(tensor: Array, partition_dimensions: Sequence[int]) -> list[Array
     TypeError
         If `tensor` is not an ndarray, whose memory tiles could share.
     PartitionError
-        If a dimension is not a multiple of its number of tiles, or `partition_dimensions` does not have one whole number
-        for each dimension.
+        If a dimension is not a multiple of its number of tiles, or `partition_dimensions` does not have one whole
+        number for each dimension.
 
     References
     ----------
