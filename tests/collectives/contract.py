@@ -64,4 +64,4 @@ def check_bits(inputs: Sequence[Array], op: Op, algorithm: Algorithm, place: str
 
 def fits(algorithm: Algorithm, count: int, dtype: str) -> bool:
     """Whether an algorithm takes an array of this size."""
-    return algorithm is not Algorithm.SMALL or count * np.dtype(dtype).itemsize <= 2016
+    return algorithm is not Algorithm.SMALL or count * np.dtype(dtype).itemsize <= 2000

@@ -59,7 +59,7 @@ def test_not_a_number_infinity_and_signed_zero_follow_ieee(algorithm: Algorithm)
         assert np.signbit(result[3])
 
 
-@pytest.mark.parametrize("size", [2016, 2017, 8191, 8192, 131_072, 131_073, 3_000_001])
+@pytest.mark.parametrize("size", [2000, 2001, 8191, 8192, 131_072, 131_073, 3_000_001])
 def test_results_do_not_depend_on_what_the_size_selects(size: int) -> None:
     for algorithm in (Algorithm.AUTO, Algorithm.DIRECT):
         check_bits(inputs_of(4, size // 4 + 1, "float32"), Op.SUM, algorithm, "shared")
@@ -67,5 +67,5 @@ def test_results_do_not_depend_on_what_the_size_selects(size: int) -> None:
 
 
 def test_small_refuses_what_does_not_fit_a_slot() -> None:
-    with pytest.raises(ValueError, match=r"SMALL carries at most 2016 bytes a rank.*Use AUTO or DIRECT"):
+    with pytest.raises(ValueError, match=r"SMALL carries at most 2000 bytes a rank.*Use AUTO or DIRECT"):
         reduce_on_ranks(inputs_of(2, 505, "float32"), Op.SUM, Algorithm.SMALL, "shared")

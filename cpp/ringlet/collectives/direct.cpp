@@ -18,9 +18,7 @@ void find_outputs(Round& round, int announcer, std::size_t part, std::size_t off
     outputs.push_back(at(round.result_of(announcer, part).data(), offset));
     return;
   }
-  for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    outputs.push_back(at(round.call_of(rank).parts[part].output, offset));
-  }
+  for (int rank = 0; rank < round.num_ranks(); ++rank) outputs.push_back(at(round.output_of(rank, part), offset));
 }
 
 // Lines that were just read are in the cache, so results that replace their inputs are stored plainly.
@@ -28,8 +26,7 @@ kernels::Store store_for(Round& round, std::size_t part) {
   std::size_t bytes = round.call().result_bytes(round.call().parts[part]);
   if (round.call().has_outputs) {
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
-      const Part& described = round.call_of(rank).parts[part];
-      if (described.input == described.output) return kernels::Store::kPlain;
+      if (round.input_of(rank, part) == round.output_of(rank, part)) return kernels::Store::kPlain;
     }
     bytes *= static_cast<std::size_t>(round.num_ranks());
   }
@@ -42,9 +39,7 @@ void reduce_run(Round& round, const Run& run) {
   const std::size_t offset = run.begin * core::size_of(part.dtype);
   auto& inputs = round.mine().inputs;
   inputs.clear();
-  for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    inputs.push_back(at(round.call_of(rank).parts[run.part].input, offset));
-  }
+  for (int rank = 0; rank < round.num_ranks(); ++rank) inputs.push_back(at(round.input_of(rank, run.part), offset));
   find_outputs(round, 0, run.part, run.begin * core::size_of(call.result_dtype(part)));
   const auto reduce =
       kernels::active().reduce[static_cast<std::size_t>(call.op)][static_cast<std::size_t>(part.dtype)];

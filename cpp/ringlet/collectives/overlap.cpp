@@ -25,16 +25,16 @@ Buffer buffer_of(const void* data, std::size_t bytes, int rank, std::size_t part
 std::vector<Buffer> buffers_of(Round& round) {
   std::vector<Buffer> buffers;
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    const Call& call = round.call_of(rank);
+    const Call& call = round.call();  // the same on every rank but for the addresses
     for (std::size_t part = 0; part < call.parts.size(); ++part) {
-      const Part& described = call.parts[part];
-      if (described.count == 0) continue;
-      const std::size_t result_bytes = call.result_bytes(described);
-      buffers.push_back(buffer_of(described.output, result_bytes, rank, part, true));
-      const bool is_in_place = described.input == described.output && described.input_bytes() == result_bytes;
-      if (!is_in_place && described.input != nullptr) {
-        buffers.push_back(buffer_of(described.input, described.input_bytes(), rank, part, false));
-      }
+      const std::size_t input_bytes = call.parts[part].input_bytes();
+      const std::size_t result_bytes = call.result_bytes(call.parts[part]);
+      if (result_bytes == 0) continue;
+      const void* const input = round.input_of(rank, part);
+      const void* const output = round.output_of(rank, part);
+      buffers.push_back(buffer_of(output, result_bytes, rank, part, true));
+      const bool is_in_place = input == output && input_bytes == result_bytes;
+      if (!is_in_place) buffers.push_back(buffer_of(input, input_bytes, rank, part, false));
     }
   }
   return buffers;

@@ -35,8 +35,7 @@ Round::Round(Group& group, int rank, sync::Poll* poll) : group_(group), rank_(ra
   }
   sequence_ = ++mine().sequence;
   set_ = sequence_ % kSets;
-  mine().tickets[set_].reset();
-  if (rank == 0) tally().reset();
+  mine().shares[set_].reset();
 }
 
 Round::~Round() { mine().is_busy.set(false); }
@@ -88,8 +87,10 @@ void Round::publish() {
   const Call& call = mine().sets[set_].call;
   slot.call_fingerprint = call.call_fingerprint();
   slot.parts_fingerprint = call.has_parts ? call.parts_fingerprint() : 0;
-  const bool has_one_output = call.has_outputs && call.parts.size() == 1;
-  slot.output = has_one_output ? reinterpret_cast<std::uintptr_t>(call.parts.front().output) : 0;
+  if (!call.parts.empty()) {
+    slot.input = call.parts.front().input;
+    slot.output = call.parts.front().output;
+  }
   slot.publish(sequence_);
 }
 
@@ -105,20 +106,30 @@ void Round::arrive() {
 }
 
 void Round::arrive_for_work() {
-  using State = sync::Gate::State;
-  sync::Gate& gate = group_.shared_->gates[set_];
   publish();
-  State state = State::kUndecided;
-  bool in_time = true;
+  bool goes = false;
   if (all_have_arrived()) {
-    state = gate.open(sequence_);
     group_.shared_->event.notify();
+    goes = !group_.shared_->has_leavers.is_set() || group_.shared_->gates[set_].propose_to_go(sequence_);
+    if (!goes) give_up(false);
   } else {
-    in_time = wait_for_arrivals([&] { return gate.state(sequence_) != State::kUndecided || is_hopeless(); });
-    state = gate.call_off(sequence_);  // does nothing where it was decided
+    const bool in_time = wait_for_arrivals([this] { return all_have_arrived() || is_hopeless(); });
+    goes = in_time && interruption_ == nullptr && !is_hopeless() && !group_.shared_->has_leavers.is_set();
+    if (!goes && propose_to_leave()) give_up(!in_time);
   }
-  if (state == State::kCalledOff) give_up(!in_time);
   compare();
+}
+
+bool Round::propose_to_leave() {
+  group_.shared_->has_leavers.set(true);
+  sync::Gate& gate = group_.shared_->gates[set_];
+  return !(all_have_arrived() ? gate.propose_to_go(sequence_) : gate.propose_to_call_off(sequence_));
+}
+
+bool Round::is_finished(std::size_t chunks) const noexcept {
+  std::size_t done = 0;
+  for (const auto& rank : group_.ranks_) done += rank->shares[set_].done();
+  return done == chunks;
 }
 
 void Round::finish() {

@@ -24,7 +24,7 @@ inline constexpr std::size_t kSets = 2;
 // What a rank shows to the others. Others read it between the rank's arrival and its next call but one.
 struct alignas(sync::kCacheLine) RankState {
   std::array<sync::Slot, kSets> slots;
-  std::array<sync::Ticket, kSets> tickets;
+  std::array<sync::Share, kSets> shares;
   sync::StepCounter steps;
   sync::Flag has_departed;
   sync::Flag is_busy;
@@ -49,8 +49,8 @@ struct alignas(sync::kCacheLine) RankState {
 
 struct Group::Shared {
   std::array<sync::Gate, kSets> gates;
-  std::array<sync::Tally, kSets> tallies;
   sync::Event event;
+  sync::Flag has_leavers;  // some rank has wanted to leave a call: see Gate
   sync::Flag has_failed;
   sync::Flag has_departures;
 };
@@ -72,8 +72,14 @@ class Round {
   Call& call() noexcept { return mine().sets[set_].call; }
   const Call& call_of(int rank) noexcept { return of(rank).sets[set_].call; }
   sync::Slot& slot_of(int rank) noexcept { return of(rank).slots[set_]; }
-  sync::Ticket& ticket_of(int rank) noexcept { return of(rank).tickets[set_]; }
-  sync::Tally& tally() noexcept { return group_.shared_->tallies[set_]; }
+  // The buffers of any rank. Those of the first part stand in the slot.
+  const void* input_of(int rank, std::size_t part) noexcept {
+    return part == 0 ? slot_of(rank).input : call_of(rank).parts[part].input;
+  }
+  void* output_of(int rank, std::size_t part) noexcept {
+    return part == 0 ? slot_of(rank).output : call_of(rank).parts[part].output;
+  }
+  sync::Share& share_of(int rank) noexcept { return of(rank).shares[set_]; }
 
   // Allocates one shared result per part unless there are outputs, and a scratch buffer per part whose result has another type than its input if
   // the algorithm wants one. Before arriving, by one rank that all agree on.
@@ -110,7 +116,9 @@ class Round {
   bool misses_departed() const noexcept;
   bool is_hopeless() const noexcept;  // no use waiting any longer: failed, or somebody who is missing has departed
   void publish();
+  bool propose_to_leave();  // false if the call goes all the same
   void compare();
+  bool is_finished(std::size_t chunks) const noexcept;
   [[noreturn]] void give_up(bool timed_out);
   std::string name_of_call() const;
   std::string missing_ranks() const;
@@ -147,12 +155,16 @@ void Round::share_work(const Chunks& chunks, Work&& work) {
     const int owner = (rank_ + i) % num_ranks();
     const std::size_t first = chunks.first_of(owner, num_ranks());
     const std::size_t share = chunks.first_of(owner + 1, num_ranks()) - first;
-    for (std::size_t taken = 0; (taken = ticket_of(owner).take(share)) < share; ++finished) {
+    for (std::size_t taken = 0; (taken = share_of(owner).take(share)) < share; ++finished) {
       for (const Run& run : chunks[first + taken]) work(run);
     }
   }
-  if (finished > 0 && tally().add(finished) == chunks.size()) group_.shared_->event.notify();
-  wait_to_the_end([&] { return tally().has_reached(chunks.size()); });
+  share_of(rank_).publish_done(finished);
+  if (is_finished(chunks.size())) {
+    group_.shared_->event.notify();
+  } else {
+    wait_to_the_end([&] { return is_finished(chunks.size()); });
+  }
 }
 
 }  // namespace ringlet::collectives

@@ -23,9 +23,9 @@ void check_outputs(Round& round) {
   if (call.parts.size() > 1 || round.num_ranks() > kFewRanks) return check_overlap(round);
   const std::size_t bytes = call.result_bytes(call.parts.front());
   for (int rank = 1; rank < round.num_ranks(); ++rank) {
-    const std::uintptr_t output = round.slot_of(rank).output;
+    const auto output = reinterpret_cast<std::uintptr_t>(round.slot_of(rank).output);
     for (int other = 0; other < rank; ++other) {
-      const std::uintptr_t rival = round.slot_of(other).output;
+      const auto rival = reinterpret_cast<std::uintptr_t>(round.slot_of(other).output);
       if ((output < rival ? rival - output : output - rival) < bytes) return check_overlap(round);
     }
   }

@@ -13,7 +13,6 @@ using Clock = std::chrono::steady_clock;
 
 // Four sizes an octave, so that at most a fifth of a block is unused. Untouched pages of it cost nothing.
 std::size_t size_class(std::size_t bytes) {
-  bytes = std::max<std::size_t>(bytes, Region::kAlignment);
   const std::size_t step = std::max(std::bit_floor(bytes) / 4, Region::kAlignment);
   const std::size_t rounded = (bytes + step - 1) / step * step;
   if (rounded < Region::kHugePage) return rounded;
@@ -31,6 +30,11 @@ void Block::release() noexcept {
 }
 
 Block* Pool::allocate(std::size_t bytes, std::uint32_t holders) {
+  if (bytes <= kFromHeap) {
+    auto small = std::make_unique<Block>(Region(bytes), *this);
+    small->holders_.store(holders, std::memory_order_relaxed);  // relaxed: nobody else knows the block yet
+    return small.release();
+  }
   const std::size_t wanted = size_class(bytes);
   std::unique_ptr<Block> block;
   {
@@ -58,6 +62,7 @@ Block* Pool::allocate(std::size_t bytes, std::uint32_t holders) {
 void Pool::take_back(Block* block) noexcept {
   std::unique_ptr<Block> owned(block);
   const std::size_t capacity = owned->capacity();
+  if (capacity <= kFromHeap) return;
   const auto now = Clock::now();
   owned->idle_since_ = now;
   const std::scoped_lock lock(mutex_);

@@ -73,10 +73,12 @@ struct PoolStatistics {
 };
 
 // Touching fresh memory costs more than reducing into it, so blocks are kept for the next result of about their size.
+// Small ones come straight from the heap, which has caches for every thread; they do not count in the statistics.
 // A block that stayed idle for kKeepIdle is given back to the system by the next call that touches the pool.
 class Pool {
  public:
   static constexpr std::chrono::seconds kKeepIdle{10};
+  static constexpr std::size_t kFromHeap = 4096;
 
   // Memory for `bytes` bytes, aligned to at least a cache line, with `holders` counts that the caller hands out.
   Block* allocate(std::size_t bytes, std::uint32_t holders);

@@ -9,36 +9,30 @@
 
 namespace ringlet::sync {
 
-// Hands out the chunks of one rank's share, each exactly once. The owner resets it before it publishes its arrival.
-class alignas(kCacheLine) Ticket {
+// The chunks of one rank's share: which are taken, and how many chunks, of any share, the owner has finished. Both are
+// wanted by the same readers at the same time, so they share a line.
+class alignas(kCacheLine) Share {
  public:
-  // relaxed: the publication of the owner's slot, which everybody waits for before taking, orders this store.
-  void reset() noexcept { next_.store(0, std::memory_order_relaxed); }
+  // The owner, before it publishes its arrival. relaxed: everybody waits for that before looking here.
+  void reset() noexcept {
+    next_.store(0, std::memory_order_relaxed);
+    done_.store(0, std::memory_order_relaxed);
+  }
 
-  // The next number below `limit`, or `limit`. relaxed: which data a chunk holds was settled before the call began, and
-  // that it is finished is told by Tally; the read-modify-write alone makes numbers unique.
+  // Anybody: the next number below `limit`, each exactly once, or `limit`. relaxed: what a chunk holds was settled
+  // before the call began, and that it is finished is told by done(); the read-modify-write alone makes numbers unique.
   std::size_t take(std::size_t limit) noexcept {
     if (next_.load(std::memory_order_relaxed) >= limit) return limit;
     const std::size_t taken = next_.fetch_add(1, std::memory_order_relaxed);
     return taken < limit ? taken : limit;
   }
 
+  // The owner: how many chunks it has finished.
+  void publish_done(std::size_t chunks) noexcept { done_.store(chunks); }
+  std::size_t done() const noexcept { return done_.load(); }
+
  private:
   std::atomic<std::size_t> next_{0};
-};
-
-// How many chunks of a call are finished.
-class alignas(kCacheLine) Tally {
- public:
-  // relaxed: as Ticket::reset.
-  void reset() noexcept { done_.store(0, std::memory_order_relaxed); }
-
-  // Returns the new total. seq_cst: its release half publishes the chunks, its place in the single order is what
-  // Event::notify needs.
-  std::size_t add(std::size_t chunks) noexcept { return done_.fetch_add(chunks) + chunks; }
-  bool has_reached(std::size_t chunks) const noexcept { return done_.load() >= chunks; }
-
- private:
   std::atomic<std::size_t> done_{0};
 };
 

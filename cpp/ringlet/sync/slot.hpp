@@ -10,7 +10,7 @@
 namespace ringlet::sync {
 
 // Payloads up to this size travel inside the slot. The first bytes share a cache line with the header.
-inline constexpr std::size_t kSlotPayloadBytes = 2048 - 32;
+inline constexpr std::size_t kSlotPayloadBytes = 2048 - 48;
 
 // Only the owner writes. Every rank has two slots and uses them in turn: it may overwrite the one of call s - 2, because
 // it has seen every rank arrive at call s - 1, so every rank has left call s - 2.
@@ -19,8 +19,9 @@ class alignas(kCacheLine) Slot {
   // What has to be equal on all ranks; written before publish().
   std::uint64_t call_fingerprint = 0;
   std::uint64_t parts_fingerprint = 0;
-  // Where the owner's result goes, if it is one array and given by the caller; else 0.
-  std::uintptr_t output = 0;
+  // The owner's first array and where its result goes; here, so that a call on one array needs no other line.
+  const void* input = nullptr;
+  void* output = nullptr;
 
   // The call that the owner has arrived at; calls are counted from 1.
   void publish(std::uint64_t sequence) noexcept { sequence_.store(sequence); }
@@ -33,7 +34,7 @@ class alignas(kCacheLine) Slot {
  private:
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   std::atomic<std::uint64_t> sequence_{0};
-  std::byte payload_[kSlotPayloadBytes];  // on a 32 byte boundary, so that any element type is aligned in it
+  alignas(16) std::byte payload_[kSlotPayloadBytes];  // any element type is aligned in it
 };
 static_assert(sizeof(Slot) == 2048);
 

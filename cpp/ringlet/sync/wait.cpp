@@ -21,7 +21,7 @@ int usable_cores() noexcept {
 }  // namespace
 
 Patience patience_for(int num_ranks, bool from_interpreter) noexcept {
-  constexpr int kSpins = 2000;
+  constexpr int kSpins = 500;
   constexpr std::chrono::microseconds kYields{100};
   constexpr std::chrono::microseconds kInterpreterYields{20};
   if (from_interpreter) return {.spins = 0, .yields = kInterpreterYields};

@@ -54,4 +54,4 @@ class Algorithm(enum.Enum):
     DIRECT = 2
     """Each chunk is read from every rank and written once; the order of summation is a balanced tree."""
     SMALL = 3
-    """The payload travels inside the slot, at most 2,016 bytes; the order is DIRECT's."""
+    """The payload travels inside the slot, at most 2,000 bytes; the order is DIRECT's."""
