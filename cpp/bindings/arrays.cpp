@@ -1,6 +1,7 @@
 #include "arrays.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -29,13 +30,14 @@ int type_number(core::DType dtype) {
 }
 
 void release_block(PyObject* capsule) {
-  static_cast<memory::Block*>(PyCapsule_GetPointer(capsule, nullptr))->release();
+  const std::unique_ptr<memory::Block> last(static_cast<memory::Block*>(PyCapsule_GetPointer(capsule, nullptr)));
 }
 
-py::object owner_of(memory::BlockRef block) {
-  PyObject* const capsule = PyCapsule_New(block.get(), nullptr, release_block);
+py::object owner_of(memory::Block block) {
+  auto held = std::make_unique<memory::Block>(std::move(block));
+  PyObject* const capsule = PyCapsule_New(held.get(), nullptr, release_block);
   if (capsule == nullptr) throw py::error_already_set();
-  block.detach();  // the capsule has the count now
+  held.release();  // the capsule has it now
   return py::reinterpret_steal<py::object>(capsule);
 }
 
@@ -92,8 +94,8 @@ void* output_for(const py::array& output, const collectives::Part& part, core::D
   return const_cast<void*>(output.data());
 }
 
-py::object array_on(memory::BlockRef block, core::DType dtype, std::span<const std::int64_t> shape) {
-  void* const data = block.data();
+py::object array_on(memory::Block block, core::DType dtype, std::span<const std::int64_t> shape) {
+  void* const data = block->data();
   py::object owner = owner_of(std::move(block));
   PyObject* const descriptor = Api::get().PyArray_DescrFromType_(type_number(dtype));
   return new_array(descriptor, shape, nullptr, data, 0, std::move(owner));

@@ -23,7 +23,7 @@ collectives::Part part_of(const pybind11::array& input);
 void* output_for(const pybind11::array& output, const collectives::Part& part, core::DType result);
 
 // A read-only array on a block. NumPy refuses to make it writeable, because its owner is no array.
-pybind11::object array_on(memory::BlockRef block, core::DType dtype, std::span<const std::int64_t> shape);
+pybind11::object array_on(memory::Block block, core::DType dtype, std::span<const std::int64_t> shape);
 
 // A view of `parent` at `offset_bytes` from its first element.
 pybind11::object view_of(const pybind11::array& parent, std::span<const std::int64_t> shape, const std::int64_t* strides,

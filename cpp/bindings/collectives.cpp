@@ -131,8 +131,8 @@ py::object reduce_buffers(const py::sequence& arrays, int op_number, const py::o
   }
   const core::DType result = core::result_dtype(op, first.dtype);
   const std::size_t bytes = first.count * core::size_of(result);
-  memory::BlockRef block = out.is_none() ? memory::result_pool().allocate(bytes) : memory::BlockRef();
-  void* const output = out.is_none() ? block.data() : output_for(py::cast<py::array>(out), first, result);
+  memory::Block block = out.is_none() ? memory::result_pool().allocate(bytes) : memory::Block();
+  void* const output = out.is_none() ? block->data() : output_for(py::cast<py::array>(out), first, result);
   {
     const py::gil_scoped_release unlocked;
     collectives::reduce_buffers(inputs, first.count, first.dtype, op, output);

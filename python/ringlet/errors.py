@@ -1,7 +1,7 @@
 """Every exception class that ringlet raises of its own.
 
-Each class derives from the builtin that a caller would guess, and carries its facts as attributes. Classes that share a
-name with one of ``tf.errors`` mean the same thing.
+Each class derives from the builtin that a caller would guess. Classes that share a name with one of ``tf.errors`` mean
+the same thing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ __all__ = [
     "DuplicateDeviceError",
     "FailedPreconditionError",
     "InvalidArgumentError",
-    "NotFoundError",
     "OutOfRangeError",
     "PartitionError",
 ]
@@ -23,6 +22,19 @@ class CollectiveMismatchError(RuntimeError):
     """The ranks of a group did not make the same call, so none of them can have an answer.
 
     Raised on every rank of the group. The message lists who called what.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ringlet
+    >>> def step(member):
+    ...     return member.all_reduce(np.ones(2 + member.rank))
+    >>> ringlet.testing.run_on_ranks(2, step)
+    Traceback (most recent call last):
+    ringlet.errors.CollectiveMismatchError: the ranks did not make the same call (their call number 1):
+      rank 0: all_reduce(SUM, float64[2])
+      rank 1: all_reduce(SUM, float64[3])
+    Make the same calls in the same order, with equal shapes and dtypes, on every rank.
     """
 
 
@@ -30,32 +42,90 @@ class CollectiveAborted(RuntimeError):
     """Another rank failed, so the collective that this rank waited in will never complete.
 
     The message carries the first cause. This error follows from another one: handle that one.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> group = ringlet.collectives.Group(2)
+    >>> group.abort("rank 1 raised KeyError: 'weights'")
+    >>> group.member(0).barrier()
+    Traceback (most recent call last):
+    ringlet.errors.CollectiveAborted: rank 1 raised KeyError: 'weights'
     """
 
 
 class DeadlineExceededError(TimeoutError):
-    """A wait reached its deadline; the message names who was missing and how to allow more time."""
+    """A wait reached its deadline; the message names who was missing and how to allow more time.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.collectives.Group(2, timeout_seconds=0.01).member(0).barrier("epoch 3")
+    Traceback (most recent call last):
+    ringlet.errors.DeadlineExceededError: barrier('epoch 3'), call 1 of rank 0, waited 0.01 s for rank 1 (after 0 calls).
+    Find out what they do, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.
+    """
 
 
 class DuplicateDeviceError(ValueError, AssertionError):
-    """One device was given to two replicas (TensorFlow raises a bare ``AssertionError``)."""
+    """One device was given to two replicas (TensorFlow raises a bare ``AssertionError``).
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.MirroredStrategy(["CPU:0", "/cpu:0"])
+    Traceback (most recent call last):
+    ringlet.errors.DuplicateDeviceError: ...
+    """
 
 
 class InvalidArgumentError(ValueError):
-    """An argument has a value that the operation cannot accept (``tf.errors.InvalidArgumentError``)."""
+    """An argument has a value that the operation cannot accept (``tf.errors.InvalidArgumentError``).
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.collectives.Group(0)
+    Traceback (most recent call last):
+    ringlet.errors.InvalidArgumentError: a group has 1 to 4096 ranks, not 0.
+    """
 
 
 class FailedPreconditionError(RuntimeError):
-    """The object is not in a state in which the operation can run (``tf.errors.FailedPreconditionError``)."""
+    """The object is not in a state in which the operation can run (``tf.errors.FailedPreconditionError``).
 
-
-class NotFoundError(LookupError):
-    """Something that the operation needs does not exist (``tf.errors.NotFoundError``)."""
+    Examples
+    --------
+    >>> import ringlet
+    >>> numbers = iter([1, 2, 3])
+    >>> dataset = ringlet.data.DistributedDataset(numbers, 1)
+    >>> _ = list(dataset), list(dataset)
+    Traceback (most recent call last):
+    ringlet.errors.FailedPreconditionError: ...
+    """
 
 
 class OutOfRangeError(LookupError):
-    """An iterator was asked for more than it has (``tf.errors.OutOfRangeError``)."""
+    """An iterator was asked for more than it has (``tf.errors.OutOfRangeError``).
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> iter(ringlet.data.Dataset.range(0)).get_next()
+    Traceback (most recent call last):
+    ringlet.errors.OutOfRangeError: end of the dataset: make a new iterator to go through it again
+    """
 
 
 class PartitionError(ValueError):
-    """A tensor cannot be cut into the tiles that were asked for."""
+    """A tensor cannot be cut into the tiles that were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ringlet
+    >>> ringlet.sharding.tile_views(np.zeros((4, 4)), (3, 1))
+    Traceback (most recent call last):
+    ringlet.errors.PartitionError: cannot cut dimension 0 of shape (4, 4) into 3 equal tiles: 4 is not a multiple of 3.
+    Choose a divisor of 4, or pad the dimension to 6 first.
+    """

@@ -26,7 +26,7 @@ void reduce(collectives::Member& member, std::size_t count, float* shared_output
   const Part part{.input = input.data(), .output = shared_output, .count = count, .shape = {&shape, 1}};
   const auto results = member.all_reduce({&part, 1}, core::Op::kSum);
   if (shared_output == nullptr) {
-    check(*reinterpret_cast<const float*>(results.front().data()) == static_cast<float>(member.group().num_ranks()),
+    check(*reinterpret_cast<const float*>(results.front()->data()) == static_cast<float>(member.group().num_ranks()),
           "a call that returns has the right sum");
   }
 }

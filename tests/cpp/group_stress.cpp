@@ -69,7 +69,7 @@ class Rank {
                     .dtype = dtype,
                     .shape = {&shape, 1}};
     const auto results = member_.all_reduce({&part, 1}, core::Op::kSum, algorithm);
-    const auto* const data = results.empty() ? reinterpret_cast<const std::byte*>(into) : results.front().data();
+    const auto* const data = results.empty() ? reinterpret_cast<const std::byte*>(into) : results.front()->data();
     check_values<T>(data, member_.group().num_ranks(), number, count);
   }
 
@@ -84,7 +84,7 @@ class Rank {
     const auto results = member_.broadcast({&part, has_parts ? 1U : 0U}, has_parts, root);
     check(results.size() == 1 && member_.described_by(root).front().count == count, "one array comes, of the root's size");
     std::vector<T> received(count);
-    if (count > 0) std::memcpy(received.data(), results.front().data(), count * sizeof(T));
+    if (count > 0) std::memcpy(received.data(), results.front()->data(), count * sizeof(T));
     for (std::size_t i = 0; i < count; ++i) {
       check(received[i] == static_cast<T>(value_of(root, number, i)), "every element is the root's");
     }

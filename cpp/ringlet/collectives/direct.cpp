@@ -15,7 +15,7 @@ void find_outputs(Round& round, int announcer, std::size_t part, std::size_t off
   auto& outputs = round.mine().outputs;
   outputs.clear();
   if (!round.call().has_outputs) {
-    outputs.push_back(at(round.result_of(announcer, part).data(), offset));
+    outputs.push_back(at(round.result_of(announcer, part), offset));
     return;
   }
   for (int rank = 0; rank < round.num_ranks(); ++rank) outputs.push_back(at(round.output_of(rank, part), offset));

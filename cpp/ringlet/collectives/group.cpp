@@ -45,18 +45,7 @@ Group::Group(int num_ranks, const Options& options)
   departures_.resize(ranks_.size());
 }
 
-// A call that failed after its results were allocated leaves the shares of ranks that did not take them.
-Group::~Group() {
-  for (const auto& announcer : ranks_) {
-    for (std::size_t set = 0; set < kSets; ++set) {
-      const RankState::Set& announced = announcer->sets[set];
-      for (const auto& rank : ranks_) {
-        if (rank->sets[set].taken >= announced.announced) continue;
-        for (memory::Block* block : announced.results) block->release();
-      }
-    }
-  }
-}
+Group::~Group() = default;
 
 Member Group::member(int rank) {
   if (rank < 0 || rank >= num_ranks()) {

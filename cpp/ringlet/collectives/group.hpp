@@ -30,7 +30,7 @@ struct Options {
 };
 
 // One block per part when no outputs were given, else nothing.
-using Results = std::vector<memory::BlockRef>;
+using Results = std::vector<memory::Block>;
 
 class Group {
  public:

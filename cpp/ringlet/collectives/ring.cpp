@@ -53,12 +53,12 @@ class RingPart {
   // Where partial sums of this dtype live: the results themselves, or scratch where results have another type.
   std::byte* partial_of(int rank) const {
     if (element_bytes_ != result_element_bytes_ || call_.result_dtype(part_) != part_.dtype) {
-      return round_.result_of(0, call_.parts.size() + index_).data();
+      return round_.result_of(0, call_.parts.size() + index_);
     }
     return result_of(rank);
   }
   std::byte* result_of(int rank) const {
-    if (!call_.has_outputs) return round_.result_of(0, index_).data();
+    if (!call_.has_outputs) return round_.result_of(0, index_);
     return static_cast<std::byte*>(round_.call_of(rank).parts[index_].output);
   }
 

@@ -42,26 +42,23 @@ Round::~Round() { mine().is_busy.set(false); }
 
 void Round::announce_results(bool with_scratch) {
   RankState::Set& set = mine().sets[set_];
-  const auto holders = static_cast<std::uint32_t>(num_ranks());
-  set.results.clear();
-  set.results.reserve(2 * set.call.parts.size());
-  set.announced = sequence_;  // from here on ~Group releases what no rank takes
-  const auto add = [&](std::size_t bytes) {
-    set.results.push_back(memory::result_pool().allocate(bytes, holders));
-  };
+  Results blocks;
+  blocks.reserve(2 * set.call.parts.size());
+  const auto add = [&](std::size_t bytes) { blocks.push_back(memory::result_pool().allocate(bytes)); };
   for (const Part& part : set.call.parts) add(set.call.has_outputs ? 0 : set.call.result_bytes(part));
-  if (!with_scratch) return;
-  for (const Part& part : set.call.parts) add(set.call.result_dtype(part) == part.dtype ? 0 : part.input_bytes());
+  if (with_scratch) {
+    for (const Part& part : set.call.parts) add(set.call.result_dtype(part) == part.dtype ? 0 : part.input_bytes());
+  }
+  set.results.clear();
+  for (const memory::Block& block : blocks) set.results.push_back(block->data());
+  set.holds.assign(static_cast<std::size_t>(num_ranks()), blocks);
 }
 
 Results Round::take_results(int announcer) {
   RankState::Set& set = of(announcer).sets[set_];
-  Results shares;
-  shares.reserve(set.results.size());
-  for (memory::Block* block : set.results) shares.push_back(memory::BlockRef::adopt(block));
-  mine().sets[set_].taken = sequence_;
-  shares.resize(set.call.parts.size());  // lets go of the scratch buffers
-  return shares;
+  Results hold = std::move(set.holds[static_cast<std::size_t>(rank_)]);
+  hold.resize(set.call.parts.size());  // lets go of the scratch buffers
+  return hold;
 }
 
 bool Round::all_have_arrived() const noexcept {

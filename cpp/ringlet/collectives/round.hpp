@@ -31,11 +31,8 @@ struct alignas(sync::kCacheLine) RankState {
 
   struct Set {
     Call call;
-    // Shared results that this rank allocated for all, each with one count per rank, and the call they belong to.
-    std::vector<memory::Block*> results;
-    std::uint64_t announced = 0;
-    // The last call of which this rank took its share of the results.
-    std::uint64_t taken = 0;
+    std::vector<std::byte*> results;  // shared results that this rank allocated for all
+    std::vector<Results> holds;       // what keeps them alive: one for every rank, which takes it away
   };
   std::array<Set, kSets> sets;
 
@@ -84,8 +81,8 @@ class Round {
   // Allocates one shared result per part unless there are outputs, and a scratch buffer per part whose result has another type than its input if
   // the algorithm wants one. Before arriving, by one rank that all agree on.
   void announce_results(bool with_scratch);
-  memory::Block& result_of(int announcer, std::size_t index) noexcept {
-    return *of(announcer).sets[set_].results[index];
+  std::byte* result_of(int announcer, std::size_t index) noexcept {
+    return of(announcer).sets[set_].results[index];
   }
 
   // Publishes this rank's call, waits for all others, and compares. Afterwards other ranks' slots may be read.
@@ -97,7 +94,7 @@ class Round {
   // Ends a call that took place: raises what interrupted the wait for it, if anything did.
   void finish();
 
-  // This rank's share of the results that `announcer` allocated, without the scratch buffers.
+  // This rank's hold on the results that `announcer` allocated, without the scratch buffers.
   Results take_results(int announcer);
 
   // Takes chunks until none is left, then waits until all are finished. `work` handles one Run.

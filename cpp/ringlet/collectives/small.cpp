@@ -63,7 +63,7 @@ Results small_all_reduce(Round& round) {
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
       inputs[static_cast<std::size_t>(rank)] = round.slot_of(rank).payload() + offset;
     }
-    void* const output = call.has_outputs ? part.output : results[index].data();
+    void* const output = call.has_outputs ? part.output : results[index]->data();
     const auto op = static_cast<std::size_t>(call.op);
     const auto dtype = static_cast<std::size_t>(part.dtype);
     if (part.count > 0) {

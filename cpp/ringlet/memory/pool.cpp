@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
+#include <utility>
 
 namespace ringlet::memory {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Four sizes an octave, so that at most a fifth of a block is unused. Untouched pages of it cost nothing.
+// Four sizes an octave, so that at most a fifth of a region is unused. Untouched pages of it cost nothing.
 std::size_t size_class(std::size_t bytes) {
   const std::size_t step = std::max(std::bit_floor(bytes) / 4, Region::kAlignment);
   const std::size_t rounded = (bytes + step - 1) / step * step;
@@ -24,76 +24,61 @@ void unlock_result_pool() { result_pool().mutex().unlock(); }
 
 }  // namespace
 
-// acq_rel: the last holder's release comes after every other holder's use of the memory.
-void Block::release() noexcept {
-  if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) pool_->take_back(this);
-}
-
-Block* Pool::allocate(std::size_t bytes, std::uint32_t holders) {
-  if (bytes <= kFromHeap) {
-    auto small = std::make_unique<Block>(Region(bytes), *this);
-    small->holders_.store(holders, std::memory_order_relaxed);  // relaxed: nobody else knows the block yet
-    return small.release();
-  }
+Block Pool::allocate(std::size_t bytes) {
+  if (bytes <= kFromHeap) return std::make_shared<Region>(bytes);
   const std::size_t wanted = size_class(bytes);
-  std::unique_ptr<Block> block;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (const auto found = idle_.find(wanted); found != idle_.end() && !found->second.empty()) {
-      block = std::move(found->second.back());
-      found->second.pop_back();
-      statistics_.idle_blocks -= 1;
-      statistics_.idle_bytes -= wanted;
-      statistics_.live_blocks += 1;
-      statistics_.live_bytes += wanted;
-    }
-  }
-  if (block == nullptr) {
-    block = std::make_unique<Block>(Region(wanted), *this);
-    const std::scoped_lock lock(mutex_);
-    idle_[wanted].reserve(16);  // so that take_back, which must not fail, seldom has to grow it
-    statistics_.live_blocks += 1;
-    statistics_.live_bytes += wanted;
-  }
-  block->holders_.store(holders, std::memory_order_relaxed);  // relaxed: nobody else knows the block yet
-  return block.release();
+  std::unique_ptr<Region> region = find_idle(wanted);
+  if (region == nullptr) region = std::make_unique<Region>(wanted);
+  Block block(region.release(), [this](Region* last) { take_back(std::unique_ptr<Region>(last)); });
+  const std::scoped_lock lock(mutex_);
+  statistics_.live_blocks += 1;
+  statistics_.live_bytes += wanted;
+  return block;
 }
 
-void Pool::take_back(Block* block) noexcept {
-  std::unique_ptr<Block> owned(block);
-  const std::size_t capacity = owned->capacity();
-  if (capacity <= kFromHeap) return;
+std::unique_ptr<Region> Pool::find_idle(std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = idle_.find(bytes);
+  if (found == idle_.end() || found->second.empty()) return nullptr;
+  std::unique_ptr<Region> region = std::move(found->second.back().region);
+  found->second.pop_back();
+  statistics_.idle_blocks -= 1;
+  statistics_.idle_bytes -= bytes;
+  return region;
+}
+
+void Pool::take_back(std::unique_ptr<Region> region) noexcept {
+  const std::size_t bytes = region->size();
   const auto now = Clock::now();
-  owned->idle_since_ = now;
   const std::scoped_lock lock(mutex_);
   statistics_.live_blocks -= 1;
-  statistics_.live_bytes -= capacity;
+  statistics_.live_bytes -= bytes;
   drop_stale(now);
   try {
-    idle_[capacity].push_back(std::move(owned));
+    idle_[bytes].push_back({std::move(region), now});
   } catch (const std::bad_alloc&) {
-    return;  // `owned` frees the block
+    return;  // `region` frees the memory
   }
   statistics_.idle_blocks += 1;
-  statistics_.idle_bytes += capacity;
+  statistics_.idle_bytes += bytes;
 }
 
-// At most once a second; the oldest blocks of a size are at the front.
+// At most once a second; the oldest regions of a size are at the front.
 void Pool::drop_stale(Clock::time_point now) {
   if (now - last_sweep_ < std::chrono::seconds(1)) return;
   last_sweep_ = now;
-  for (auto& [capacity, blocks] : idle_) {
-    const auto fresh = std::find_if(blocks.begin(), blocks.end(),
-                                    [now](const auto& block) { return now - block->idle_since_ < kKeepIdle; });
-    const auto stale = static_cast<std::size_t>(fresh - blocks.begin());
+  for (auto& [bytes, regions] : idle_) {
+    const auto fresh = std::find_if(regions.begin(), regions.end(),
+                                    [now](const Idle& idle) { return now - idle.since < kKeepIdle; });
+    const auto stale = static_cast<std::size_t>(fresh - regions.begin());
     statistics_.idle_blocks -= stale;
-    statistics_.idle_bytes -= stale * capacity;
-    blocks.erase(blocks.begin(), fresh);
+    statistics_.idle_bytes -= stale * bytes;
+    regions.erase(regions.begin(), fresh);
   }
 }
 
 std::size_t Pool::trim() {
-  std::map<std::size_t, Blocks> dropped;
+  std::map<std::size_t, std::vector<Idle>> dropped;
   const std::scoped_lock lock(mutex_);
   dropped.swap(idle_);
   statistics_.idle_blocks = 0;

@@ -107,6 +107,13 @@ class Member:
 
     Every call raises `CollectiveMismatchError` if the ranks did not make the same call, `CollectiveAborted` if another
     rank failed, and `DeadlineExceededError` if a rank did not come in time.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> member = ringlet.collectives.Group(1).member(0)
+    >>> member.all_reduce([1.0, 2.0], ringlet.collectives.Op.MEAN)
+    array([1., 2.])
     """
 
     __slots__ = ("_core", "num_ranks", "rank")
