@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "interpreter.hpp"
 #include "registers.hpp"
 #include "ringlet/collectives/group.hpp"
 #include "ringlet/core/error.hpp"
-#include "signals.hpp"
 
 namespace py = pybind11;
 using py::literals::operator""_a;
@@ -88,9 +88,9 @@ py::list all_reduce(Member& member, const py::sequence& arrays, int op_number, i
   const Arguments arguments(arrays, outs, op, true);
   collectives::Results results;
   {
-    SignalPoll poll;
-    const py::gil_scoped_release unlocked;
-    results = member.all_reduce(arguments.parts(), op, algorithm, &poll);
+    sync::Poll* const poll = signal_poll();
+    const Unlocked unlocked;
+    results = member.all_reduce(arguments.parts(), op, algorithm, poll);
   }
   return outs.is_none() ? as_list(std::move(results), arguments.parts(), op, true) : as_list(arguments.outputs());
 }
@@ -101,18 +101,18 @@ py::list broadcast(Member& member, const py::object& arrays, int root, const py:
   const Arguments arguments(sequence, outs, core::Op::kSum, false);
   collectives::Results results;
   {
-    SignalPoll poll;
-    const py::gil_scoped_release unlocked;
-    results = member.broadcast(arguments.parts(), has_arrays, root, &poll);
+    sync::Poll* const poll = signal_poll();
+    const Unlocked unlocked;
+    results = member.broadcast(arguments.parts(), has_arrays, root, poll);
   }
   if (!outs.is_none()) return as_list(arguments.outputs());
   return as_list(std::move(results), member.described_by(root), core::Op::kSum, false);
 }
 
 void barrier(Member& member, const std::string& name) {
-  SignalPoll poll;
-  const py::gil_scoped_release unlocked;
-  member.barrier(name, &poll);
+  sync::Poll* const poll = signal_poll();
+  const Unlocked unlocked;
+  member.barrier(name, poll);
 }
 
 py::object reduce_buffers(const py::sequence& arrays, int op_number, const py::object& out) {
@@ -134,7 +134,7 @@ py::object reduce_buffers(const py::sequence& arrays, int op_number, const py::o
   memory::Block block = out.is_none() ? memory::result_pool().allocate(bytes) : memory::Block();
   void* const output = out.is_none() ? block->data() : output_for(py::cast<py::array>(out), first, result);
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     collectives::reduce_buffers(inputs, first.count, first.dtype, op, output);
   }
   return out.is_none() ? array_on(std::move(block), result, first.shape) : out;

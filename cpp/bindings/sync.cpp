@@ -1,8 +1,9 @@
+#include <pthread.h>
 #include <pybind11/stl.h>
 
+#include "interpreter.hpp"
 #include "registers.hpp"
 #include "ringlet/sync/crew.hpp"
-#include "signals.hpp"
 
 namespace py = pybind11;
 using py::literals::operator""_a;
@@ -11,11 +12,24 @@ namespace ringlet::bindings {
 
 namespace {
 
+unsigned long main_thread = 0;
+
+// The thread that forks is the main thread of the child.
+void keep_main_thread() { main_thread = PyThread_get_thread_ident(); }
+
+class SignalPoll final : public sync::Poll {
+ public:
+  void operator()() override {
+    const py::gil_scoped_acquire locked;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+};
+
 // Claims with the interpreter in hand, so that replicas start in the order in which they are claimed.
 int wait_for_claim(sync::Crew& crew) {
   for (;;) {
     {
-      const py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       if (!crew.wait_for_work()) return sync::Crew::kNone;
     }
     if (const int replica = crew.claim(); replica != sync::Crew::kNone) return replica;
@@ -23,14 +37,21 @@ int wait_for_claim(sync::Crew& crew) {
 }
 
 bool wait_finished(sync::Crew& crew, double timeout_seconds) {
-  SignalPoll poll;
-  const py::gil_scoped_release unlocked;
-  return crew.wait_finished(timeout_of(timeout_seconds), &poll);
+  sync::Poll* const poll = signal_poll();
+  const Unlocked unlocked;
+  return crew.wait_finished(timeout_of(timeout_seconds), poll);
 }
 
 }  // namespace
 
+sync::Poll* signal_poll() {
+  static SignalPoll poll;
+  return PyThread_get_thread_ident() == main_thread ? &poll : nullptr;
+}
+
 void register_sync(py::module_& m) {
+  main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+  pthread_atfork(nullptr, nullptr, keep_main_thread);
   py::class_<sync::Crew>(m, "Crew")
       .def(py::init<int>(), "num_replicas"_a)
       .def("open", &sync::Crew::open)

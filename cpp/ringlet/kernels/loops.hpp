@@ -171,6 +171,16 @@ void store_block(const Result* block, std::size_t begin, std::size_t count, std:
   }
 }
 
+// How many of `count` elements to take before the rest of the first output begins on a line: a block that begins and
+// ends on lines leaves no line half written, which streaming stores pay dearly for.
+template <class Result>
+std::size_t head_of(const void* output, std::size_t count, Store store) {
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(output) % kLineBytes;
+  if (store == Store::kPlain || beyond == 0) return 0;
+  const std::size_t head = (kLineBytes - beyond) / sizeof(Result);
+  return head < count ? head : count;
+}
+
 // Any number of inputs and outputs, block by block through scratch.
 template <class Finish, class T>
 void blocked(std::span<const void* const> inputs, std::size_t count, std::span<void* const> outputs, Store store) {
@@ -178,8 +188,9 @@ void blocked(std::span<const void* const> inputs, std::size_t count, std::span<v
   constexpr std::size_t kBlock = kBlockBytes / (sizeof(T) > sizeof(Result) ? sizeof(T) : sizeof(Result));
   alignas(kLineBytes) Partial<T> stack[kMaxPartials];
   alignas(kLineBytes) Result finished[kBlock];
-  for (std::size_t begin = 0; begin < count; begin += kBlock) {
-    const std::size_t size = count - begin < kBlock ? count - begin : kBlock;
+  std::size_t size = head_of<Result>(outputs.data()[0], count, store);
+  for (std::size_t begin = 0; begin < count; begin += size) {
+    if (begin > 0 || size == 0) size = count - begin < kBlock ? count - begin : kBlock;
     const T* const sums = tree_block<T>(inputs.data(), inputs.size(), begin, size, stack);
 #pragma GCC ivdep
     for (std::size_t i = 0; i < size; ++i) finished[i] = Finish::finish(sums[i], inputs.size());
@@ -194,8 +205,9 @@ void fused_streaming(std::span<const void* const> inputs, std::size_t count, std
   constexpr std::size_t kBlock = kBlockBytes / sizeof(Result);
   alignas(kLineBytes) Result finished[kBlock];
   void* const scratch = finished;
-  for (std::size_t begin = 0; begin < count; begin += kBlock) {
-    const std::size_t size = count - begin < kBlock ? count - begin : kBlock;
+  std::size_t size = head_of<Result>(outputs.data()[0], count, Store::kStream);
+  for (std::size_t begin = 0; begin < count; begin += size) {
+    if (begin > 0 || size == 0) size = count - begin < kBlock ? count - begin : kBlock;
     fused<Finish, T, N, 1>(inputs.data(), begin, size, N, &scratch);
     store_block(finished, begin, size, outputs, Store::kStream);
   }
