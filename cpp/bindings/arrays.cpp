@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <string>
 #include <utility>
-
-#include "ringlet/core/error.hpp"
 
 namespace py = pybind11;
 
@@ -17,11 +14,36 @@ using Api = py::detail::npy_api;
 
 static_assert(sizeof(Py_intptr_t) == sizeof(std::int64_t), "shapes are passed as they are");
 
-std::string text_of(const py::handle& object) { return py::cast<std::string>(py::str(object)); }
-
-bool is_usable(const py::array& array) {
+bool is_plain(const py::array& array) {
   constexpr int kWanted = Api::NPY_ARRAY_C_CONTIGUOUS_ | Api::NPY_ARRAY_ALIGNED_;
   return (array.flags() & kWanted) == kWanted;
+}
+
+py::array array_of(py::handle object) {
+  if (!py::isinstance<py::array>(object)) throw Unusable();
+  auto array = py::reinterpret_borrow<py::array>(object);
+  if (!is_plain(array)) throw Unusable();
+  return array;
+}
+
+core::DType dtype_of(const py::array& array) {
+  const py::dtype dtype = array.dtype();
+  const char kind = dtype.kind();
+  const auto size = dtype.itemsize();
+  const char order = dtype.byteorder();
+  if (order == '=' || order == '|') {
+    if (kind == 'f' && size == 4) return core::DType::kFloat32;
+    if (kind == 'f' && size == 8) return core::DType::kFloat64;
+    if (kind == 'i' && size == 4) return core::DType::kInt32;
+    if (kind == 'i' && size == 8) return core::DType::kInt64;
+  }
+  throw Unusable();
+}
+
+bool is_apart(const void* one, std::size_t one_bytes, const void* other, std::size_t other_bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(one);
+  const auto second = reinterpret_cast<std::uintptr_t>(other);
+  return first + one_bytes <= second || second + other_bytes <= first;
 }
 
 int type_number(core::DType dtype) {
@@ -58,40 +80,28 @@ py::object new_array(PyObject* descriptor, std::span<const std::int64_t> shape, 
 
 }  // namespace
 
-core::DType dtype_of(const py::array& array) {
-  const py::dtype dtype = array.dtype();
-  const char kind = dtype.kind();
-  const auto size = dtype.itemsize();
-  const char order = dtype.byteorder();
-  if (order == '=' || order == '|') {
-    if (kind == 'f' && size == 4) return core::DType::kFloat32;
-    if (kind == 'f' && size == 8) return core::DType::kFloat64;
-    if (kind == 'i' && size == 4) return core::DType::kInt32;
-    if (kind == 'i' && size == 8) return core::DType::kInt64;
-  }
-  throw core::ArgumentError("cannot reduce an array of dtype " + text_of(dtype) +
-                            ": collectives take float32, float64, int32 and int64. Convert it first, for example with "
-                            "x.astype('float32').");
+collectives::Part part_of(py::handle input) {
+  const py::array array = array_of(input);
+  const auto* const dims = reinterpret_cast<const std::int64_t*>(array.shape());
+  return {.input = array.data(),
+          .count = static_cast<std::size_t>(array.size()),
+          .dtype = dtype_of(array),
+          .shape = {dims, static_cast<std::size_t>(array.ndim())}};
 }
 
-collectives::Part part_of(const py::array& input) {
-  const core::DType dtype = dtype_of(input);
-  if (!is_usable(input)) throw core::ArgumentError("the array is not contiguous and aligned; copy it first.");
-  const auto* const dims = reinterpret_cast<const std::int64_t*>(input.shape());
-  return {.input = input.data(),
-          .count = static_cast<std::size_t>(input.size()),
-          .dtype = dtype,
-          .shape = {dims, static_cast<std::size_t>(input.ndim())}};
-}
-
-void* output_for(const py::array& output, const collectives::Part& part, core::DType result) {
-  const auto* const dims = reinterpret_cast<const std::int64_t*>(output.shape());
-  const std::span<const std::int64_t> shape(dims, static_cast<std::size_t>(output.ndim()));
-  if (!output.writeable() || !is_usable(output) || dtype_of(output) != result ||
-      !std::equal(shape.begin(), shape.end(), part.shape.begin(), part.shape.end())) {
-    throw core::ArgumentError("out must be a writeable, contiguous, aligned array of the result's shape and dtype.");
+void* output_for(py::handle output, const collectives::Part& part, core::DType result) {
+  const py::array array = array_of(output);
+  const auto* const dims = reinterpret_cast<const std::int64_t*>(array.shape());
+  const std::span<const std::int64_t> shape(dims, static_cast<std::size_t>(array.ndim()));
+  void* const data = const_cast<void*>(array.data());
+  const std::size_t bytes = part.count * core::size_of(result);
+  const bool is_in_place = data == part.input && bytes == part.input_bytes();
+  if (!array.writeable() || dtype_of(array) != result ||
+      !std::equal(shape.begin(), shape.end(), part.shape.begin(), part.shape.end()) ||
+      !(is_in_place || is_apart(data, bytes, part.input, part.input_bytes()))) {
+    throw Unusable();
   }
-  return const_cast<void*>(output.data());
+  return data;
 }
 
 py::object array_on(memory::Block block, core::DType dtype, std::span<const std::int64_t> shape) {

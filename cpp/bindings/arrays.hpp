@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 
 #include <cstdint>
+#include <exception>
 #include <span>
 
 #include "ringlet/collectives/call.hpp"
@@ -12,15 +13,19 @@
 
 namespace ringlet::bindings {
 
-// The element type, or ArgumentError.
-core::DType dtype_of(const pybind11::array& array);
+// An argument is not an array that the core can work on as it is. The Python layer then makes one, or says what is wrong.
+class Unusable : public std::exception {
+ public:
+  const char* what() const noexcept override { return "not an array that the core can work on"; }
+};
 
-// A part over the memory of `input`, which must be contiguous, aligned and in native byte order (ArgumentError else).
-// The part points into the array object: keep it alive.
-collectives::Part part_of(const pybind11::array& input);
+// A part over the memory of `input`: an array of a supported dtype, contiguous, aligned, in native byte order. The part
+// points into the array object: keep it alive.
+collectives::Part part_of(pybind11::handle input);
 
-// The memory of an output for `part`; the same demands, and it must be writeable and of the result's shape and dtype.
-void* output_for(const pybind11::array& output, const collectives::Part& part, core::DType result);
+// The memory of an output for `part`: the same demands; writeable, of the result's shape and dtype, and either the
+// input itself or apart from it.
+void* output_for(pybind11::handle output, const collectives::Part& part, core::DType result);
 
 // A read-only array on a block. NumPy refuses to make it writeable, because its owner is no array.
 pybind11::object array_on(memory::Block block, core::DType dtype, std::span<const std::int64_t> shape);

@@ -26,41 +26,29 @@ using collectives::Part;
 // The arrays of one call: kept alive while it runs, described for the core.
 class Arguments {
  public:
-  Arguments(const py::sequence& arrays, const py::object& outs, core::Op op, bool is_reduction) {
-    arrays_.reserve(arrays.size());
-    for (const py::handle array : arrays) {
-      arrays_.push_back(as_array(array));
-      parts_.push_back(part_of(arrays_.back()));
-    }
+  Arguments(const py::sequence& arrays, const py::object& outs, core::Op op, bool is_reduction)
+      : arrays_(tuple_of(arrays)), outputs_(tuple_of(outs)) {
+    parts_.reserve(arrays_.size());
+    for (const py::handle array : arrays_) parts_.push_back(part_of(array));
     if (outs.is_none()) return;
-    const auto outputs = py::cast<py::sequence>(outs);
-    if (outputs.size() != parts_.size()) throw core::ArgumentError("outs must have one array for each input.");
+    if (outputs_.size() != parts_.size()) throw Unusable();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      outputs_.push_back(as_array(outputs[i]));
       const core::DType result = is_reduction ? core::result_dtype(op, parts_[i].dtype) : parts_[i].dtype;
-      parts_[i].output = output_for(outputs_.back(), parts_[i], result);
+      parts_[i].output = output_for(outputs_[i], parts_[i], result);
     }
   }
 
   const std::vector<Part>& parts() const noexcept { return parts_; }
-  const std::vector<py::array>& outputs() const noexcept { return outputs_; }
+  py::list outputs() const { return py::list(outputs_); }
 
  private:
-  static py::array as_array(py::handle object) {
-    if (!py::isinstance<py::array>(object)) throw core::ArgumentError("the core takes NumPy arrays only.");
-    return py::reinterpret_borrow<py::array>(object);
-  }
+  // Tuples, so that no other thread takes an array away meanwhile.
+  static py::tuple tuple_of(const py::object& arrays) { return arrays.is_none() ? py::tuple() : py::tuple(arrays); }
 
-  std::vector<py::array> arrays_;
-  std::vector<py::array> outputs_;
+  py::tuple arrays_;
+  py::tuple outputs_;
   std::vector<Part> parts_;
 };
-
-py::list as_list(const std::vector<py::array>& outputs) {
-  py::list list(outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) list[i] = outputs[i];
-  return list;
-}
 
 py::list as_list(collectives::Results results, std::span<const Part> parts, core::Op op, bool is_reduction) {
   py::list list(parts.size());
@@ -92,7 +80,7 @@ py::list all_reduce(Member& member, const py::sequence& arrays, int op_number, i
     const Unlocked unlocked;
     results = member.all_reduce(arguments.parts(), op, algorithm, poll);
   }
-  return outs.is_none() ? as_list(std::move(results), arguments.parts(), op, true) : as_list(arguments.outputs());
+  return outs.is_none() ? as_list(std::move(results), arguments.parts(), op, true) : arguments.outputs();
 }
 
 py::list broadcast(Member& member, const py::object& arrays, int root, const py::object& outs) {
@@ -105,7 +93,7 @@ py::list broadcast(Member& member, const py::object& arrays, int root, const py:
     const Unlocked unlocked;
     results = member.broadcast(arguments.parts(), has_arrays, root, poll);
   }
-  if (!outs.is_none()) return as_list(arguments.outputs());
+  if (!outs.is_none()) return arguments.outputs();
   return as_list(std::move(results), member.described_by(root), core::Op::kSum, false);
 }
 
@@ -119,20 +107,23 @@ py::object reduce_buffers(const py::sequence& arrays, int op_number, const py::o
   const core::Op op = op_of(op_number);
   const Arguments arguments(arrays, py::none(), op, true);
   const std::vector<Part>& parts = arguments.parts();
-  if (parts.empty()) throw core::ArgumentError("there is no array to reduce.");
+  if (parts.empty()) throw Unusable();
   const Part& first = parts.front();
   std::vector<const void*> inputs;
   for (const Part& part : parts) {
-    if (part.dtype != first.dtype || !std::equal(part.shape.begin(), part.shape.end(), first.shape.begin(),
-                                                 first.shape.end())) {
-      throw core::ArgumentError("all arrays must have one shape and one dtype.");
+    if (part.dtype != first.dtype ||
+        !std::equal(part.shape.begin(), part.shape.end(), first.shape.begin(), first.shape.end())) {
+      throw Unusable();
     }
     inputs.push_back(part.input);
   }
   const core::DType result = core::result_dtype(op, first.dtype);
   const std::size_t bytes = first.count * core::size_of(result);
   memory::Block block = out.is_none() ? memory::result_pool().allocate(bytes) : memory::Block();
-  void* const output = out.is_none() ? block->data() : output_for(py::cast<py::array>(out), first, result);
+  void* output = out.is_none() ? block->data() : nullptr;
+  if (!out.is_none()) {
+    for (const Part& part : parts) output = output_for(out, part, result);
+  }
   {
     const Unlocked unlocked;
     collectives::reduce_buffers(inputs, first.count, first.dtype, op, output);
@@ -149,6 +140,7 @@ std::unique_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::ui
 }  // namespace
 
 void register_collectives(py::module_& m) {
+  py::register_local_exception<Unusable>(m, "Unusable");
   py::class_<Member>(m, "Member")
       .def_property_readonly("rank", &Member::rank)
       .def_property_readonly("num_ranks", [](const Member& member) { return member.group().num_ranks(); })

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+class Unusable(Exception):
+    """An argument is not an array that the core can work on as it is."""
+
 class Group:
     def __init__(self, num_ranks: int, timeout_seconds: float, epoch: int, from_interpreter: bool = ...) -> None: ...
     @property

@@ -181,7 +181,10 @@ class Member:
         list of ndarray
             In the order of `arrays`.
         """
-        buffers = [as_buffer(array) for array in arrays]
+        try:
+            return self._core.all_reduce(arrays, op.value, algorithm.value, outs)
+        except _core.Unusable:  # the usual case costs nothing
+            buffers = [as_buffer(array) for array in arrays]
         if outs is None:
             return self._core.all_reduce(buffers, op.value, algorithm.value, None)
         outputs = Outputs(outs, buffers, op)
@@ -275,7 +278,10 @@ def all_reduce_buffers(arrays: Sequence[Any], op: Op = Op.SUM, *, out: Array | N
     >>> all_reduce_buffers([[1, 2], [3, 5]], Op.MEAN)
     array([2. , 3.5])
     """
-    buffers = [as_buffer(array) for array in arrays]
+    try:
+        return _core.reduce_buffers(arrays, op.value, out)
+    except _core.Unusable:
+        buffers = [as_buffer(array) for array in arrays]
     if not buffers:
         raise InvalidArgumentError("there is nothing to reduce: give the array of at least one rank.")
     for rank, buffer in enumerate(buffers):
