@@ -13,9 +13,14 @@ int main(int argc, char** argv) {
   const std::size_t runs = ringlet::stress::calls_of(argc, argv, 100'000);
   constexpr int kReplicas = 4;
   Crew crew(kReplicas);
+  std::atomic<bool> waits_for_all{false};
   std::vector<std::atomic<std::size_t>> claims(kReplicas);
+  std::atomic<int> num_begun{0};
   const auto serve = [&](int replica) {
     claims[static_cast<std::size_t>(replica)].fetch_add(1);
+    num_begun.fetch_add(1);
+    // As in a collective: a replica that has begun needs all others to begin.
+    while (waits_for_all.load() && num_begun.load() < kReplicas) std::this_thread::yield();
     crew.finish(replica);
   };
   {
@@ -28,6 +33,9 @@ int main(int argc, char** argv) {
       });
     }
     for (std::size_t run = 0; run < runs; ++run) {
+      num_begun.store(0);
+      waits_for_all.store(run % 4 == 1);
+      if (run % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(run % 300));  // some helpers park
       crew.open();
       // In every other run the opener takes one replica only, so that helpers must come for the rest.
       for (int replica = crew.claim(); replica != Crew::kNone; replica = run % 2 == 0 ? crew.claim() : Crew::kNone) {

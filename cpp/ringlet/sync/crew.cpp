@@ -1,5 +1,7 @@
 #include "ringlet/sync/crew.hpp"
 
+#include <thread>
+
 namespace ringlet::sync {
 
 void Crew::open() noexcept {
@@ -17,8 +19,8 @@ int Crew::claim() noexcept {
   return claimed;
 }
 
-// A helper that wakes takes the summons back before it looks for work. In the single order of these operations either it
-// sees the replica that is unclaimed now, or this sees no summons and sends one.
+// A helper takes the summons back whenever it looks for work, before and after. In the single order of these operations
+// either it sees the replica that is unclaimed now, or this sees no summons and sends one.
 void Crew::summon() noexcept {
   if (!is_summoned_.exchange(true)) work_.notify_one();
 }
@@ -29,7 +31,7 @@ void Crew::finish(int replica) noexcept {
 }
 
 bool Crew::wait_finished(Clock::duration timeout, Poll* poll) {
-  constexpr Patience kPatience{.spins = 0, .yields = std::chrono::microseconds(20)};
+  constexpr Patience kPatience{.spins = 0, .yields = std::chrono::microseconds(100)};
   return wait_until(finished_, kPatience, timeout, poll, [this] { return num_finished_.load() == num_replicas_; });
 }
 
@@ -42,14 +44,27 @@ std::vector<int> Crew::running() const {
 }
 
 bool Crew::wait_for_work() {
-  for (;;) {
+  is_summoned_.store(false);
+  look_for_work_awhile();
+  while (!has_unclaimed() && !is_closed_.load()) {
     is_summoned_.store(false);
     const std::uint32_t ticket = work_.enlist();
-    const bool is_ready = has_unclaimed() || is_closed_.load();
-    if (!is_ready) work_.park(ticket, std::chrono::hours(1));
+    if (!has_unclaimed() && !is_closed_.load()) work_.park(ticket, std::chrono::hours(1));
     work_.leave();
-    if (is_ready) return !is_closed_.load();
   }
+  is_summoned_.store(false);
+  return !is_closed_.load();
+}
+
+// Steps often follow each other closely, and a helper that is awake comes sooner than one that must be woken. The thread
+// that opens runs keeps a core to itself.
+void Crew::look_for_work_awhile() noexcept {
+  constexpr std::chrono::microseconds kAwhile{100};
+  if (num_looking_.fetch_add(1) + 1 < usable_cores()) {
+    const auto end = Clock::now() + kAwhile;
+    while (!has_unclaimed() && !is_closed_.load() && Clock::now() < end) std::this_thread::yield();
+  }
+  num_looking_.fetch_sub(1);
 }
 
 void Crew::close() noexcept {

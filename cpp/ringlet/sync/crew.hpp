@@ -40,11 +40,13 @@ class Crew {
  private:
   bool has_unclaimed() const noexcept { return next_.load() < num_replicas_; }
   void summon() noexcept;
+  void look_for_work_awhile() noexcept;
 
   const int num_replicas_;
   alignas(kCacheLine) std::atomic<int> next_{0};
   std::atomic<bool> is_summoned_{false};
   std::atomic<bool> is_closed_{false};
+  std::atomic<int> num_looking_{0};
   std::atomic<int> num_finished_{0};
   std::deque<Flag> is_running_;
   Event work_;

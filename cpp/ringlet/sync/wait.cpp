@@ -10,7 +10,7 @@ namespace ringlet::sync {
 
 namespace {
 
-int usable_cores() noexcept {
+int count_cores() noexcept {
 #if defined(__linux__)
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
@@ -19,6 +19,11 @@ int usable_cores() noexcept {
 }
 
 }  // namespace
+
+int usable_cores() noexcept {
+  static const int kCores = count_cores();
+  return kCores;
+}
 
 Patience patience_for(int num_ranks, bool from_interpreter) noexcept {
   constexpr int kSpins = 500;

@@ -25,6 +25,9 @@ struct Patience {
   std::chrono::nanoseconds yields{0};  // time spent giving the core to whoever wants it
 };
 
+// How many cores this process may use.
+int usable_cores() noexcept;
+
 // Ranks that each have a core spin for about a microsecond. Ranks that share cores must let each other run at once, and
 // for a bounded time, or a foreign process on the core costs a scheduler slice for every call. Threads of an interpreter
 // never spin: the rank that they wait for may need their core to be handed the interpreter.
