@@ -1,0 +1,188 @@
+"""Which strategy is current, and which of its replicas: one stack of modes per thread.
+
+A mode is *cross-replica* inside ``strategy.scope()`` and inside a ``merge_fn``, and a *replica* mode inside
+``strategy.run``. An empty stack stands for the default strategy. The stack lives in a context variable, so that asyncio
+tasks have stacks of their own; threads start with an empty one (see :func:`wrap`). Strategies are opaque here, so that
+values need not know them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+__all__ = ["Mode", "Scope", "current", "enter", "wrap"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Mode:
+    """One entry of the stack: a strategy and, inside ``run``, one of its replicas.
+
+    Parameters
+    ----------
+    strategy : object
+        The strategy that is current.
+    local_replica_id : int, optional
+        Which of the replicas of this process is current; None for cross-replica mode.
+
+    Attributes
+    ----------
+    below : Mode or None
+        The entry below, while this one is on the stack.
+
+    Examples
+    --------
+    >>> Mode("a strategy").is_cross_replica, Mode("a strategy", 0).is_cross_replica
+    (True, False)
+    """
+
+    __slots__ = ("below", "local_replica_id", "strategy")
+
+    def __init__(self, strategy: Any, local_replica_id: int | None = None) -> None:
+        self.strategy = strategy
+        self.local_replica_id = local_replica_id
+        self.below: Mode | None = None
+
+    @property
+    def is_cross_replica(self) -> bool:
+        """Whether no replica is current."""
+        return self.local_replica_id is None
+
+
+_CURRENT: ContextVar[Mode | None] = ContextVar("ringlet_mode", default=None)
+
+
+def current() -> Mode | None:
+    """Give the mode on top of this thread's stack.
+
+    Returns
+    -------
+    Mode or None
+        None stands for the default strategy.
+
+    Examples
+    --------
+    >>> current() is None
+    True
+    """
+    return _CURRENT.get()
+
+
+def enter(mode: Mode) -> None:
+    """Put a mode on the stack for the rest of this ``contextvars`` context.
+
+    For code that runs in a context of its own, where nothing is left to restore; others use :class:`Scope`.
+
+    Parameters
+    ----------
+    mode : Mode
+        Not on any stack.
+
+    Examples
+    --------
+    >>> import contextvars
+    >>> contextvars.copy_context().run(lambda: (enter(Mode("a strategy", 1)), current().local_replica_id)[1])
+    1
+    >>> current() is None
+    True
+    """
+    mode.below = _CURRENT.get()
+    _CURRENT.set(mode)
+
+
+class Scope:
+    """A context manager that puts one mode on top of the stack and takes it off.
+
+    Parameters
+    ----------
+    mode : Mode
+        Not on any stack; ``with`` gives its strategy.
+
+    Raises
+    ------
+    RuntimeError
+        When it is entered twice, or left while another mode is on top.
+
+    Examples
+    --------
+    >>> with Scope(Mode("a strategy")) as strategy:
+    ...     current().strategy is strategy
+    True
+    """
+
+    __slots__ = ("_is_entered", "mode")
+
+    def __init__(self, mode: Mode) -> None:
+        self.mode = mode
+        self._is_entered = False
+
+    def __enter__(self) -> Any:
+        if self._is_entered:
+            raise RuntimeError(
+                f"this scope of {self.mode.strategy!r} is entered already: call strategy.scope() for every `with`"
+            )
+        enter(self.mode)
+        self._is_entered = True
+        return self.mode.strategy
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        top = _CURRENT.get()
+        if not self._is_entered or top is not self.mode:
+            raise RuntimeError(self._why_not_on_top(top))
+        _CURRENT.set(self.mode.below)
+        self._is_entered = False
+
+    def _why_not_on_top(self, top: Mode | None) -> str:
+        mine = f"the scope of {self.mode.strategy!r}"
+        if not self._is_entered:
+            return f"{mine} is not entered: leave it once, with the `with` that entered it"
+        if top is None:
+            return f"{mine} was entered in another thread or asyncio task than the one that leaves it"
+        return (
+            f"{mine} is not on top: the scope of {top.strategy!r} is still open. "
+            "Leave scopes in the opposite order of entering them; `with` does"
+        )
+
+
+def wrap(function: Callable[P, R]) -> Callable[P, R]:
+    """Carry the current mode along to wherever a function will be called.
+
+    Threads of an executor start with an empty stack; a wrapped function sees the strategy and the replica that were
+    current where it was wrapped.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    callable
+        Takes and gives what `function` does. One replica must not be driven by two threads at a time.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor() as pool, Scope(Mode("a strategy")):
+    ...     bare = pool.submit(current).result()
+    ...     carried = pool.submit(wrap(current)).result()
+    >>> bare is None, carried.strategy
+    (True, 'a strategy')
+    """
+    mode = _CURRENT.get()
+
+    @functools.wraps(function)
+    def carried(*args: P.args, **kwargs: P.kwargs) -> R:
+        token = _CURRENT.set(mode)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _CURRENT.reset(token)
+
+    return carried

@@ -1,0 +1,21 @@
+"""Devices: their names, the cores behind them, and the logical devices of this process."""
+
+from __future__ import annotations
+
+from ringlet.devices.cores import CoreCount, count_cores, visible_cores
+from ringlet.devices.logical import LogicalDevices, logical_devices, logical_devices_reason, set_logical_devices
+from ringlet.devices.names import Device, canonicalize, canonicalize_distinct, short_name
+
+__all__ = [
+    "CoreCount",
+    "Device",
+    "LogicalDevices",
+    "canonicalize",
+    "canonicalize_distinct",
+    "count_cores",
+    "logical_devices",
+    "logical_devices_reason",
+    "set_logical_devices",
+    "short_name",
+    "visible_cores",
+]

@@ -1,0 +1,137 @@
+"""How many cores this process may use, and why: its affinity mask and the CPU quotas of its control groups."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+__all__ = ["CoreCount", "count_cores", "visible_cores"]
+
+# Gives the text of a file, None where it cannot be read.
+ReadFile = Callable[[str], "str | None"]
+
+MEMBERSHIP_FILE = "/proc/self/cgroup"
+HIERARCHY_ROOT = "/sys/fs/cgroup"
+
+
+@dataclass(frozen=True)
+class CoreCount:
+    """A number of cores and the reason for it.
+
+    Parameters
+    ----------
+    count : int
+        At least 1.
+    reason : str
+        What limits it, in a few words.
+
+    Examples
+    --------
+    >>> CoreCount(2, "affinity mask of 2 cores").count
+    2
+    """
+
+    count: int
+    reason: str
+
+
+def visible_cores() -> CoreCount:
+    """Give the number of cores that this process may use, and why.
+
+    Returns
+    -------
+    CoreCount
+        The smaller of the affinity mask and the CPU quota, rounded up. Read anew at each call: both may change.
+
+    Examples
+    --------
+    >>> visible_cores().count >= 1
+    True
+    """
+    return count_cores(affinity=_affinity(), read=_read_file)
+
+
+def count_cores(affinity: int, read: ReadFile) -> CoreCount:
+    """Give the number of cores under an affinity mask and the quotas that some files tell.
+
+    Parameters
+    ----------
+    affinity : int
+        Cores in the affinity mask.
+    read : callable
+        Takes a path, gives the text of that file or None.
+
+    Returns
+    -------
+    CoreCount
+
+    Examples
+    --------
+    >>> files = {"/proc/self/cgroup": "0::/job", "/sys/fs/cgroup/job/cpu.max": "150000 100000"}
+    >>> count_cores(8, files.get)
+    CoreCount(count=2, reason='CPU quota of 1.5 cores (/sys/fs/cgroup/job/cpu.max), affinity mask of 8')
+    """
+    mask = f"affinity mask of {affinity}"
+    quota, path = min(_quotas(read), default=(math.inf, ""))
+    if quota >= affinity:
+        return CoreCount(affinity, mask)
+    return CoreCount(max(1, math.ceil(quota)), f"CPU quota of {quota:g} cores ({path}), {mask}")
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _read_file(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+
+
+def _quotas(read: ReadFile) -> Iterator[tuple[float, str]]:
+    """Every quota that binds this process, as (cores, file)."""
+    for line in (read(MEMBERSHIP_FILE) or "").splitlines():
+        # hierarchy:controllers:path, where version 2 has neither number nor controllers: "0::/path"
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        if not controllers:
+            yield from _quotas_of_version_2(read, group)
+        elif "cpu" in controllers.split(","):
+            yield from _quotas_of_version_1(read, controllers, group)
+
+
+def _groups_upwards(group: str) -> Iterator[str]:
+    """A group and its ancestors, each as a folder below a hierarchy's root; a quota anywhere on the way binds."""
+    # In a container the root of the hierarchy is the container's own group, whatever path /proc shows.
+    folder = PurePosixPath("/", *(part for part in PurePosixPath(group).parts if part not in ("/", "..")))
+    for level in (folder, *folder.parents):
+        yield str(level).rstrip("/")
+
+
+def _quotas_of_version_2(read: ReadFile, group: str) -> Iterator[tuple[float, str]]:
+    for folder in _groups_upwards(group):
+        path = f"{HIERARCHY_ROOT}{folder}/cpu.max"
+        quota, _, period = (read(path) or "max").partition(" ")
+        yield from _cores(quota, period, path)
+
+
+def _quotas_of_version_1(read: ReadFile, controllers: str, group: str) -> Iterator[tuple[float, str]]:
+    for folder in _groups_upwards(group):
+        for mount in dict.fromkeys((controllers, "cpu", "cpu,cpuacct")):
+            path = f"{HIERARCHY_ROOT}/{mount}{folder}/cpu.cfs_quota_us"
+            quota = read(path)
+            if quota is not None:
+                yield from _cores(quota, read(path.replace("quota", "period")) or "", path)
+                break
+
+
+def _cores(quota: str, period: str, path: str) -> Iterator[tuple[float, str]]:
+    """The quota in cores, if there is one: version 2 writes "max" for none, version 1 writes -1."""
+    if quota.strip().isdecimal() and period.strip().isdecimal() and int(period) > 0:
+        yield int(quota) / int(period), path

@@ -1,0 +1,215 @@
+"""Device names: read in any of TensorFlow's forms, printed in full for programs and short for people.
+
+A device string is a name: memory is host memory on every device. The full form is TensorFlow's,
+``/job:localhost/replica:0/task:0/device:CPU:0``; the short form is ``CPU:0``.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ringlet.errors import DuplicateDeviceError
+
+__all__ = ["Device", "canonicalize", "canonicalize_distinct", "short_name"]
+
+# Device types of which this library knows more than the name.
+DRIVEN_TYPES = frozenset({"CPU", "TPU"})
+
+_log = logging.getLogger(__name__)
+
+_PLACE = re.compile(r"(job):([A-Za-z0-9_]+)|(replica|task):(\d+|\*)", re.IGNORECASE)
+_UNIT = re.compile(r"(?:device:)?([A-Za-z][A-Za-z0-9_]*)(?::(\d+|\*))?", re.IGNORECASE)
+_KNOWN_UNITS = ("CPU", "GPU", "TPU")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A parsed device name, every part filled in.
+
+    Parameters
+    ----------
+    job : str
+    replica, task : int
+        Numbers of TensorFlow's naming scheme; `replica` is 0 in practice, `task` the number of a process in its job.
+    kind : str
+        ``"CPU"``, ``"GPU"``, ``"TPU"`` or another type, in capitals.
+    index : int
+        Number among the devices of that kind.
+
+    Examples
+    --------
+    >>> Device.parse("/cpu:1").full
+    '/job:localhost/replica:0/task:0/device:CPU:1'
+    >>> Device.parse("GPU:0").short
+    'GPU:0 (host memory)'
+    """
+
+    job: str = "localhost"
+    replica: int = 0
+    task: int = 0
+    kind: str = "CPU"
+    index: int = 0
+
+    @classmethod
+    def parse(cls, name: str) -> Device:
+        """Read a device string; parts that are missing or ``*`` get the values of the local ``CPU:0``.
+
+        Parameters
+        ----------
+        name : str
+            Such as ``"CPU:0"``, ``"/cpu:0"``, ``"/device:CPU:0"``, ``"/job:worker/task:1/device:CPU:0"``.
+
+        Returns
+        -------
+        Device
+
+        Raises
+        ------
+        TypeError
+            If the name is not a string.
+        ValueError
+            If a part of it cannot be read.
+
+        Examples
+        --------
+        >>> Device.parse("/job:worker/task:1")
+        Device(job='worker', replica=0, task=1, kind='CPU', index=0)
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"a device is a string such as 'CPU:0', got {name!r} of type {type(name).__name__}")
+        fields: dict[str, str | int] = {}
+        for part in filter(None, name.strip().split("/")):
+            fields.update(_read_part(part, name))
+        return cls(**fields)  # type: ignore[arg-type]  # the regular expressions keep names and numbers apart
+
+    @property
+    def full(self) -> str:
+        """TensorFlow's full form, used wherever programs compare names."""
+        return f"/job:{self.job}/replica:{self.replica}/task:{self.task}/device:{self.kind}:{self.index}"
+
+    @property
+    def short(self) -> str:
+        """The form for people; it says where memory is not what the name promises."""
+        unit = f"{self.kind}:{self.index}" + ("" if self.is_driven else " (host memory)")
+        return unit if self.is_local else f"/job:{self.job}/task:{self.task} {unit}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the name is of this process alone: no cluster job in it."""
+        return self.job == "localhost"
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether this library does anything else than treat the device as host memory."""
+        return self.kind in DRIVEN_TYPES
+
+
+def _read_part(part: str, name: str) -> dict[str, str | int]:
+    place = _PLACE.fullmatch(part)
+    if place and place[1]:
+        return {"job": place[2]}
+    if place:
+        return {} if place[4] == "*" else {place[3].lower(): int(place[4])}
+    unit = _UNIT.fullmatch(part)
+    # Without "device:" in front only kinds that we know count, so that a typing error is not taken for a device.
+    if unit and (part.lower().startswith("device:") or unit[1].upper() in _KNOWN_UNITS):
+        index = unit[2] if unit[2] not in (None, "*") else "0"
+        return {"kind": unit[1].upper(), "index": int(index)}
+    raise ValueError(
+        f"cannot read {part!r} in the device string {name!r}: expected parts such as 'CPU:0', 'device:CPU:0', "
+        "'job:worker', 'replica:0' or 'task:0', joined by '/'. Name the first device 'CPU:0'"
+    )
+
+
+_warned_kinds: set[str] = set()
+
+
+def canonicalize(name: str) -> str:
+    """Give the full form of a device string.
+
+    Parameters
+    ----------
+    name : str
+        Any form; a name of hardware that this library does not drive is accepted, and logged once at WARNING.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        If the string cannot be read.
+
+    Examples
+    --------
+    >>> {canonicalize(name) for name in ("CPU:0", "/cpu:0", "/device:CPU:0")}
+    {'/job:localhost/replica:0/task:0/device:CPU:0'}
+    """
+    device = Device.parse(name)
+    if not device.is_driven and device.kind not in _warned_kinds:
+        _warned_kinds.add(device.kind)
+        _log.warning(
+            "%s is a name only: ringlet drives no %s hardware and keeps its memory on the host", name, device.kind
+        )
+    return device.full
+
+
+def short_name(name: str) -> str:
+    """Give the form of a device string that people read.
+
+    Parameters
+    ----------
+    name : str
+        Any form.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> short_name("/job:localhost/replica:0/task:0/device:CPU:3")
+    'CPU:3'
+    """
+    return Device.parse(name).short
+
+
+def canonicalize_distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """Give the full forms of a list of device strings, each of which may stand there once.
+
+    Parameters
+    ----------
+    names : iterable of str
+
+    Returns
+    -------
+    tuple of str
+        In the order given.
+
+    Raises
+    ------
+    DuplicateDeviceError
+        If two of them name the same device.
+    ValueError
+        If one cannot be read.
+
+    Examples
+    --------
+    >>> canonicalize_distinct(["CPU:0", "/cpu:0"])
+    Traceback (most recent call last):
+        ...
+    ringlet.errors.DuplicateDeviceError: No duplicates allowed in `devices` argument: CPU:0 is there 2 times ...
+    """
+    given = list(names)
+    full = tuple(canonicalize(name) for name in given)
+    for name in full:
+        if full.count(name) > 1:
+            raise DuplicateDeviceError(
+                f"No duplicates allowed in `devices` argument: {short_name(name)} is there {full.count(name)} times in "
+                f"{full}. Give every replica a device of its own, such as {[f'CPU:{i}' for i in range(len(full))]}"
+            )
+    return full
