@@ -1,0 +1,10 @@
+"""Distributed values: what a value is while it belongs to several replicas."""
+
+from __future__ import annotations
+
+from ringlet.values.base import DistributedValues
+from ringlet.values.grouping import regroup, select_replica, split_arguments
+from ringlet.values.mirrored import Mirrored
+from ringlet.values.per_replica import PerReplica
+
+__all__ = ["DistributedValues", "Mirrored", "PerReplica", "regroup", "select_replica", "split_arguments"]
