@@ -1,0 +1,60 @@
+"""What a function that makes datasets is told about its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["InputContext"]
+
+
+@dataclass(frozen=True)
+class InputContext:
+    """The place of one input pipeline among all of them (``tf.distribute.InputContext``).
+
+    Parameters
+    ----------
+    num_input_pipelines : int, default 1
+        Number of pipelines, one for each worker.
+    input_pipeline_id : int, default 0
+        Which of them this is.
+    num_replicas_in_sync : int, default 1
+        Number of replicas over all workers.
+
+    Examples
+    --------
+    >>> context = InputContext(num_replicas_in_sync=4)
+    >>> print(context, context.get_per_replica_batch_size(64))
+    tf.distribute.InputContext(input pipeline id 0, total: 1) 16
+    """
+
+    num_input_pipelines: int = 1
+    input_pipeline_id: int = 0
+    num_replicas_in_sync: int = 1
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """Give the part of a global batch that one replica works on.
+
+        Raises
+        ------
+        ValueError
+            If the replicas' parts are not of one size.
+
+        Examples
+        --------
+        >>> InputContext(num_replicas_in_sync=2).get_per_replica_batch_size(10)
+        5
+        """
+        size, rest = divmod(global_batch_size, self.num_replicas_in_sync)
+        if rest:
+            raise ValueError(
+                f"global_batch_size {global_batch_size} is not divisible by num_replicas_in_sync "
+                f"{self.num_replicas_in_sync}; {size * self.num_replicas_in_sync} and "
+                f"{(size + 1) * self.num_replicas_in_sync} are."
+            )
+        return size
+
+    def __str__(self) -> str:
+        # TensorFlow's text, name of the module included: programs log it and compare it.
+        return (
+            f"tf.distribute.InputContext(input pipeline id {self.input_pipeline_id}, total: {self.num_input_pipelines})"
+        )

@@ -1,0 +1,71 @@
+"""A dataset of the rows of arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ringlet.data.operations.table_source import TableSource
+from ringlet.data.structure import Array, Nest, as_element, paths
+from ringlet.data.table import ArrayColumn, Table
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import flatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["from_tensor_slices"]
+
+
+def from_tensor_slices(cls: type[Dataset], tensors: Nest) -> Dataset:
+    """Make a dataset whose elements are the slices of arrays along their first dimension.
+
+    Parameters
+    ----------
+    tensors : array, or nest of arrays of one length
+        Tuples and dictionaries are the structure of the elements; a list is one array, written out. Anything that NumPy
+        can view is shared, not copied, so it must not change while the dataset is used: the elements are views of it.
+
+    Returns
+    -------
+    Dataset
+        Element ``i`` has the structure of `tensors` and holds row ``i`` of every array: read-only views, scalars where
+        the array is a vector.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If an array has no dimension, arrays differ in length, or there is none.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> dataset = Dataset.from_tensor_slices((np.eye(2), ["a", "b"]))
+    >>> for row, name in dataset:
+    ...     print(name, row)
+    a [1. 0.]
+    b [0. 1.]
+    """
+    nest = as_element(tensors)
+    leaves, shape = flatten(nest)
+    if not leaves:
+        raise InvalidArgumentError(f"from_tensor_slices needs at least one array: {tensors!r} holds none.")
+    arrays = [_array(leaf, path) for leaf, path in zip(leaves, paths(nest), strict=True)]
+    lengths = [len(array) for array in arrays]
+    if len(set(lengths)) > 1:
+        found = ", ".join(f"tensors{path}: {length}" for path, length in zip(paths(nest), lengths, strict=True))
+        raise InvalidArgumentError(
+            f"from_tensor_slices needs arrays of one length along their first dimension, and these differ ({found}). "
+            "Cut them to the shortest, or repeat the rows of the others."
+        )
+    return cls(TableSource(Table(tuple(ArrayColumn(array) for array in arrays), shape, lengths[0])))
+
+
+def _array(leaf: Nest, path: str) -> Array:
+    if np.ndim(leaf) == 0:
+        raise InvalidArgumentError(
+            f"from_tensor_slices cuts arrays along their first dimension, and tensors{path} has none: {leaf!r}. "
+            "Give it one, as in np.atleast_1d(x)."
+        )
+    return np.asarray(leaf)

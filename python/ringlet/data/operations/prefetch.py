@@ -1,0 +1,219 @@
+"""Elements made ahead of time, in a thread."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ringlet.data.node import RowStream, Run, Stream, Transformation
+from ringlet.data.operations.counts import count_or_all
+from ringlet.data.structure import Nest
+from ringlet.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["AUTOTUNE", "Prefetch", "PrefetchElements", "prefetch"]
+
+AUTOTUNE = -1
+"""Let the library choose a number (``tf.data.AUTOTUNE``)."""
+
+# What AUTOTUNE means for a buffer: one element in work while one is ready.
+_AUTOMATIC_SIZE = 2
+
+# Handing an element from one thread to another takes some 20 us, and gathering this many bytes from rows some 50 us:
+# less is made sooner than it is handed over.
+WORTH_A_THREAD_BYTES = 256 * 1024
+
+# How long to wait for the thread when an iterator is not closed but dropped: a dropped iterator must not hang a program
+# whose map function does, and a thread that is still in that function ends with it.
+_DROPPED_SECONDS = 1.0
+
+
+def prefetch(self: Dataset, buffer_size: int) -> Dataset:
+    """Make elements in a thread, before they are asked for.
+
+    Parameters
+    ----------
+    buffer_size : int
+        How many elements may wait to be asked for. AUTOTUNE (-1) chooses; 0 makes them when they are asked for.
+
+    Returns
+    -------
+    Dataset
+        The same elements in the same order. Where nothing but slices of arrays, or small batches of them, are made, no
+        thread is used: handing over would cost more than making.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `buffer_size` is less than -1.
+
+    Notes
+    -----
+    The thread starts with the first element that an iterator is asked for. It ends with the last element, with an
+    exception (which surfaces at the iterator, in its place; going on behind it starts another thread), and when the
+    iterator is closed, dropped, or the interpreter exits.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> [int(x) for x in Dataset.range(3).map(lambda x: x * x).prefetch(2)]
+    [0, 1, 4]
+    """
+    return type(self)(Prefetch(self.node, count_or_all(buffer_size, "buffer_size", "a size that is chosen")))
+
+
+@dataclass(frozen=True, eq=False)
+class Prefetch(Transformation):
+    """The same elements, made ahead."""
+
+    buffer_size: int
+
+    def open_rows(self, run: Run) -> RowStream:
+        """Row numbers are there at once: nothing to be ahead of."""
+        return self.input.open_rows(run)
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run, with a thread where that can pay."""
+        stream = self.input.open(run)
+        is_cheap = not self.runs_user_code and self.bytes_copied < WORTH_A_THREAD_BYTES
+        if self.buffer_size == 0 or is_cheap:
+            return stream
+        return PrefetchElements(stream, _AUTOMATIC_SIZE if self.buffer_size == AUTOTUNE else self.buffer_size)
+
+
+class _Failed:
+    """An exception on its way from the thread to who asks for elements."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+_END = object()
+
+
+class _Channel:
+    """What the thread and the reader share; the thread must not know the reader, or dropping it would never be seen."""
+
+    def __init__(self, stream: Stream, size: int) -> None:
+        self.stream = stream
+        self._size = size
+        self._ready: deque[object] = deque()
+        # Reentrant: a garbage collection inside may drop another reader, or even this one, and shut its channel.
+        self._changed = threading.Condition(threading.RLock())
+        self._thread: threading.Thread | None = None
+        self._is_shut = False
+        self._process = os.getpid()
+
+    def take(self) -> object:
+        """Wait for the next element; start a thread where none is at work."""
+        if os.getpid() != self._process:
+            raise FailedPreconditionError(
+                f"this iterator belongs to process {self._process}, and its thread stayed there when that process was "
+                "forked. Make a new iterator here."
+            )
+        with self._changed:
+            while not self._ready:
+                if self._is_shut:
+                    return _END
+                if self._thread is None:
+                    self._start()
+                self._changed.wait()
+            self._changed.notify()
+            return self._ready.popleft()
+
+    def _start(self) -> None:
+        # The thread sees what the reader set: the current strategy, np.errstate, ...
+        context = contextvars.copy_context()
+        thread = threading.Thread(target=context.run, args=(self._fill,), name="ringlet-prefetch", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def _fill(self) -> None:
+        """Make elements while there is room; the body of the thread."""
+        is_last = False
+        while not is_last and self._wait_for_room():
+            item = self._make()
+            is_last = item is _END or type(item) is _Failed
+            with self._changed:
+                self._ready.append(item)
+                self._changed.notify()
+            del item  # or this frame would keep it alive until the next one is there
+        self._leave()
+
+    def _make(self) -> object:
+        try:
+            return next(self.stream)
+        except StopIteration:
+            return _END
+        except BaseException as error:
+            return _Failed(error)
+
+    def _wait_for_room(self) -> bool:
+        with self._changed:
+            while len(self._ready) >= self._size and not self._is_shut:
+                self._changed.wait()
+            return not self._is_shut
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._thread = None
+            must_close = self._is_shut
+        if must_close:
+            self.stream.close()
+
+    def shut(self, timeout_seconds: float | None) -> None:
+        """End the thread and close the stream; who comes last of this and the thread closes it."""
+        if os.getpid() != self._process:
+            return  # a forked child has no thread, and its copy of the lock may be held for ever
+        with self._changed:
+            if self._is_shut:
+                return
+            self._is_shut = True
+            self._ready.clear()
+            thread = self._thread
+            self._changed.notify()
+        if thread is None:
+            self.stream.close()
+        elif thread is not threading.current_thread():
+            thread.join(timeout_seconds)
+
+
+class PrefetchElements(Stream):
+    """The elements of another stream, up to `size` of them made ahead in a thread."""
+
+    __slots__ = ("_channel", "_finalizer", "_is_over")
+
+    def __init__(self, stream: Stream, size: int) -> None:
+        self._channel = _Channel(stream, size)
+        self._is_over = False
+        # Runs when this object is dropped, and at exit: the thread is a daemon, so that exit comes that far.
+        self._finalizer = weakref.finalize(self, self._channel.shut, _DROPPED_SECONDS)
+
+    def __next__(self) -> Nest:
+        if self._is_over:
+            raise StopIteration
+        item = self._channel.take()
+        if item is _END:
+            self.close()
+            raise StopIteration
+        if type(item) is _Failed:
+            try:
+                raise item.error
+            finally:
+                del item  # the error's traceback holds this frame
+        return item
+
+    def close(self) -> None:
+        """End the thread, waiting for the element that it is making, and close the input."""
+        self._is_over = True
+        if self._finalizer.detach() is not None:
+            self._channel.shut(None)

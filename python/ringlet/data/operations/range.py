@@ -1,0 +1,78 @@
+"""A dataset of consecutive numbers."""
+
+from __future__ import annotations
+
+import builtins
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ringlet.data.operations.table_source import TableSource
+from ringlet.data.table import RangeColumn, Table
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import flatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["range"]
+
+
+def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64) -> Dataset:
+    """Make a dataset of evenly spaced integers, as Python's ``range`` has them.
+
+    Parameters
+    ----------
+    *args : int
+        ``stop``, or ``start, stop``, or ``start, stop, step``.
+    output_type : dtype, default int64
+        A dtype of integers or floats.
+
+    Returns
+    -------
+    Dataset
+        Its elements are scalars. They take no memory before they are asked for.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the step is zero, or a number does not fit into `output_type`.
+    TypeError
+        If an argument is no integer, or there are none or more than three.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> [int(x) for x in Dataset.range(10, 0, -4)]
+    [10, 6, 2]
+    >>> Dataset.range(5).element_spec
+    TensorSpec(shape=(), dtype=int64)
+    """
+    if not 1 <= len(args) <= 3:
+        raise TypeError(
+            f"Dataset.range takes stop, or start and stop, or start, stop and step: {len(args)} numbers given"
+        )
+    try:
+        numbers = tuple(map(index, args))
+    except TypeError:
+        raise TypeError(f"Dataset.range takes integers, got {', '.join(map(repr, args))}") from None
+    if numbers[2:] == (0,):
+        raise InvalidArgumentError(f"the step of Dataset.range{numbers} is 0: it would never reach {numbers[1]}")
+    span = builtins.range(*numbers)
+    dtype = np.dtype(output_type)
+    _check_fit(span, dtype)
+    column = RangeColumn(span.start, span.step, dtype)
+    return cls(TableSource(Table((column,), flatten(0)[1], len(span))))
+
+
+def _check_fit(span: builtins.range, dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "iuf":
+        raise InvalidArgumentError(f"Dataset.range gives integers or floats, not {dtype}")
+    # Numbers are made in int64 first, whatever they become.
+    limits = [np.iinfo(np.int64)] + ([np.iinfo(dtype)] if dtype.kind in "iu" else [])
+    lowest, highest = max(int(x.min) for x in limits), min(int(x.max) for x in limits)
+    for number in (span[0], span[-1]) if span else ():
+        if not lowest <= number <= highest:
+            raise InvalidArgumentError(f"{span} holds {number}, which is no {dtype}: {lowest} to {highest} fit.")

@@ -1,0 +1,72 @@
+"""The node that `from_tensor_slices` and `range` share: the rows of a table, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ringlet.data.node import Node, RowStream, Run, Stream
+from ringlet.data.structure import Nest
+from ringlet.data.table import Rows, Table
+from ringlet.nest import map_structure
+
+__all__ = ["TableRows", "TableSource"]
+
+
+@dataclass(frozen=True, eq=False)
+class TableSource(Node):
+    """The rows of a table, first to last."""
+
+    rows: Table = field(repr=False)
+
+    @property
+    def cardinality(self) -> int:
+        """Number of rows."""
+        return self.rows.length
+
+    @property
+    def element_spec(self) -> Nest:
+        """The nest of specs of one row."""
+        return self.rows.element_spec
+
+    @property
+    def example(self) -> Nest:
+        """The first row; zeros where there is none."""
+        if self.rows.length:
+            return self.rows.element(0)
+        return map_structure(lambda spec: np.zeros(spec.shape, spec.dtype)[()], self.element_spec)
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+        return self.rows
+
+    @property
+    def in_order(self) -> bool:
+        """Always."""
+        return True
+
+    def open_rows(self, run: Run) -> RowStream:
+        """Start at the first row."""
+        return TableRows(self.rows.length)
+
+    def open_elements(self, run: Run) -> Stream:
+        """Never called: there is a table."""
+        raise NotImplementedError
+
+
+class TableRows(RowStream):
+    """All row numbers below `length`, in order."""
+
+    __slots__ = ("_length", "_next")
+
+    def __init__(self, length: int) -> None:
+        self._next = 0
+        self._length = length
+
+    def next_rows(self, count: int) -> Rows:
+        """Give the next `count` row numbers, fewer only at the end."""
+        start = self._next
+        self._next = stop = min(start + count, self._length)
+        return slice(start, stop)

@@ -1,0 +1,106 @@
+"""The first elements of a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.node import RowStream, Run, Stream, Transformation
+from ringlet.data.operations.counts import ALL, count_or_all
+from ringlet.data.structure import Nest
+from ringlet.data.table import Rows
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Take", "take"]
+
+
+def take(self: Dataset, count: int) -> Dataset:
+    """Keep the first `count` elements.
+
+    Parameters
+    ----------
+    count : int
+        -1 keeps all of them, and so does a number that is larger than the dataset.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `count` is less than -1.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> [int(x) for x in Dataset.range(10).take(3)]
+    [0, 1, 2]
+    """
+    count = count_or_all(count, "count", "all elements")
+    return self if count == ALL else type(self)(Take(self.node, count))
+
+
+@dataclass(frozen=True, eq=False)
+class Take(Transformation):
+    """The first `count` elements."""
+
+    count: int
+
+    @property
+    def cardinality(self) -> int:
+        """At most `count`, where it is known."""
+        size = self.input.cardinality
+        if size == UNKNOWN_CARDINALITY:
+            return UNKNOWN_CARDINALITY
+        return self.count if size == INFINITE_CARDINALITY else min(size, self.count)
+
+    def open_rows(self, run: Run) -> RowStream:
+        """Start a run that gives row numbers."""
+        return TakeRows(self.input.open_rows(run), self.count)
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run that gives elements."""
+        return TakeElements(self.input.open(run), self.count)
+
+
+class TakeRows(RowStream):
+    """The first row numbers of another stream."""
+
+    __slots__ = ("_left", "_rows")
+
+    def __init__(self, rows: RowStream, count: int) -> None:
+        self._rows = rows
+        self._left = count
+
+    def next_rows(self, count: int) -> Rows:
+        """Give the next `count` row numbers, fewer only at the end."""
+        count = min(count, self._left)
+        self._left -= count
+        return self._rows.next_rows(count)
+
+
+class TakeElements(Stream):
+    """The first elements of another stream, which is closed behind the last of them."""
+
+    __slots__ = ("_input", "_left")
+
+    def __init__(self, source: Stream, count: int) -> None:
+        self._input = source
+        self._left = count
+
+    def __next__(self) -> Nest:
+        if self._left == 0:
+            self.close()
+            raise StopIteration
+        element = next(self._input)
+        self._left -= 1
+        return element
+
+    def close(self) -> None:
+        """Close the input."""
+        self._left = 0
+        self._input.close()

@@ -1,0 +1,127 @@
+"""Elements of datasets: nests of arrays, and how the values of users become such nests.
+
+A *nest* is a tuple, a named tuple, a dictionary or any other node that `ringlet.nest` knows, at any depth; its leaves
+are arrays, NumPy scalars, ``str`` and ``bytes``. As in ``tf.data``, a **list is not a node**: it is one array, written
+out. dtypes follow NumPy: a Python float becomes float64 and an int int64, where TensorFlow makes float32 and int32 of
+them.
+
+``bytes`` stay Python objects, and a batch of them is an array of objects, because NumPy's own dtype for bytes drops
+zeros at their end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optree
+
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import NAMESPACE
+
+__all__ = ["Array", "Nest", "as_element", "as_leaf", "paths", "read_only"]
+
+Array = np.ndarray[Any, Any]
+
+# Leaves that are no arrays; they cannot be changed.
+LEAF_TYPES = (np.generic, str, bytes)
+
+Nest = Any
+"""A nest: what its leaves are depends on where it stands (arrays, specs, components)."""
+
+
+def read_only(array: Array) -> Array:
+    """Give the array itself where it refuses to be written to, and else a view that does.
+
+    Examples
+    --------
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
+    """
+    if not array.flags.writeable:
+        return array
+    view: Array = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def paths(nest: Nest) -> list[str]:
+    """Name every leaf as an index expression, for messages; a bare leaf has the empty name.
+
+    Examples
+    --------
+    >>> paths((1, {"a": 2}))
+    ['[0]', "[1]['a']"]
+    """
+    accessors = optree.tree_accessors(nest, none_is_leaf=True, namespace=NAMESPACE)
+    return [accessor.codify("") for accessor in accessors]
+
+
+def as_element(value: Nest) -> Nest:
+    """Make a dataset's element of what a user's function gave: a nest of read-only arrays and scalars.
+
+    Raises
+    ------
+    TypeError
+        If NumPy can make no numbers or text of a leaf.
+    InvalidArgumentError
+        If a list has rows of different lengths.
+
+    Examples
+    --------
+    >>> as_element((2.5, {"a": [1, 2]}))[1]
+    {'a': array([1, 2])}
+    """
+    kind = type(value)
+    if kind is np.ndarray:
+        return read_only(value) if value.dtype.kind != "O" else as_leaf(value)
+    if issubclass(kind, LEAF_TYPES):
+        return value
+    if kind is tuple:
+        return tuple(map(as_element, value))
+    if kind is dict:
+        return {key: as_element(child) for key, child in value.items()}
+    return optree.tree_map(as_leaf, value, none_is_leaf=True, namespace=NAMESPACE, is_leaf=_is_list)
+
+
+def as_leaf(value: Any) -> Any:
+    """Make one leaf: a read-only array, a NumPy scalar, or the ``str`` or ``bytes`` itself.
+
+    Raises
+    ------
+    TypeError
+        If NumPy can make nothing but objects of the value, or if it is a masked array, whose mask would be lost.
+    InvalidArgumentError
+        If a list has rows of different lengths.
+
+    Examples
+    --------
+    >>> as_leaf(3), as_leaf([b"ends in zero ", b""])
+    (np.int64(3), array([b'ends in zero ', b''], dtype=object))
+    """
+    if isinstance(value, LEAF_TYPES):
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("a dataset cannot hold a masked array: its mask would be lost. Pass the pair (x.data, x.mask).")
+    array = _from_list(value) if isinstance(value, list) else np.asarray(value)
+    if array.dtype == object and not all(isinstance(item, (str, bytes)) for item in array.flat):
+        raise TypeError(
+            f"a dataset holds arrays of numbers, text and bytes, and nests of them (tuples, dictionaries), and "
+            f"{value!r} is a {type(value).__name__}"
+        )
+    return read_only(array) if array.ndim else array[()]
+
+
+def _from_list(value: list[Any]) -> Array:
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"a list is one array in a dataset, and this one cannot be ({error}) Use a tuple for several components."
+        ) from error
+    # NumPy's dtype for bytes would drop the zeros at the end of each.
+    return np.array(value, dtype=object) if array.dtype.kind == "S" else array
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)

@@ -1,0 +1,23 @@
+"""The node behind `from_tensor_slices` and `range`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ringlet.data import Dataset
+from ringlet.data.operations.table_source import TableRows
+from ringlet.data.table import row_count
+
+
+def test_rows_come_in_slices_until_they_end():
+    rows = TableRows(5)
+    found = [rows.next_rows(count) for count in (2, 0, 2, 7, 7)]
+    assert found[:4] == [slice(0, 2), slice(2, 2), slice(2, 4), slice(4, 5)]
+    assert row_count(found[4]) == 0
+
+
+def test_the_example_of_an_empty_source_has_the_shape_of_a_row():
+    source = Dataset.from_tensor_slices({"x": np.zeros((0, 3), np.float32), "y": np.zeros(0, np.int8)})
+    example = source.node.example
+    assert example["x"].shape == (3,)
+    assert type(example["y"]) is np.int8

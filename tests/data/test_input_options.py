@@ -1,0 +1,19 @@
+"""Options of distributed input."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringlet.data import InputOptions, InputReplicationMode
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, True), (True, True), (False, False)])
+def test_fetching_is_on_unless_it_is_switched_off(given, found):
+    assert InputOptions(given).experimental_fetch_to_device is found
+
+
+def test_the_defaults_are_tensorflows():
+    options = InputOptions()
+    assert options.experimental_replication_mode is InputReplicationMode.PER_WORKER
+    assert options.experimental_place_dataset_on_device is False
+    assert options.experimental_per_replica_buffer_size == 1
