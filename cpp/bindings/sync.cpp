@@ -36,6 +36,11 @@ int wait_for_claim(sync::Crew& crew) {
   }
 }
 
+void summon_all(sync::Crew& crew) {
+  const Unlocked unlocked;  // so that those who wake can begin
+  crew.summon_all();
+}
+
 bool wait_finished(sync::Crew& crew, double timeout_seconds) {
   sync::Poll* const poll = signal_poll();
   const Unlocked unlocked;
@@ -56,6 +61,7 @@ void register_sync(py::module_& m) {
       .def(py::init<int>(), "num_replicas"_a)
       .def("open", &sync::Crew::open)
       .def("claim", &sync::Crew::claim)
+      .def("summon_all", summon_all)
       .def("wait_for_claim", wait_for_claim)
       .def("finish", &sync::Crew::finish, "replica"_a)
       .def("wait_finished", wait_finished, "timeout_seconds"_a)

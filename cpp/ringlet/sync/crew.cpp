@@ -25,6 +25,10 @@ void Crew::summon() noexcept {
   if (!is_summoned_.exchange(true)) work_.notify_one();
 }
 
+void Crew::summon_all() noexcept {
+  if (has_unclaimed()) work_.notify();
+}
+
 void Crew::finish(int replica) noexcept {
   is_running_[static_cast<std::size_t>(replica)].set(false);
   if (num_finished_.fetch_add(1) + 1 == num_replicas_) finished_.notify();

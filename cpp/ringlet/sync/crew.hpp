@@ -27,6 +27,8 @@ class Crew {
   void open() noexcept;
   // The next replica, or kNone.
   int claim() noexcept;
+  // Wakes every helper that is parked, if there are replicas left: when the caller is about to wait for all of them.
+  void summon_all() noexcept;
   void finish(int replica) noexcept;
   // False if `timeout` went by before all replicas of the run had finished.
   bool wait_finished(Clock::duration timeout, Poll* poll);

@@ -1,0 +1,160 @@
+"""The strategy that is current where no other one is: one replica, which is the program itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ringlet import context
+from ringlet.collectives import ReduceOp
+from ringlet.strategy.base import Strategy
+from ringlet.strategy.extended import StrategyExtended
+from ringlet.strategy.modes import StrategyScope, require_replica
+from ringlet.strategy.reduction import reduce_components
+from ringlet.strategy.replica_context import ReplicaContext
+from ringlet.strategy.value_context import ValueContext
+from ringlet.values import DistributedValues, select_replica
+
+if TYPE_CHECKING:
+    from ringlet.data import InputContext
+
+__all__ = ["DefaultReplicaContext", "DefaultStrategy", "default_replica_context", "default_strategy"]
+
+
+class DefaultStrategy(Strategy):
+    """One replica, no distribution: calls go straight through. There is a single one, see :func:`default_strategy`.
+
+    Raises
+    ------
+    RuntimeError
+        If one exists already.
+
+    Examples
+    --------
+    >>> default_strategy().run(lambda x: x + 1, args=(2,))
+    3
+    """
+
+    def __init__(self) -> None:
+        if _strategies:
+            raise RuntimeError("Should only create a single instance of the default strategy: use get_strategy()")
+        super().__init__(_DefaultExtended(self))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Strategy:
+        raise RuntimeError("Should only create a single instance of the default strategy: it cannot be copied")
+
+    def __repr__(self) -> str:
+        return "<default strategy>"
+
+
+class _DefaultScope(StrategyScope):
+    """Changes nothing: where no strategy is current the default one is."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Any:
+        mode = context.current()
+        if mode is not None and mode.strategy is not self.mode.strategy:
+            raise RuntimeError(
+                f"Must not nest strategy scopes: {mode.strategy!r} is current, which the default strategy's scope "
+                "would not end. Leave that scope instead"
+            )
+        return self.mode.strategy
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+
+class _DefaultExtended(StrategyExtended):
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        raise RuntimeError("worker_devices is unsupported by the default strategy: enter a strategy's scope first")
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        raise RuntimeError("parameter_devices is unsupported by the default strategy: enter a strategy's scope first")
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return 1
+
+    def _scope(self, strategy: Strategy) -> context.Scope:
+        return _DefaultScope(strategy)
+
+    def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return fn(*select_replica(0, tuple(args)), **select_replica(0, dict(kwargs)))
+
+    def _reduce(self, op: ReduceOp, value: Any) -> Any:
+        return reduce_components(op, value, 1) if isinstance(value, DistributedValues) else value
+
+    def _local_results(self, value: Any) -> tuple[Any, ...]:
+        return (value,)
+
+    def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        return value_fn(ValueContext())
+
+    def _distribute_dataset(self, dataset: Any, options: Any) -> Any:
+        return dataset
+
+    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
+        from ringlet.data import InputContext  # loaded where datasets are used
+
+        return dataset_fn(InputContext())
+
+
+class DefaultReplicaContext(ReplicaContext):
+    """The replica that a program is outside of every strategy.
+
+    Examples
+    --------
+    >>> default_replica_context().num_replicas_in_sync
+    1
+    """
+
+    __slots__ = ()
+
+    @property
+    def replica_id_in_sync_group(self) -> int:
+        """Zero, a plain int here as in TensorFlow."""
+        return 0
+
+    def _require_current(self) -> None:
+        if context.current() is not None:
+            require_replica(self)
+
+
+_strategies: list[DefaultStrategy] = []
+_strategies.append(DefaultStrategy())
+_replica = DefaultReplicaContext(_strategies[0], 0)
+
+
+def default_strategy() -> DefaultStrategy:
+    """Give the default strategy.
+
+    Returns
+    -------
+    DefaultStrategy
+        Always the same object.
+
+    Examples
+    --------
+    >>> default_strategy()
+    <default strategy>
+    """
+    return _strategies[0]
+
+
+def default_replica_context() -> DefaultReplicaContext:
+    """Give the replica context of the default strategy.
+
+    Returns
+    -------
+    DefaultReplicaContext
+        Always the same object.
+
+    Examples
+    --------
+    >>> default_replica_context().replica_id_in_sync_group
+    0
+    """
+    return _replica

@@ -1,0 +1,187 @@
+"""MirroredStrategy: the replicas of one process, in step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ringlet import context, nest
+from ringlet.collectives import Algorithm, CrossDeviceOps, ReduceOp
+from ringlet.devices import Device, canonicalize_distinct, logical_devices, logical_devices_reason, short_name
+from ringlet.strategy.base import Strategy
+from ringlet.strategy.blas import blas_limiter
+from ringlet.strategy.crew import CrewPool
+from ringlet.strategy.extended import StrategyExtended
+from ringlet.strategy.hint import slow_step_hint
+from ringlet.strategy.reduction import reduce_components, reduce_plain
+from ringlet.strategy.replica_context import ReplicaContext
+from ringlet.strategy.replica_run import ReplicaRun
+from ringlet.values import DistributedValues, regroup, split_arguments
+
+if TYPE_CHECKING:
+    from ringlet.data import InputContext
+
+__all__ = ["MirroredExtended", "MirroredStrategy"]
+
+_log = logging.getLogger(__name__)
+
+
+class MirroredStrategy(Strategy):
+    """Runs each step on several replicas of this process and keeps them equal (``tf.distribute.MirroredStrategy``).
+
+    Parameters
+    ----------
+    devices : sequence of str, optional
+        One device for each replica, such as ``["CPU:0", "CPU:1"]``; all logical devices unless given. They are names:
+        replicas are threads that share the cores and the memory of the host.
+    cross_device_ops : CrossDeviceOps, optional
+        How arrays are combined; ``RingAllReduce()`` and ``DirectAllReduce()`` choose an algorithm for all calls.
+
+    Raises
+    ------
+    DuplicateDeviceError
+        If a device is given twice.
+    ValueError
+        If a device string cannot be read, or local devices are mixed with those of a cluster.
+    RuntimeError
+        If the devices belong to several tasks: one process cannot run the replicas of another.
+
+    Examples
+    --------
+    >>> import numpy as np, ringlet
+    >>> strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+    >>> strategy
+    MirroredStrategy(['CPU:0', 'CPU:1'])
+    >>> def step(x):
+    ...     return ringlet.get_replica_context().all_reduce("SUM", x)
+    >>> print(strategy.run(step, args=(np.array([1.0, 2.0]),)))
+    PerReplica:{
+      0: [2. 4.],
+      1: [2. 4.]
+    }
+    """
+
+    def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: CrossDeviceOps | None = None) -> None:
+        super().__init__(MirroredExtended(self, devices, cross_device_ops))
+
+    def __repr__(self) -> str:
+        return f"MirroredStrategy({[short_name(device) for device in self.extended.worker_devices]})"
+
+
+class MirroredExtended(StrategyExtended):
+    """What :class:`MirroredStrategy` does.
+
+    Parameters
+    ----------
+    container_strategy : MirroredStrategy
+    devices, cross_device_ops
+        As the strategy was given them.
+
+    Examples
+    --------
+    >>> MirroredStrategy(["/cpu:1"]).extended.worker_devices
+    ('/job:localhost/replica:0/task:0/device:CPU:1',)
+    """
+
+    def __init__(
+        self, container_strategy: Strategy, devices: Sequence[str] | None, cross_device_ops: CrossDeviceOps | None
+    ) -> None:
+        super().__init__(container_strategy)
+        self._devices = _local_devices(devices) if devices else _all_devices()
+        self._algorithm = _algorithm_of(cross_device_ops)
+        self._crews = CrewPool(len(self._devices))
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """Full names of the replicas' devices."""
+        return self._devices
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """Full names of the replicas' devices, which hold the variables too."""
+        return self._devices
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return len(self._devices)
+
+    def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        strategy = self._container_strategy()
+        rows, keywords = split_arguments(args, kwargs, len(self._devices))
+        if len(rows) == 1:
+            with context.Scope(ReplicaContext(strategy, 0)):
+                return fn(*rows[0], **keywords[0])
+        return regroup(self._run_replicas(strategy, fn, rows, keywords))
+
+    def _run_replicas(
+        self,
+        strategy: Strategy,
+        fn: Callable[..., Any],
+        rows: Sequence[Sequence[Any]],
+        keywords: Sequence[Mapping[str, Any]],
+    ) -> list[Any]:
+        crews, hint, limiter = self._crews, slow_step_hint(), blas_limiter()
+        limiter.enter(len(rows))
+        started = hint.start()
+        try:
+            run = ReplicaRun(strategy, crews.acquire(), self._algorithm, self._first_replica)
+            return run.drive(fn, rows, keywords, crews)
+        finally:
+            hint.finish(started)
+            limiter.leave(len(rows))
+
+    def _distribute_dataset(self, dataset: Any, options: Any) -> Any:
+        from ringlet.data.distribute import distribute_dataset  # loaded where datasets are used
+
+        return distribute_dataset(dataset, len(self._devices), options)
+
+    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
+        from ringlet.data.distribute import distribute_datasets_from_function  # loaded where datasets are used
+
+        return distribute_datasets_from_function(dataset_fn, len(self._devices), options)
+
+    def _reduce(self, op: ReduceOp, value: Any) -> Any:
+        if isinstance(value, DistributedValues):
+            return reduce_components(op, value, len(self._devices))
+        if nest.is_nested(value):
+            return nest.map_structure(lambda leaf: self._reduce(op, leaf), value)
+        return reduce_plain(op, value, len(self._devices))
+
+
+def _all_devices() -> tuple[str, ...]:
+    devices = logical_devices()
+    _log.info(
+        "MirroredStrategy uses all %d logical devices of this process (%s)", len(devices), logical_devices_reason()
+    )
+    return devices
+
+
+def _local_devices(devices: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(devices, str):
+        raise ValueError(f"devices is a list of device strings, got the string {devices!r}: write [{devices!r}]")
+    names = [getattr(device, "name", device) for device in devices]
+    parsed = [Device.parse(name) for name in names]
+    if len({device.is_local for device in parsed}) > 1:
+        raise ValueError(
+            "local devices have 'localhost' in the job field, and a list of devices should not mix localhost "
+            f"with other jobs such as worker or ps, got {names}. Name the devices of one process, such as "
+            "['CPU:0', 'CPU:1']"
+        )
+    if len({(device.job, device.replica, device.task) for device in parsed}) > 1:
+        raise RuntimeError(
+            f"a MirroredStrategy over several workers is not supported, and these devices belong to several: {names}. "
+            "Name the devices of one process, such as ['CPU:0', 'CPU:1']"
+        )
+    return canonicalize_distinct(names)
+
+
+def _algorithm_of(cross_device_ops: CrossDeviceOps | None) -> Algorithm:
+    if cross_device_ops is None:
+        return Algorithm.AUTO
+    if not isinstance(cross_device_ops, CrossDeviceOps):
+        raise TypeError(
+            f"cross_device_ops is a CrossDeviceOps such as RingAllReduce(), got {cross_device_ops!r} of type "
+            f"{type(cross_device_ops).__name__}"
+        )
+    return cross_device_ops.algorithm

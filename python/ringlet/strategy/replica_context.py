@@ -1,0 +1,273 @@
+"""What a replica can ask and do while its step function runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet import context, nest
+from ringlet.collectives import Algorithm, Op, ReduceOp
+from ringlet.collectives.buffers import Outputs
+from ringlet.strategy.modes import require_replica
+from ringlet.strategy.reduction import NUMBER_TYPES, as_op, parse_reduce_op
+from ringlet.values import regroup, select_replica
+
+if TYPE_CHECKING:
+    from ringlet.strategy.base import Strategy
+    from ringlet.strategy.replica_run import ReplicaRun
+
+__all__ = ["ReplicaContext"]
+
+Array = NDArray[Any]
+
+_id_arrays: list[Array] = []
+
+
+def _id_array(replica_id: int) -> Array:
+    """The read-only int32 scalar that stands for a replica id; one object per id, so that asking costs nothing."""
+    while replica_id >= len(_id_arrays):
+        array = np.array(len(_id_arrays), np.int32)
+        array.setflags(write=False)
+        _id_arrays.append(array)
+    return _id_arrays[replica_id]
+
+
+class ReplicaContext(context.Mode):
+    """One replica of a step (``tf.distribute.ReplicaContext``): :func:`ringlet.get_replica_context` gives it.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        The strategy that runs the step.
+    replica_id_in_sync_group : int, array of one integer, or None
+        The replica, counted over all workers.
+
+    Raises
+    ------
+    ValueError
+        If the id is anything else.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+    >>> strategy.run(lambda: int(ringlet.get_replica_context().replica_id_in_sync_group))
+    PerReplica:{
+      0: 0,
+      1: 1
+    }
+    """
+
+    # A replica context is the mode of its replica: one object for each replica of each run.
+    __slots__ = ("_id", "_run")
+
+    strategy: Strategy
+    local_replica_id: int
+    """Which of the replicas of this process this is."""
+
+    def __init__(self, strategy: Strategy, replica_id_in_sync_group: Any) -> None:
+        super().__init__(strategy, 0)
+        self._id = _checked_id(replica_id_in_sync_group)
+        self._run: ReplicaRun | None = None
+
+    @classmethod
+    def _of_run(cls, run: ReplicaRun, local_replica_id: int) -> ReplicaContext:
+        """The context of one replica of a run."""
+        replica = cls.__new__(cls)
+        replica.strategy = run.strategy
+        replica.local_replica_id = local_replica_id
+        replica._id = run.first_replica + local_replica_id
+        replica._run = run
+        return replica
+
+    @property
+    def replica_id_in_sync_group(self) -> Any:
+        """Which replica this is, counted over all workers: a read-only int32 array without dimensions."""
+        return None if self._id is None else _id_array(self._id)
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas take part in a step, over all workers."""
+        return self.strategy.num_replicas_in_sync
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The full name of the device of this replica, in a tuple; only inside the replica."""
+        self._require_current()
+        return (self.strategy.extended.worker_devices[self.local_replica_id],)
+
+    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, out: Any = None) -> Any:
+        """Combine the arrays of all replicas; every replica gets the result.
+
+        All arrays of a nested structure travel in one pass, so combine many in one call.
+
+        Parameters
+        ----------
+        reduce_op : ReduceOp or str
+            ``SUM`` or ``MEAN``, in any case as a string. As in TensorFlow, an object that is neither stands for SUM.
+        value : nested structure of array-like
+            This replica's arrays: the same structure, shapes and dtypes on all replicas, any memory layout. They must
+            not be written to while the call lasts.
+        options : CommunicationOptions, optional
+            ``implementation`` RING chooses the ring.
+        out : nested structure of ndarray, optional
+            Where to put the results: the structure of `value`. All replicas give one or none does.
+
+        Returns
+        -------
+        nested structure of ndarray
+            `out`; or arrays that refuse to be written to, because replicas share their memory: copy one to change it.
+
+        Raises
+        ------
+        CollectiveMismatchError
+            On all replicas, if they did not make the same call; it lists who called what.
+        CollectiveAborted
+            If another replica failed.
+        InvalidArgumentError
+            If a dtype is not supported, or an array of `out` does not fit.
+        ValueError
+            If a string names no operation, or `out` has another structure.
+        RuntimeError
+            Outside of this replica.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> def step(gradients):
+        ...     return ringlet.get_replica_context().all_reduce("MEAN", gradients)
+        >>> strategy.run(step, args=({"w": np.ones(2), "b": np.float32(3)},))["b"]
+        PerReplica:{
+          0: array(3., dtype=float32),
+          1: array(3., dtype=float32)
+        }
+        """
+        self._require_current()
+        op = _op_or_sum(reduce_op)
+        if type(value) is np.ndarray:
+            return self._combine(op, [value], options, None if out is None else [out])[0]
+        if type(value) in NUMBER_TYPES:
+            return self._combine(op, [np.asarray(value)], options, None if out is None else [out])[0]
+        leaves, shape = nest.flatten(value)
+        outs = None if out is None else _same_structure(shape, out)
+        return nest.unflatten(shape, self._combine(op, leaves, options, outs))
+
+    def merge_call(
+        self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Leave the replicas for one call of a function in cross-replica context.
+
+        All replicas of this process call this together. One of them calls `merge_fn`; the others wait.
+
+        Parameters
+        ----------
+        merge_fn : callable
+            Takes the strategy and then the arguments, in which the replicas' values are regrouped: identical objects
+            arrive bare, others as :class:`~ringlet.values.PerReplica`. Replica 0's function is the one that is called.
+        args : sequence
+        kwargs : mapping, optional
+            This replica's arguments.
+
+        Returns
+        -------
+        nested structure
+            What `merge_fn` gave; distributed values in it are replaced by this replica's component.
+
+        Raises
+        ------
+        CollectiveMismatchError
+            On all replicas that wait, if another one returned or called something else.
+        RuntimeError
+            Outside of this replica.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> def step():
+        ...     replica = ringlet.get_replica_context()
+        ...     number = float(replica.replica_id_in_sync_group) + 1
+        ...     return replica.merge_call(lambda strategy, x: strategy.reduce("SUM", x, axis=None), args=(number,))
+        >>> print(strategy.run(step))
+        3.0
+        """
+        self._require_current()
+        if self._run is not None:
+            return self._run.merge_call(self.local_replica_id, merge_fn, args, kwargs or {})
+        with context.Scope(context.Mode(self.strategy)):
+            merged = merge_fn(
+                self.strategy,
+                *(regroup([arg]) for arg in args),
+                **{name: regroup([value]) for name, value in (kwargs or {}).items()},
+            )
+        return select_replica(0, merged)
+
+    def _require_current(self) -> None:
+        require_replica(self)
+
+    def _combine(self, op: ReduceOp, leaves: list[Any], options: Any, outs: list[Any] | None) -> list[Any]:
+        if self._run is None:
+            return _alone(leaves, outs)
+        algorithm = _algorithm(options, self._run.algorithm)
+        self._run.begin_collective()
+        member = self._run.crew.members[self.local_replica_id]
+        return member.all_reduce_many(leaves, as_op(op), algorithm=algorithm, outs=outs)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of replica {self._id} of {self.strategy!r}>"
+
+
+def _checked_id(replica_id: Any) -> int | None:
+    if replica_id is None:
+        return None
+    array = np.asarray(replica_id)
+    if array.shape != () or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"replica_id_in_sync_group can only be an integer, an integer array of no dimensions, or None, "
+            f"got {replica_id!r}"
+        )
+    return int(array)
+
+
+def _op_or_sum(op: Any) -> ReduceOp:
+    """TensorFlow reads names and takes every other object for SUM; enumerations are read by name here."""
+    if isinstance(op, ReduceOp):
+        return op
+    name = getattr(op, "name", op)
+    return parse_reduce_op(name) if isinstance(name, str) else ReduceOp.SUM
+
+
+def _algorithm(options: Any, default: Algorithm) -> Algorithm:
+    if options is None:
+        return default
+    if not hasattr(options, "implementation"):
+        raise TypeError(f"options are a CommunicationOptions, got {options!r} of type {type(options).__name__}")
+    return Algorithm.RING if getattr(options.implementation, "name", None) == "RING" else default
+
+
+def _same_structure(shape: nest.PyTreeSpec, out: Any) -> list[Any]:
+    try:
+        return nest.same_structure_leaves(shape, out)
+    except ValueError as error:
+        raise ValueError(f"out must have the structure of the value, which is {shape}: {error}") from error
+
+
+def _copied(array: Array) -> Array:
+    return array.copy() if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _alone(leaves: list[Any], outs: list[Any] | None) -> list[Any]:
+    """What one replica without others gets: its own values, in memory that nobody else writes to."""
+    results = [_copied(np.asarray(leaf)) for leaf in leaves]
+    if outs is None:
+        for result in results:
+            result.setflags(write=False)
+        return results
+    outputs = Outputs(outs, results, Op.SUM)
+    for place, result in zip(outputs.direct, results, strict=True):
+        place[...] = result
+    return outputs.store()

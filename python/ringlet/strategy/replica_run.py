@@ -1,0 +1,264 @@
+"""One run of a step function on the replicas of this process."""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ringlet import context
+from ringlet.collectives import Algorithm
+from ringlet.errors import CollectiveMismatchError, DeadlineExceededError
+from ringlet.strategy.crew import Crew, CrewPool, fork_count
+from ringlet.strategy.failures import add_note, first_failure, follows_from_abort, one_line, whereabouts
+from ringlet.strategy.replica_context import ReplicaContext
+from ringlet.values import regroup, select_replica
+
+if TYPE_CHECKING:
+    from ringlet.strategy.base import Strategy
+
+__all__ = ["ReplicaRun"]
+
+# Without it, two threads may each miss what the other has just done.
+_HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
+# np.errstate is a context variable from NumPy 2 on, and a property of threads before.
+_CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
+# The place of the calling thread's own failure among those of the replicas.
+_CALLER = -1
+
+
+def _no_function() -> None:
+    """What a run calls that is over."""
+
+
+class ReplicaRun:
+    """One run: claims replicas, keeps their answers and their failures.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        Current while replicas run.
+    crew : Crew
+        Belongs to this run until it is over.
+    algorithm : Algorithm
+        Of collectives that ask for no other one.
+    first_replica : int
+        Which of all replicas is the first one of this process.
+    """
+
+    def __init__(self, strategy: Strategy, crew: Crew, algorithm: Algorithm, first_replica: int) -> None:
+        self.strategy = strategy
+        self.crew = crew
+        self.algorithm = algorithm
+        self.first_replica = first_replica
+        self._failures: dict[int, BaseException] = {}
+        self._merge_calls: dict[int, Any] = {}
+
+    _fn: Callable[..., Any]
+    _rows: Sequence[Sequence[Any]]
+    _keywords: Sequence[Mapping[str, Any]]
+    _contexts: list[contextvars.Context]
+    _results: list[Any]
+    _ended: list[bool]
+    _errors: Any
+
+    # False while a replica may be running.
+    is_over = True
+    # Whether replicas that have not begun are left out.
+    _stops = False
+    # Whether a replica has used the group in this run, so that the others must hear of it when one ends.
+    _uses_group = not _HAS_INTERPRETER_LOCK
+    _merged: Any = None
+
+    def drive(
+        self,
+        fn: Callable[..., Any],
+        rows: Sequence[Sequence[Any]],
+        keywords: Sequence[Mapping[str, Any]],
+        crews: CrewPool,
+    ) -> list[Any]:
+        """Run all replicas, in this thread those that no helper takes.
+
+        Parameters
+        ----------
+        fn : callable
+        rows : sequence of sequence
+            Positional arguments of each replica.
+        keywords : sequence of mapping
+            Keyword arguments of each replica.
+        crews : CrewPool
+            Gets the crew back; closed if replicas are still running when this ends.
+
+        Returns
+        -------
+        list
+            What each replica gave.
+        """
+        self._fn, self._rows, self._keywords = fn, rows, keywords
+        self._contexts = [contextvars.copy_context() for _ in rows]
+        self._results = results = [None] * len(rows)
+        self._ended = [False] * len(rows)
+        self._errors = None if _CONTEXTS_CARRY_ERRSTATE else np.geterr()
+        try:
+            if self._claim_all() < len(rows):
+                self._wait_for_all(crews.timeout_seconds)
+            self.is_over = True
+        finally:
+            if self.is_over:
+                crews.release(self.crew)
+            else:
+                crews.give_up(self.crew, "a run of it was given up while replicas were running")
+        self._forget()
+        if self._failures:
+            self._raise_first(len(rows))
+        return results
+
+    def execute(self, replica: int) -> None:
+        """Run one replica to its end, in any thread."""
+        try:
+            if not self._stops:
+                self._results[replica] = self._contexts[replica].run(self._call, replica)
+        except BaseException as error:
+            self._fail(replica, error)
+        finally:
+            self._leave(replica)
+
+    def begin_collective(self) -> None:
+        """State that a replica is about to call the group: from now on replicas that end take leave of it.
+
+        A run that never calls the group, as a mapping over replicas does, is spared that cost.
+        """
+        if not self._uses_group:
+            self._uses_group = True
+            self.crew.claims.summon_all()
+            for replica, has_ended in enumerate(self._ended):
+                if has_ended:
+                    self.crew.depart(replica)
+
+    def merge_call(
+        self, replica: int, merge_fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Call `merge_fn` once for all replicas; see :meth:`ReplicaContext.merge_call`."""
+        self.begin_collective()
+        self._merge_calls[replica] = (merge_fn, args, kwargs)
+        self._meet(replica, "merge_call")
+        if replica == 0:
+            self._merged = self._merge()
+        # Nobody starts the next merge_call, which would overwrite this answer, before all have passed here.
+        self._meet(replica, "the end of merge_call")
+        return select_replica(replica, self._merged)
+
+    def _call(self, replica: int) -> Any:
+        context.enter(ReplicaContext._of_run(self, replica))
+        if self._errors is not None:
+            np.seterr(**self._errors)
+        return self._fn(*self._rows[replica], **self._keywords[replica])
+
+    def _leave(self, replica: int) -> None:
+        # In this order, while begin_collective works in the opposite one: under the interpreter lock one of the two
+        # sees what the other did.
+        self._ended[replica] = True
+        if self._uses_group:
+            self.crew.depart(replica)
+        self.crew.claims.finish(replica)
+
+    def _fail(self, replica: int, error: BaseException) -> None:
+        self._failures[replica] = error
+        self._stops = True
+        self.crew.group.abort(f"replica {replica} raised {one_line(error)}" if replica >= 0 else one_line(error))
+
+    def _claim_all(self) -> int:
+        """Run replicas until none is left to claim; give the number of those that ran in this thread."""
+        claims = self.crew.claims
+        self.crew.prepare(self)
+        self.is_over = False
+        forks = fork_count()
+        replica = -1
+        num_mine = 0
+        try:
+            claims.open()
+            for replica in iter(claims.claim, -1):
+                self.execute(replica)
+                num_mine += 1
+        except BaseException as error:  # Ctrl-C between two instructions of this file
+            self._fail(max(replica, 0), error)
+            if replica >= 0 and not self._ended[replica]:
+                self._leave(replica)
+            for unclaimed in iter(claims.claim, -1):
+                self._leave(unclaimed)
+        if fork_count() != forks:
+            raise RuntimeError(
+                "a step function forked this process, and the child returned from it into strategy.run, whose other "
+                "replicas are in the parent: end the child inside of the step function, with os._exit"
+            )
+        return num_mine
+
+    def _wait_for_all(self, timeout_seconds: float) -> None:
+        deadline = time.monotonic() + timeout_seconds
+        claims = self.crew.claims
+        try:
+            is_finished = claims.wait_finished(timeout_seconds)
+        except KeyboardInterrupt as error:
+            if any(isinstance(failure, KeyboardInterrupt) for failure in self._failures.values()):
+                raise
+            self._fail(_CALLER, error)  # replicas in a collective unwind now; others are waited for
+            is_finished = claims.wait_finished(max(0.0, deadline - time.monotonic()))
+        if not is_finished:
+            self._raise_deadline(timeout_seconds)
+
+    def _raise_deadline(self, timeout_seconds: float) -> NoReturn:
+        running = self.crew.claims.running()
+        where = "; ".join(f"replica {replica} is {whereabouts(self.crew.threads.get(replica))}" for replica in running)
+        text = (
+            f"strategy.run waited {timeout_seconds:g} s for {len(running)} of {len(self._results)} replicas to return: "
+            f"{where}. Allow more with RINGLET_TIMEOUT_SECONDS, or 0 to wait for ever; this strategy is closed now"
+        )
+        self.crew.group.abort(text)
+        raise DeadlineExceededError(text) from (first_failure(self._failures)[1] if self._failures else None)
+
+    def _forget(self) -> None:
+        """Let go of what replicas were given and gave: replica contexts, which hold this run, may be among it."""
+        self._fn = _no_function
+        self._rows, self._keywords, self._results = [], [], []
+        self._contexts.clear()
+        self._merge_calls.clear()
+        self._merged = None
+
+    def _raise_first(self, num_replicas: int) -> NoReturn:
+        replica, error = first_failure(self._failures)
+        if replica != _CALLER:
+            add_note(error, f"raised in replica {replica} of {num_replicas}{self._others(replica)}")
+        # The traceback holds this frame and this run: neither may hold the exception in turn.
+        self._failures = {}
+        try:
+            raise error
+        finally:
+            del error
+
+    def _others(self, replica: int) -> str:
+        others = [
+            f"; replica {other} failed by itself, too: {one_line(error)}"
+            for other, error in sorted(self._failures.items())
+            if other not in (replica, _CALLER) and not follows_from_abort(error)
+        ]
+        return "".join(others)
+
+    def _meet(self, replica: int, name: str) -> None:
+        try:
+            self.crew.members[replica].barrier(name)
+        except CollectiveMismatchError as error:
+            raise CollectiveMismatchError(
+                f"Some replicas made a different number of replica_context().merge_call() calls: {error}"
+            ) from error
+
+    def _merge(self) -> Any:
+        calls = [self._merge_calls[replica] for replica in range(len(self._rows))]
+        merge_fn = calls[0][0]
+        args = regroup([tuple(args) for _, args, _ in calls])
+        kwargs = regroup([dict(kwargs) for _, _, kwargs in calls])
+        with context.Scope(context.Mode(self.strategy)):
+            return merge_fn(self.strategy, *args, **kwargs)

@@ -1,0 +1,62 @@
+"""Which strategy and which replica is current."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import ringlet
+
+STRATEGY = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def state() -> tuple[bool, bool, bool]:
+    return ringlet.has_strategy(), ringlet.in_cross_replica_context(), ringlet.get_replica_context() is not None
+
+
+OUTSIDE, IN_SCOPE, IN_REPLICA = (False, False, True), (True, True, False), (True, False, True)
+
+
+def test_outside_of_every_scope_the_default_replica_is_current():
+    assert state() == OUTSIDE
+
+
+def test_in_a_scope_no_replica_is_current():
+    with STRATEGY.scope():
+        assert (ringlet.get_strategy(), state()) == (STRATEGY, IN_SCOPE)
+
+
+def test_in_a_run_a_replica_is_current():
+    assert STRATEGY.run(state) == IN_REPLICA or STRATEGY.run(state)[0] is True
+
+
+def test_other_threads_have_none_of_it():
+    with STRATEGY.scope(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(state).result(timeout=60) == OUTSIDE
+
+
+def test_a_strategy_can_be_set_without_a_with():
+    other = ringlet.MirroredStrategy(["CPU:2"])
+    try:
+        ringlet.experimental_set_strategy(STRATEGY)
+        assert (ringlet.get_strategy(), state()) == (STRATEGY, IN_SCOPE)
+        ringlet.experimental_set_strategy(other)
+        assert ringlet.get_strategy() is other
+        with other.scope(), pytest.raises(RuntimeError, match="inside a strategy scope"):
+            ringlet.experimental_set_strategy(STRATEGY)
+        assert ringlet.get_strategy() is other
+    finally:
+        ringlet.experimental_set_strategy(None)
+    assert state() == OUTSIDE
+
+
+def test_setting_none_twice_changes_nothing():
+    ringlet.experimental_set_strategy(None)
+    ringlet.experimental_set_strategy(None)
+    assert state() == OUTSIDE
+
+
+def test_setting_a_strategy_in_a_scope_is_refused():
+    with STRATEGY.scope(), pytest.raises(RuntimeError, match="inside a strategy scope"):
+        ringlet.experimental_set_strategy(None)

@@ -1,0 +1,154 @@
+"""MirroredStrategy: the contract of strategies, its devices, its arguments."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import logging
+import subprocess
+import sys
+import weakref
+
+import numpy as np
+import pytest
+
+import ringlet
+from ringlet.errors import DuplicateDeviceError
+from tests.strategy.contract import StrategyContract
+
+
+def mirrored(num_replicas: int) -> ringlet.MirroredStrategy:
+    return ringlet.MirroredStrategy([f"CPU:{i}" for i in range(num_replicas)])
+
+
+class TestMirroredStrategy(StrategyContract):
+    def make(self, num_replicas: int) -> ringlet.Strategy:
+        return mirrored(num_replicas)
+
+
+# --- devices --------------------------------------------------------------------------------------------------------
+
+
+def test_replicas_are_on_the_devices_in_their_order():
+    strategy = ringlet.MirroredStrategy(["CPU:3", "/cpu:1"])
+    devices = ("/job:localhost/replica:0/task:0/device:CPU:3", "/job:localhost/replica:0/task:0/device:CPU:1")
+    assert strategy.extended.worker_devices == strategy.extended.parameter_devices == devices
+    assert strategy.run(lambda: ringlet.get_replica_context().devices[0]).values == devices
+    assert repr(strategy) == "MirroredStrategy(['CPU:3', 'CPU:1'])"
+
+
+def test_objects_with_a_name_are_devices():
+    class LogicalDevice:
+        name = "/device:CPU:2"
+
+    assert repr(ringlet.MirroredStrategy([LogicalDevice()])) == "MirroredStrategy(['CPU:2'])"
+
+
+@pytest.mark.parametrize(
+    ("devices", "kind", "message"),
+    [
+        (["CPU:0", "/cpu:0"], DuplicateDeviceError, "CPU:0 is there 2 times"),
+        (["nonsense"], ValueError, "cannot read 'nonsense'"),
+        ("CPU:0", ValueError, r"write \['CPU:0'\]"),
+        ([3], TypeError, "a device is a string"),
+        (["/job:worker/task:0", "/job:worker/task:1"], RuntimeError, "over several workers is not supported"),
+        (["CPU:0", "/job:worker/task:0/cpu:0"], ValueError, "mix localhost"),
+    ],
+)
+def test_bad_devices_are_refused(devices, kind, message):
+    with pytest.raises(kind, match=message):
+        ringlet.MirroredStrategy(devices)
+
+
+@pytest.mark.parametrize("devices", [None, [], ()])
+def test_all_logical_devices_are_taken_and_one_line_says_so(devices, caplog):
+    caplog.set_level(logging.INFO, "ringlet")
+    strategy = ringlet.MirroredStrategy(devices)
+    assert strategy.extended.worker_devices == ringlet.devices.logical_devices()
+    [record] = [record for record in caplog.records if record.name.startswith("ringlet.strategy")]
+    assert (record.levelno, "all" in record.getMessage()) == (logging.INFO, True)
+
+
+# --- arguments ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ops", [None, ringlet.RingAllReduce(), ringlet.DirectAllReduce()], ids=repr)
+def test_cross_device_ops_choose_the_algorithm(ops):
+    strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=ops)
+    result = strategy.run(lambda: ringlet.get_replica_context().all_reduce("SUM", np.arange(5000.0)))
+    for component in result.values:
+        np.testing.assert_array_equal(component, 2 * np.arange(5000.0))
+
+
+@pytest.mark.parametrize("ops", ["ring", ringlet.RingAllReduce, 3])
+def test_other_cross_device_ops_are_refused(ops):
+    with pytest.raises(TypeError, match=r"cross_device_ops is a CrossDeviceOps such as RingAllReduce\(\)"):
+        ringlet.MirroredStrategy(["CPU:0"], cross_device_ops=ops)
+
+
+@pytest.mark.parametrize("args", [None, 3, "abc", {"x": 1}, np.ones(2)])
+def test_positional_arguments_come_in_a_list_or_tuple(args):
+    with pytest.raises(ValueError, match="positional args must be a list or tuple"):
+        mirrored(2).run(lambda *_: None, args=args)
+
+
+# --- copies and life time -------------------------------------------------------------------------------------------
+
+
+def test_a_shallow_copy_is_refused():
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        copy.copy(mirrored(2))
+
+
+def test_a_deep_copy_is_a_strategy_of_its_own():
+    strategy = mirrored(2)
+    strategy.run(lambda: None)
+    twin = copy.deepcopy(strategy)
+    assert twin.extended.worker_devices == strategy.extended.worker_devices
+    assert twin.run(lambda: ringlet.get_strategy() is twin) is True
+    with strategy.scope(), pytest.raises(RuntimeError, match="Mixing"):
+        twin.run(lambda: None)
+
+
+def test_a_dropped_strategy_goes_at_once():
+    strategy = mirrored(2)
+    strategy.run(lambda: ringlet.get_replica_context().all_reduce("SUM", 1.0))
+    reference = weakref.ref(strategy)
+    gc.disable()
+    try:
+        del strategy
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+def test_arguments_and_answers_go_as_soon_as_nobody_holds_them():
+    class Tracked:
+        pass
+
+    def step(argument):
+        replica = ringlet.get_replica_context()
+        replica.merge_call(lambda _: replica)
+        return argument, Tracked()
+
+    strategy = mirrored(2)
+    argument = Tracked()
+    gc.disable()
+    try:
+        answer = strategy.run(step, args=(argument,))
+        references = [weakref.ref(argument), *(weakref.ref(value) for value in answer[1].values)]
+        del argument, answer
+        assert [reference() for reference in references] == [None] * 3
+    finally:
+        gc.enable()
+
+
+def test_nothing_is_printed_when_the_interpreter_ends():
+    code = """
+import atexit, ringlet, numpy as np
+strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1", "CPU:2"])
+strategy.run(lambda: ringlet.get_replica_context().all_reduce("SUM", np.ones(3)))
+atexit.register(lambda: print("ended"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")

@@ -1,0 +1,168 @@
+"""strategy.reduce: operations, axes, and values that are no distributed ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import ringlet
+from ringlet.errors import InvalidArgumentError
+from ringlet.strategy.reduction import parse_reduce_op
+from ringlet.values import Mirrored, PerReplica
+
+STRATEGIES = {n: ringlet.MirroredStrategy([f"CPU:{i}" for i in range(n)]) for n in (1, 2, 3)}
+TWO = STRATEGIES[2]
+
+# Integers as floats: sums are exact whatever their order.
+exact = st.integers(-(2**20), 2**20)
+sizes = st.lists(st.integers(0, 5), min_size=1, max_size=3)
+
+
+@pytest.mark.parametrize("op", [ringlet.ReduceOp.SUM, "SUM", "sum", "Sum"])
+def test_operations_are_named_in_any_case(op):
+    assert parse_reduce_op(op) is ringlet.ReduceOp.SUM
+
+
+@pytest.mark.parametrize("op", ["MIN", "", "PROD"])
+@pytest.mark.parametrize("axis", [None, 0])
+def test_an_unknown_name_is_refused(op, axis):
+    with pytest.raises(ValueError, match=f"'{op}' is not a valid ReduceOp"):
+        TWO.reduce(op, PerReplica([1.0, 2.0]), axis=axis)
+
+
+@pytest.mark.parametrize("op", [None, 3, ringlet.collectives.Op.SUM])
+@pytest.mark.parametrize("axis", [None, 0])
+def test_what_is_no_operation_is_refused(op, axis):
+    with pytest.raises(TypeError, match="Expected `reduce_op` to be a ReduceOp"):
+        TWO.reduce(op, PerReplica([1.0, 2.0]), axis=axis)
+
+
+@given(rows=hnp.arrays(np.int64, st.tuples(st.sampled_from(list(STRATEGIES)), st.integers(0, 9)), elements=exact))
+def test_without_an_axis_components_are_combined_element_by_element(rows):
+    strategy = STRATEGIES[len(rows)]
+    value = PerReplica(list(rows.astype(np.float64)))
+    np.testing.assert_array_equal(strategy.reduce("SUM", value, axis=None), rows.sum(axis=0))
+    np.testing.assert_allclose(strategy.reduce("MEAN", value, axis=None), rows.mean(axis=0), rtol=1e-15)
+
+
+@given(sizes=sizes, data=st.data())
+def test_over_an_axis_every_element_weighs_the_same(sizes, data):
+    parts = [data.draw(hnp.arrays(np.int64, (size, 2), elements=exact)).astype(np.float64) for size in sizes]
+    strategy, value, together = STRATEGIES[len(sizes)], PerReplica(parts), np.concatenate(parts)
+    np.testing.assert_array_equal(strategy.reduce("SUM", value, axis=0), together.sum(axis=0))
+    with np.errstate(invalid="ignore"):
+        expected = together.sum(axis=0) / np.float64(len(together))
+    np.testing.assert_allclose(strategy.reduce("MEAN", value, axis=0), expected, rtol=1e-15)
+
+
+def test_no_elements_at_all_have_no_mean_and_give_no_warning():
+    assert np.isnan(TWO.reduce("MEAN", PerReplica([np.zeros(0), np.zeros(0)]), axis=0))
+    assert np.isnan(TWO.reduce("MEAN", PerReplica([np.zeros(0, int), np.zeros(0, int)]), axis=0))
+
+
+@pytest.mark.parametrize(
+    ("axis", "result"), [(0, [4, 6]), (-1, [3, 7]), ((0, 1), 10), ((1,), [3, 7]), (0.0, [4, 6]), (np.int64(1), [3, 7])]
+)
+def test_axes_count_from_either_end_and_may_be_several(axis, result):
+    value = PerReplica([np.array([[1, 2], [3, 4]]), np.zeros((2, 2), int)])
+    assert TWO.reduce("SUM", value, axis=axis).tolist() == result
+
+
+@pytest.mark.parametrize("axis", ["0", [0, 1], 0.5, (0, "1"), {0}])
+def test_an_axis_of_another_type_is_refused(axis):
+    with pytest.raises(TypeError, match=r"axis is None, an int or a tuple of ints, got .* such as \(0, 1\)"):
+        TWO.reduce("SUM", PerReplica([np.ones((2, 2))] * 2), axis=axis)
+
+
+@pytest.mark.parametrize("axis", [2, -3, (0, 2)])
+def test_an_axis_that_is_not_there_is_refused(axis):
+    with pytest.raises(ValueError, match="out of bounds"):
+        TWO.reduce("SUM", PerReplica([np.ones((2, 2))] * 2), axis=axis)
+
+
+@pytest.mark.parametrize(("dtype", "mean_dtype"), [("int32", "float64"), ("int64", "float64"), ("float32", "float32")])
+def test_means_have_a_dtype_that_can_hold_them(dtype, mean_dtype):
+    value = PerReplica([np.array([1, 2], dtype), np.array([2], dtype)])
+    assert TWO.reduce("MEAN", value, axis=0).dtype == mean_dtype
+    assert TWO.reduce("SUM", value, axis=0).dtype == dtype
+
+
+def test_results_refuse_to_be_written_to():
+    value = PerReplica([np.ones(2), np.ones(2)])
+    for op, axis in (("SUM", None), ("MEAN", None), ("SUM", 0), ("MEAN", 0)):
+        assert not TWO.reduce(op, value, axis=axis).flags.writeable
+
+
+def test_one_replica_without_an_axis_gives_the_value_itself():
+    value = np.ones(2, np.int8)
+    assert STRATEGIES[1].reduce("MEAN", PerReplica([value]), axis=None) is value
+    assert STRATEGIES[1].reduce("SUM", "text", axis=None) == "text"
+
+
+@pytest.mark.parametrize("kind", [PerReplica, Mirrored])
+def test_structures_are_reduced_leaf_by_leaf(kind):
+    value = {"a": kind([np.ones(2), np.ones(2)]), "b": [kind([1.5, 2.5])]}
+    result = TWO.reduce("SUM", value, axis=None)
+    assert (result["a"].tolist(), float(result["b"][0])) == ([2, 2], 4)
+
+
+def test_components_that_are_structures_are_reduced_leaf_by_leaf():
+    result = TWO.reduce("SUM", PerReplica([{"x": 1.0, "y": (2,)}, {"x": 3.0, "y": (4,)}]), axis=None)
+    assert (float(result["x"]), int(result["y"][0])) == (4, 6)
+
+
+# --- plain values ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [5, 2.5, "text", None, np.array([1.0, 2.0])], ids=repr)
+def test_the_mean_of_a_plain_value_is_itself(value):
+    assert TWO.reduce("MEAN", value, axis=None) is value
+
+
+@pytest.mark.parametrize("value", [0, 0.0, np.zeros(2), np.float32(0)], ids=repr)
+def test_the_sum_of_plain_zeros_is_zero(value):
+    assert TWO.reduce("SUM", value, axis=None) is value
+
+
+@pytest.mark.parametrize("value", [5, 2.5, "text", None, np.array([1.0, 2.0])], ids=repr)
+def test_the_sum_of_another_plain_value_is_refused(value):
+    with pytest.raises(ValueError, match=r"A non-DistributedValues value .* ReduceOp\.SUM.*num_replicas_in_sync"):
+        TWO.reduce("SUM", value, axis=None)
+
+
+def test_over_an_axis_a_plain_value_counts_once_for_each_replica():
+    assert TWO.reduce("SUM", np.array([1.0, 2.0]), axis=0) == 6
+    assert TWO.reduce("MEAN", np.array([1.0, 2.0]), axis=0) == 1.5
+
+
+# --- bad components -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "components",
+    [
+        (np.ones(2), np.ones(3)),
+        (np.ones(2), np.ones((2, 1))),
+        (np.ones(2), np.ones(2, np.float32)),
+        ("a", "b"),
+        (None, None),
+    ],
+    ids=["sizes", "dimensions", "dtypes", "text", "none"],
+)
+def test_components_that_cannot_be_combined_are_refused(components):
+    with pytest.raises(InvalidArgumentError):
+        TWO.reduce("SUM", PerReplica(components), axis=None)
+
+
+def test_text_has_no_sum_over_an_axis():
+    with pytest.raises(TypeError, match="cannot add along an axis"):
+        TWO.reduce("SUM", PerReplica([np.array(["a"]), np.array(["b"])]), axis=0)
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_components_of_another_strategy_are_refused(axis):
+    with pytest.raises(ValueError, match="with 3 components cannot be reduced over 2 replicas"):
+        TWO.reduce("SUM", PerReplica([np.ones(1)] * 3), axis=axis)

@@ -1,0 +1,19 @@
+"""What a function that makes a component is told."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ringlet.strategy import ValueContext
+
+
+def test_it_prints_as_users_know_it():
+    assert str(ValueContext()) == "tf.distribute.ValueContext(replica id 0,  total replicas in sync: 1)"
+
+
+def test_it_is_a_value():
+    assert ValueContext(1, 2) == ValueContext(replica_id_in_sync_group=1, num_replicas_in_sync=2)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ValueContext().num_replicas_in_sync = 3
