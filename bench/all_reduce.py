@@ -1,0 +1,225 @@
+"""Measures how long an all-reduce between replica threads takes, against what the machine allows.
+
+Run as ``python -m bench.all_reduce --ranks 2,4,8 --bytes 8B:256MiB``; ``bench/README.md`` defines the columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench import goals, harness, limits, native, ranks, report
+from bench.machine import Others, describe_machine, usable_cores
+from bench.python_ranks import TAIL_BYTES, TAIL_CALLS, PythonRanks
+from bench.results import Cell, Result, Sample
+
+__all__ = ["main", "memory_needed_bytes"]
+
+_ALGORITHMS = ("auto", "direct", "ring", "small")
+_VARIANTS = ("in_place", "out", "shared")
+
+# SMALL carries its payload inside a slot of two kilobytes.
+_SMALL_BYTES = 1 << 10
+
+
+def memory_needed_bytes(num_ranks: int, size_bytes: int) -> int:
+    """Most memory that a cell has in use: this process beside the C++ benchmark, each with 2 P N and two results.
+
+    Examples
+    --------
+    >>> memory_needed_bytes(2, 100)
+    1200
+    """
+    return 2 * (2 * num_ranks + 2) * size_bytes
+
+
+def _native_samples(program: Path, cell: Cell, pairs: Sequence[tuple[str, str]], region: float) -> dict[str, Sample]:
+    tail_calls = TAIL_CALLS if cell.size_bytes <= TAIL_BYTES else 0
+    rows = native.run(program, [
+        "--ranks", str(cell.num_ranks), "--bytes", str(cell.size_bytes), "--dtype", cell.dtype, "--op", cell.op,
+        "--algorithms", ",".join(dict.fromkeys(algorithm for algorithm, _ in pairs)),
+        "--variants", ",".join(dict.fromkeys(variant for _, variant in pairs)),
+        "--milliseconds", str(region * 1e3), "--tail-calls", str(tail_calls),
+    ])  # fmt: skip
+    return {
+        f"{row['algorithm']} {row['variant']}": Sample(row["seconds"], row["faults_per_call"], row["slowest_call"])
+        for row in rows
+    }
+
+
+def _measure_cell(
+    cell: Cell, options: argparse.Namespace, programs: native.Programs, probe: limits.Probe, floor: float
+) -> list[Result]:
+    pairs = _pairs(cell, options)
+    region = options.milliseconds / 1e3
+    python_ranks = PythonRanks(cell, region_seconds=region, pin=options.pin)
+    for pair in pairs:
+        python_ranks.verify(*pair)
+    python_ranks.clear()
+
+    def limit_of(variant: str) -> float:
+        measured = probe.bandwidths(variant, cell.num_ranks, cell.size_bytes)
+        return max(floor, limits.limit_seconds(variant, cell.num_ranks, cell.size_bytes, measured))
+
+    others = Others()
+    rounds: dict[str, list[Any]] = harness.alternate(
+        {
+            "gil": lambda: ranks.gil_round_seconds(cell.num_ranks, rounds=100, pin=options.pin),
+            "native": lambda: _native_samples(programs.all_reduce, cell, pairs, region),
+            **{f"limit {variant}": partial(limit_of, variant) for variant in {variant for _, variant in pairs}},
+            **{" ".join(pair): partial(python_ranks.measure, *pair) for pair in pairs},
+        },
+        rounds=options.rounds,
+    )
+    share = others.share()
+    for pair in pairs:
+        python_ranks.verify(*pair)
+    return [
+        Result(
+            cell, algorithm, variant,
+            python=rounds[f"{algorithm} {variant}"],
+            native=[samples[f"{algorithm} {variant}"] for samples in rounds["native"]],
+            limit=rounds[f"limit {variant}"],
+            gil_round=rounds["gil"],
+            others=share,
+        )
+        for algorithm, variant in pairs
+    ]  # fmt: skip
+
+
+def _pairs(cell: Cell, options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Algorithms and variants that the cell's dtype, operation and size allow."""
+    changes_dtype = cell.op == "MEAN" and np.dtype(cell.dtype).kind == "i"
+    return [
+        (algorithm, variant)
+        for algorithm in options.algorithms
+        for variant in options.variants
+        if not (variant == "in_place" and changes_dtype)
+        and not (algorithm == "small" and cell.size_bytes > _SMALL_BYTES)
+    ]
+
+
+def _table(results: Sequence[Result]) -> str:
+    columns = (
+        "ranks", "size", "algorithm", "variant", "time", "spread", "algbw", "busbw", "limit", "x limit", "faults",
+        "slowest", "GIL round", "C++ time", "C++ x limit", "C++ slowest", "others",
+    )  # fmt: skip
+    return report.format_table(columns, [_row(result) for result in results])
+
+
+def _row(result: Result) -> list[str]:
+    python, plain = result.time("python"), result.time("native")
+    tail = {runner: result.slowest_call(runner).maximum for runner in ("python", "native")}
+    return [
+        str(result.cell.num_ranks), harness.format_bytes(result.cell.size_bytes), result.algorithm, result.variant,
+        report.format_seconds(python.median), f"{python.spread:.0%}",
+        f"{result.algbw('python') / 1e9:.3g}", f"{result.busbw('python') / 1e9:.3g}",
+        report.format_seconds(harness.Statistics(tuple(result.limit)).median),
+        f"{result.times_limit('python').median:.2f}", f"{result.faults_per_call('python'):.2g}",
+        report.format_seconds(tail["python"]) if tail["python"] else "-",
+        report.format_seconds(harness.Statistics(tuple(result.gil_round)).median),
+        report.format_seconds(plain.median), f"{result.times_limit('native').median:.2f}",
+        report.format_seconds(tail["native"]) if tail["native"] else "-", f"{result.others:.0%}",
+    ]  # fmt: skip
+
+
+def _panels(results: Sequence[Result]) -> dict[tuple[str, str], report.Curves]:
+    """One panel for each variant and number of ranks: seconds over bytes."""
+    panels: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
+    for result in results:
+        panel = panels.setdefault((result.variant, f"{result.cell.num_ranks} ranks"), {})
+        size = float(result.cell.size_bytes)
+        if result.algorithm == results[0].algorithm:
+            panel.setdefault("limit", []).append((size, harness.Statistics(tuple(result.limit)).median))
+        panel.setdefault(f"{result.algorithm}, C++", []).append((size, result.time("native").median))
+        panel.setdefault(f"{result.algorithm}, Python", []).append((size, result.time("python").median))
+    return dict(panels)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.all_reduce", description=__doc__)
+    parser.add_argument("--ranks", type=harness.parse_counts, default=[2, 4, 8], help="threads, such as 2,4,8")
+    parser.add_argument("--bytes", type=harness.parse_sizes, default=harness.parse_sizes("8B:256MiB"), help="per rank")
+    parser.add_argument("--dtype", default="float32", choices=("float32", "float64", "int32", "int64"))
+    parser.add_argument("--op", default="SUM", choices=("SUM", "MEAN"))
+    parser.add_argument("--algorithms", type=_words(_ALGORITHMS), default=["auto", "direct", "ring"])
+    parser.add_argument("--variants", type=_words(_VARIANTS), default=list(_VARIANTS))
+    parser.add_argument("--rounds", type=int, default=5, help="of everything in alternation")
+    parser.add_argument("--milliseconds", type=float, default=20.0, help="length of one timed region")
+    parser.add_argument("--no-pin", dest="pin", action="store_false", help="let Python ranks move between cores")
+    parser.add_argument("--json", type=Path, help="file for every figure of every round")
+    parser.add_argument("--plot", type=Path, help="file for a figure of time over size")
+    options = parser.parse_args(arguments)
+    itemsize = np.dtype(options.dtype).itemsize
+    for size in options.bytes:
+        if size % itemsize:
+            parser.error(f"{size} bytes are no whole number of {options.dtype} elements: give multiples of {itemsize}.")
+    return options
+
+
+def _words(allowed: Sequence[str]) -> Any:
+    def parse(text: str) -> list[str]:
+        words = text.split(",")
+        if not set(words) <= set(allowed):
+            raise argparse.ArgumentTypeError(f"'{text}' is not a list of {', '.join(allowed)}.")
+        return words
+
+    return parse
+
+
+def _measure_all(
+    options: argparse.Namespace, programs: native.Programs, probe: limits.Probe, latencies: limits.Latencies
+) -> list[Result]:
+    budget = harness.available_memory_bytes() // 2
+    results: list[Result] = []
+    for num_ranks in options.ranks:
+        floor = limits.latency_floor(num_ranks, len(usable_cores()), latencies)
+        for size in options.bytes:
+            name = f"{num_ranks} ranks, {harness.format_bytes(size)}"
+            if memory_needed_bytes(num_ranks, size) > budget:
+                print(f"{name}: left out, it needs more than half of the free memory", file=sys.stderr)
+                continue
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            cell = Cell(num_ranks, size, options.dtype, options.op)
+            results += _measure_cell(cell, options, programs, probe, floor)
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table and the goals, and write what was asked for.
+
+    Returns
+    -------
+    int
+        0: a missed goal is a finding, not a failure. A wrong answer raises.
+    """
+    options = _parse(arguments)
+    machine = describe_machine()
+    programs = native.build()
+    probe = limits.Probe(programs.limits)
+    latencies = probe.latencies()
+    hand_overs = (f"{name.replace('_', ' ')} {report.format_seconds(value)}" for name, value in vars(latencies).items())
+    print(*machine.lines(), f"   latency: {', '.join(hand_overs)}", "", sep="\n")
+    results = _measure_all(options, programs, probe, latencies)
+    reached = goals.all_reduce_goals(results)
+    print(_table(results), "\n" + goals.table(reached), sep="\n")
+    if options.json:
+        report.write_json(options.json, {
+            "benchmark": "all_reduce", "machine": machine.as_dict(), "latencies": vars(latencies),
+            "loops": {f"{kind} {size} B, {n} threads": loop for (kind, size, n), loop in probe.best_loops.items()},
+            "results": [result.as_dict() for result in results], "goals": [goal.as_dict() for goal in reached],
+        })  # fmt: skip
+    if options.plot:
+        title = f"all_reduce {options.dtype} {options.op}, {machine.cpu}, {machine.cores} cores, {machine.commit}"
+        report.write_figure(options.plot, _panels(results), y_label="seconds per call", title=title)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

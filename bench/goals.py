@@ -1,0 +1,176 @@
+"""The goals of ringlet's collectives and strategy in one process, and whether a run reached them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from bench import report
+from bench.harness import format_bytes, ratios
+from bench.results import Result
+
+__all__ = ["Goal", "all_reduce_goals", "at_most", "in_spite_of", "table"]
+
+_KIB, _MIB = 1 << 10, 1 << 20
+
+
+# Above this part of the cores' time taken by others, and below this ratio to a limit that nothing can beat by much, the
+# machine was measured and not the program.
+_MOST_DISTURBED = 0.05
+_LEAST_TIMES_LIMIT = 0.8
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One goal held against what was reached.
+
+    Attributes
+    ----------
+    number : str
+        Its number in ``bench/README.md``.
+    what, goal, reached : str
+        For people.
+    verdict : {"met", "MISSED", "disturbed"}
+        The last where other processes took too much of the cores for either.
+    """
+
+    number: str
+    what: str
+    goal: str
+    reached: str
+    verdict: str
+
+    def as_dict(self) -> dict[str, object]:
+        """Give the fields as JSON can hold them."""
+        return asdict(self)
+
+
+def at_most(number: str, what: str, limit: float, reached: float, show: Callable[[float], str]) -> Goal:
+    """Give the goal that a measured value stays below a limit.
+
+    Examples
+    --------
+    >>> at_most("13", "run of a no-op", 1e-5, 2e-6, report.format_seconds)
+    Goal(number='13', what='run of a no-op', goal='<= 10.0 us', reached='2.00 us', verdict='met')
+    """
+    return Goal(number, what, f"<= {show(limit)}", show(reached), "met" if reached <= limit else "MISSED")
+
+
+def in_spite_of(others: float, goal: Goal) -> Goal:
+    """Give the verdict on a duration while others took part of the cores: they can only have lengthened it.
+
+    Examples
+    --------
+    >>> missed = at_most("13", "run of a no-op", 1.0, 2.0, report.format_seconds)
+    >>> in_spite_of(0.01, missed).verdict, in_spite_of(0.5, missed).verdict
+    ('MISSED', 'disturbed')
+    """
+    return _judged(goal, goal.verdict == "met" or others <= _MOST_DISTURBED)
+
+
+def _judged(goal: Goal, is_believable: bool) -> Goal:
+    return goal if is_believable else replace(goal, verdict="disturbed")
+
+
+def table(goals: Sequence[Goal]) -> str:
+    """Lay out goals as goal, reached, met or missed."""
+    rows = [(goal.number, goal.what, goal.goal, goal.reached, goal.verdict) for goal in goals]
+    return report.format_table(("goal", "what", "wanted", "reached", "verdict"), rows)
+
+
+def all_reduce_goals(results: Sequence[Result]) -> list[Goal]:
+    """Hold float32 sums by the automatic algorithm against goals 1 to 7b; sizes that were not measured are left out.
+
+    Parameters
+    ----------
+    results : sequence of Result
+
+    Returns
+    -------
+    list of Goal
+        From Python threads where a size is at least 256 KiB, from C++ at every size.
+    """
+    ours = [
+        result
+        for result in results
+        if result.algorithm == "auto" and (result.cell.dtype, result.cell.op) == ("float32", "SUM")
+    ]
+    goals: list[Goal] = []
+    for result in sorted(ours, key=lambda result: (result.cell.num_ranks, result.cell.size_bytes)):
+        goals += _ratio_goals(result)
+        goals += _small_goals(result)
+    goals += _fault_goals([result for result in ours if result.variant != "in_place"])
+    goals += _shared_against_in_place(ours)
+    return sorted(goals, key=lambda goal: (len(goal.number.rstrip("b")), goal.number))
+
+
+def _ratio_goals(result: Result) -> Iterable[Goal]:
+    number, limit = _allowed_ratio(result)
+    if limit is None:
+        return
+    for runner, where in (("python", "Python"), ("native", "C++")):
+        name = f"{result.variant}, {where}, P={result.cell.num_ranks}, {format_bytes(result.cell.size_bytes)}"
+        reached = result.times_limit(runner).median
+        # A disturbance slows the limit, too, so it can flatter as well as harm.
+        is_believable = result.others <= _MOST_DISTURBED and reached >= _LEAST_TIMES_LIMIT
+        yield _judged(at_most(number, name, limit, reached, lambda value: f"{value:.2f} x limit"), is_believable)
+
+
+def _fault_goals(results: Sequence[Result]) -> Iterable[Goal]:
+    """Goal 7's second half, of the worst size: where memory is reused, none of it is touched for the first time."""
+    large = [result for result in results if result.cell.size_bytes >= 8 * _MIB]
+    for runner, where in (("python", "Python"), ("native", "C++")):
+        if large:
+            worst = max(result.faults_per_call(runner) for result in large)
+            name = f"page faults a call, out and shared, {where}"
+            yield at_most("7", name, 0.05, worst, lambda value: f"{value:.2g}")
+
+
+def _allowed_ratio(result: Result) -> tuple[str, float | None]:
+    ranks, size = result.cell.num_ranks, result.cell.size_bytes
+    if result.variant == "out":
+        return "7", 1.15 if size >= 8 * _MIB else None
+    if result.variant == "shared":
+        return "7b", 1.2 if size >= 8 * _MIB else None
+    if ranks == 2:
+        if size >= 8 * _MIB:
+            return "1", 1.15
+        return "3", 1.4 if 256 * _KIB <= size <= _MIB else None
+    if ranks in (4, 8):
+        return "2", 1.15 if size >= 64 * _MIB else 1.3 if size >= 8 * _MIB else None
+    return "", None
+
+
+def _small_goals(result: Result) -> Iterable[Goal]:
+    """Goals 4 to 6, from C++: the hand-overs of an interpreter cost Python threads more than the whole goal."""
+    ranks, size = result.cell.num_ranks, result.cell.size_bytes
+    if result.variant != "in_place" or size > 32 * _KIB:
+        return
+    name = f"C++, P={ranks}, {format_bytes(size)}"
+    seconds = result.time("native").median
+    goals = []
+    if ranks == 2 and size == 32 * _KIB:
+        goals.append(at_most("4", name, 1.0e-6, seconds, report.format_seconds))
+    if ranks == 2 and size == 8:
+        goals.append(at_most("5", name, 0.25e-6, seconds, report.format_seconds))
+    if ranks in (4, 8) and size <= _KIB:
+        goals.append(at_most("6", name, 2.5e-6 if ranks == 4 else 4.5e-6, seconds, report.format_seconds))
+        # A tail is what returns: one disturbed round of the machine must not look like one.
+        slowest = result.slowest_call("native").median
+        goals.append(at_most("6", f"slowest call, {name}", 1e-3, slowest, report.format_seconds))
+    yield from (in_spite_of(result.others, goal) for goal in goals)
+
+
+def _shared_against_in_place(results: Sequence[Result]) -> Iterable[Goal]:
+    """Goal 7b's second half: with eight ranks a shared result is faster than the limit of any result in place."""
+    large = [result for result in results if result.cell.num_ranks == 8 and result.cell.size_bytes >= 8 * _MIB]
+    in_place = {result.cell: result for result in large if result.variant == "in_place"}
+    for result in large:
+        if result.variant != "shared" or result.cell not in in_place:
+            continue
+        for runner, where in (("python", "Python"), ("native", "C++")):
+            seconds = [sample.seconds for sample in result.samples(runner)]
+            gain = ratios(in_place[result.cell].limit, seconds).median
+            name = f"in-place limit / shared, {where}, P=8, {format_bytes(result.cell.size_bytes)}"
+            goal = Goal("7b", name, ">= 1.50", f"{gain:.2f}", "met" if gain >= 1.5 else "MISSED")
+            yield _judged(goal, max(result.others, in_place[result.cell].others) <= _MOST_DISTURBED)

@@ -1,0 +1,84 @@
+"""Builds the C++ benchmarks on demand and runs them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.machine import ROOT
+
+__all__ = ["NativeError", "Programs", "build", "run"]
+
+_FOLDER = ROOT / "build" / "bench"
+
+
+class NativeError(RuntimeError):
+    """A C++ benchmark could not be built, or failed; the message carries what it printed."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Paths of the built programs.
+
+    Attributes
+    ----------
+    all_reduce, limits : Path
+    """
+
+    all_reduce: Path
+    limits: Path
+
+
+def build() -> Programs:
+    """Configure and build the C++ benchmarks in ``build/bench``; takes no time when nothing has changed.
+
+    Returns
+    -------
+    Programs
+
+    Raises
+    ------
+    NativeError
+        If there is no CMake or no compiler, or the build fails.
+    """
+    cmake = _tool("cmake")
+    if cmake is None:
+        raise NativeError("the C++ benchmarks need CMake, which was not found; pip install cmake ninja.")
+    ninja = _tool("ninja")
+    generator = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else []
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DRINGLET_BUILD_BENCH=ON", "-DRINGLET_BUILD_TESTS=OFF"]
+    if not (_FOLDER / "CMakeCache.txt").exists():
+        _checked([cmake, "-S", str(ROOT), "-B", str(_FOLDER), *generator, *options])
+    _checked([cmake, "--build", str(_FOLDER), "--target", "bench_all_reduce", "bench_limits", "--parallel"])
+    return Programs(_FOLDER / "bench" / "bench_all_reduce", _FOLDER / "bench" / "bench_limits")
+
+
+def run(program: Path, arguments: Sequence[str]) -> Any:
+    """Run a benchmark program and parse the JSON that it prints.
+
+    Raises
+    ------
+    NativeError
+        If it ends with another status than 0; status 3 means that it found a wrong answer.
+    """
+    return json.loads(_checked([str(program), *arguments]))
+
+
+def _tool(name: str) -> str | None:
+    # Programs that pip installed lie beside the interpreter, which need not be on PATH.
+    beside = Path(sys.executable).parent / name
+    return shutil.which(name) or (str(beside) if beside.exists() else None)
+
+
+def _checked(command: list[str]) -> str:
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    if finished.returncode != 0:
+        said = finished.stdout[-4000:] + finished.stderr[-4000:]
+        raise NativeError(f"{' '.join(command)} ended with status {finished.returncode}:\n{said}")
+    return finished.stdout

@@ -1,0 +1,123 @@
+"""The figures of one all-reduce benchmark run, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from bench.harness import Statistics, bus_bandwidth, ratios
+
+__all__ = ["Cell", "Result", "Sample"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What all measurements of one round share.
+
+    Attributes
+    ----------
+    num_ranks, size_bytes : int
+        Threads, and bytes that each contributes.
+    dtype, op : str
+    """
+
+    num_ranks: int
+    size_bytes: int
+    dtype: str
+    op: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One round of one algorithm and variant.
+
+    Attributes
+    ----------
+    seconds : float
+        Of one call: the slowest rank over back-to-back calls between two barriers.
+    faults_per_call : float
+        Page faults of the process.
+    slowest_call : float
+        Longest single call of any rank in a run of its own; 0.0 where that was not measured.
+    """
+
+    seconds: float
+    faults_per_call: float
+    slowest_call: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """Everything measured of one algorithm and variant in one cell; sequences have one entry per round.
+
+    Attributes
+    ----------
+    cell : Cell
+    algorithm, variant : str
+    python, native : sequence of Sample
+        From Python threads, and the same without an interpreter.
+    limit : sequence of float
+        Seconds that the machine needs at best.
+    gil_round : sequence of float
+        Seconds in which as many threads hand over the interpreter once each.
+    others : float
+        Part of the cores' time that other processes took meanwhile.
+    """
+
+    cell: Cell
+    algorithm: str
+    variant: str
+    python: Sequence[Sample]
+    native: Sequence[Sample]
+    limit: Sequence[float]
+    gil_round: Sequence[float]
+    others: float
+
+    def samples(self, runner: str) -> Sequence[Sample]:
+        """Give the samples of ``"python"`` or ``"native"``."""
+        return self.python if runner == "python" else self.native
+
+    def time(self, runner: str) -> Statistics:
+        """Seconds of one call."""
+        return Statistics(tuple(sample.seconds for sample in self.samples(runner)))
+
+    def times_limit(self, runner: str) -> Statistics:
+        """Time divided by the limit of the same round."""
+        return ratios([sample.seconds for sample in self.samples(runner)], self.limit)
+
+    def faults_per_call(self, runner: str) -> float:
+        """Page faults of one call in the median round."""
+        return Statistics(tuple(sample.faults_per_call for sample in self.samples(runner))).median
+
+    def slowest_call(self, runner: str) -> Statistics:
+        """Longest single call of each round."""
+        return Statistics(tuple(sample.slowest_call for sample in self.samples(runner)))
+
+    def algbw(self, runner: str) -> float:
+        """Bytes per second of one rank's buffer."""
+        return self.cell.size_bytes / self.time(runner).median
+
+    def busbw(self, runner: str) -> float:
+        """Bytes per second that any algorithm must move for each rank."""
+        return bus_bandwidth(self.cell.size_bytes, self.time(runner).median, self.cell.num_ranks)
+
+    def as_dict(self) -> dict[str, object]:
+        """Give the rounds and the medians as JSON can hold them."""
+        runners = ("python", "native")
+        return {
+            **asdict(self.cell), "algorithm": self.algorithm, "variant": self.variant,
+            "others": self.others,
+            "rounds": {
+                **{runner: [asdict(sample) for sample in self.samples(runner)] for runner in runners},
+                "limit_seconds": list(self.limit), "gil_round_seconds": list(self.gil_round),
+            },
+            "median": {
+                runner: {
+                    "seconds": self.time(runner).median, "spread": self.time(runner).spread,
+                    "algbw": self.algbw(runner), "busbw": self.busbw(runner),
+                    "times_limit": self.times_limit(runner).median, "faults_per_call": self.faults_per_call(runner),
+                    "slowest_call": self.slowest_call(runner).median,
+                }
+                for runner in runners
+            },
+        }  # fmt: skip

@@ -1,0 +1,158 @@
+"""What a strategy is asked to do while it is timed, each with the answer that it must give."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import ringlet
+from bench import harness
+from bench.reference import WrongAnswerError
+
+__all__ = ["Question", "questions"]
+
+_LEAVES = 100
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing to time.
+
+    Attributes
+    ----------
+    name : str
+    num_replicas : int
+        0 where replicas play no part.
+    call : callable
+        Does it once.
+    check : callable
+        Raises `WrongAnswerError` if what `call` gave is wrong.
+    calls_per_unit : int
+        What one call does that many of; times are divided by it.
+    """
+
+    name: str
+    num_replicas: int
+    call: Callable[[], Any]
+    check: Callable[[Any], None]
+    calls_per_unit: int = 1
+
+    @property
+    def title(self) -> str:
+        """Name with the number of replicas."""
+        return f"{self.name} P={self.num_replicas}" if self.num_replicas else self.name
+
+    def measure(self, region_seconds: float) -> float:
+        """Seconds of one unit, over back-to-back calls that fill a region."""
+        start = time.perf_counter()
+        self.call()
+        repeats = harness.calls_for(time.perf_counter() - start, region_seconds)
+        start = time.perf_counter()
+        for _ in range(repeats):
+            self.call()
+        return (time.perf_counter() - start) / repeats / self.calls_per_unit
+
+
+def _expect(name: str, expected: Any) -> Callable[[Any], None]:
+    """Make a check: `expected` on each of the local results, or as the value itself."""
+
+    def check(given: Any) -> None:
+        if not np.array_equal(np.asarray(given), np.asarray(expected)):
+            raise WrongAnswerError(f"{name} gave {given!r}, expected {expected!r}. No time is reported.")
+
+    return check
+
+
+def _context() -> ringlet.ReplicaContext:
+    context = ringlet.get_replica_context()
+    if context is None:
+        raise RuntimeError("a step function ran outside replica context")
+    return context
+
+
+def _strategy_questions(num_replicas: int) -> Iterator[Question]:
+    strategy = ringlet.MirroredStrategy([f"CPU:{i}" for i in range(num_replicas)])
+    local = strategy.experimental_local_results
+    identity = strategy.experimental_distribute_values_from_function(
+        lambda context: np.float32(context.replica_id_in_sync_group)
+    )
+    total = num_replicas * (num_replicas - 1) / 2
+    leaves = [np.full(1000, i, np.float32) for i in range(_LEAVES)]
+
+    def nothing() -> None:
+        return None
+
+    def one_float(x: Any) -> Any:
+        return _context().all_reduce("SUM", x)
+
+    def many_leaves() -> Any:
+        return _context().all_reduce("SUM", leaves)
+
+    yield Question("run, no-op", num_replicas, lambda: strategy.run(nothing), _expect("run", None))
+    yield Question(
+        "run, all_reduce of a float", num_replicas, lambda: strategy.run(one_float, args=(identity,)),
+        lambda given: _expect("all_reduce", [total] * num_replicas)(local(given)),
+    )  # fmt: skip
+    yield Question(
+        f"run, all_reduce of {_LEAVES} leaves", num_replicas, lambda: strategy.run(many_leaves),
+        lambda given: _expect("all_reduce", [i * num_replicas for i in range(_LEAVES)])(
+            [local(leaf)[0][0] for leaf in given]
+        ),
+    )  # fmt: skip
+    yield Question(
+        "reduce of a scalar", num_replicas, lambda: strategy.reduce("SUM", identity, axis=None),
+        _expect("reduce", total),
+    )  # fmt: skip
+    yield _dataset_question(strategy, num_replicas)
+
+
+def _dataset_question(strategy: Any, num_replicas: int) -> Question:
+    elements, batch = 100_000, 100
+    distributed = strategy.experimental_distribute_dataset(ringlet.data.Dataset.range(elements).batch(batch))
+
+    def step_through() -> int:
+        return sum(1 for _ in distributed)
+
+    def check(given: Any) -> None:
+        seen = np.concatenate(
+            [part for element in distributed for part in strategy.experimental_local_results(element)]
+        )
+        _expect("distributed range", np.arange(elements))(np.sort(seen))
+        _expect("distributed range", elements // batch)(given)
+
+    return Question("dataset, a global batch of 100", num_replicas, step_through, check, elements // batch)
+
+
+def _tile_questions() -> Iterator[Question]:
+    matrix = np.arange(1024.0 * 1024).reshape(1024, 1024)
+    large = np.zeros((8, 1 << 23), np.float32)
+
+    def check_tiles(tiles: Any) -> None:
+        _expect("tile_views", 64)(len(tiles))
+        _expect("tile_views", matrix[128:256, 256:384])(tiles[10])
+
+    def check_rows(tiles: Any) -> None:
+        _expect("tile_views", [[True] * 8])([[np.shares_memory(tile, large[i]) for i, tile in enumerate(tiles)]])
+
+    yield Question("tile views, 8x8 of a matrix", 0, lambda: ringlet.sharding.tile_views(matrix, (8, 8)), check_tiles)
+    yield Question(
+        "tile views, 256 MiB over 8 replicas", 0, lambda: ringlet.sharding.tile_views(large, (8, 1)), check_rows
+    )
+
+
+def questions(replica_counts: Sequence[int]) -> list[Question]:
+    """Everything that is asked, for each number of replicas.
+
+    Parameters
+    ----------
+    replica_counts : sequence of int
+
+    Returns
+    -------
+    list of Question
+    """
+    return [question for count in replica_counts for question in _strategy_questions(count)] + list(_tile_questions())

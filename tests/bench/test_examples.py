@@ -1,0 +1,11 @@
+import doctest
+import importlib
+
+import pytest
+
+MODULES = ("all_reduce", "goals", "harness", "limits", "machine", "ranks", "reference", "report", "strategy_questions")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_in_docstrings_run(name):
+    assert doctest.testmod(importlib.import_module(f"bench.{name}")).failed == 0

@@ -1,0 +1,105 @@
+import pytest
+
+from bench import goals
+from bench.results import Cell, Result, Sample
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def result(
+    ranks, size, variant, *, python, native, slowest=0.0, faults=0.0, algorithm="auto", dtype="float32", others=0.0
+):
+    """A result of three equal rounds whose limit is one second."""
+    return Result(
+        Cell(ranks, size, dtype, "SUM"),
+        algorithm,
+        variant,
+        python=[Sample(python, faults, slowest)] * 3,
+        native=[Sample(native, faults, slowest)] * 3,
+        limit=[1.0] * 3,
+        gil_round=[1.0] * 3,
+        others=others,
+    )
+
+
+def verdicts(*results):
+    return {(goal.number, goal.what): goal.verdict for goal in goals.all_reduce_goals(results)}
+
+
+@pytest.mark.parametrize(
+    # ranks, bytes, variant, goal, allowed ratio
+    ("ranks", "size", "variant", "number", "allowed"),
+    [
+        (2, 8 * MIB, "in_place", "1", 1.15),
+        (2, 256 * MIB, "in_place", "1", 1.15),
+        (4, 8 * MIB, "in_place", "2", 1.3),
+        (8, 64 * MIB, "in_place", "2", 1.15),
+        (2, 256 * KIB, "in_place", "3", 1.4),
+        (2, MIB, "in_place", "3", 1.4),
+        (4, 8 * MIB, "out", "7", 1.15),
+        (8, 64 * MIB, "shared", "7b", 1.2),
+    ],
+)
+def test_a_ratio_goal_is_met_up_to_its_limit_and_missed_beyond(ranks, size, variant, number, allowed):
+    reached = goals.all_reduce_goals(
+        [result(ranks, size, variant, python=allowed + 0.01, native=allowed - 0.01)],
+    )
+    by_runner = {goal.what.split(", ")[1]: goal for goal in reached if "x limit" in goal.goal}
+    assert {goal.number for goal in by_runner.values()} == {number}
+    assert (by_runner["Python"].verdict, by_runner["C++"].verdict) == ("MISSED", "met")
+
+
+def test_small_sizes_are_held_against_times_in_cpp_only():
+    assert verdicts(
+        result(2, 8, "in_place", python=1.0, native=0.2e-6),
+        result(2, 32 * KIB, "in_place", python=1.0, native=1.1e-6),
+        result(8, KIB, "in_place", python=1.0, native=4e-6, slowest=2e-3),
+    ) == {
+        ("4", "C++, P=2, 32 KiB"): "MISSED",
+        ("5", "C++, P=2, 8 B"): "met",
+        ("6", "C++, P=8, 1 KiB"): "met",
+        ("6", "slowest call, C++, P=8, 1 KiB"): "MISSED",
+    }
+
+
+def test_page_faults_in_steady_state_miss_goal_7():
+    seen = verdicts(result(2, 8 * MIB, "shared", python=1.0, native=1.0, faults=2.0))
+    assert seen["7", "page faults a call, out and shared, Python"] == "MISSED"
+
+
+def test_eight_ranks_beat_the_limit_of_in_place_with_a_shared_result():
+    seen = verdicts(
+        result(8, 8 * MIB, "in_place", python=1.0, native=1.0),
+        result(8, 8 * MIB, "shared", python=0.7, native=0.6),
+    )
+    name = "in-place limit / shared, {}, P=8, 8 MiB"
+    assert (seen["7b", name.format("Python")], seen["7b", name.format("C++")]) == ("MISSED", "met")
+
+
+@pytest.mark.parametrize("changes", [{"algorithm": "ring"}, {"dtype": "float64"}])
+def test_other_algorithms_and_dtypes_have_no_goals(changes):
+    assert verdicts(result(2, 8 * MIB, "in_place", python=9.0, native=9.0, **changes)) == {}
+
+
+@pytest.mark.parametrize("ratio", [1.0, 9.0])
+def test_no_ratio_is_judged_while_others_took_the_cores(ratio):
+    seen = verdicts(result(2, 8 * MIB, "in_place", python=ratio, native=ratio, others=0.3))
+    assert set(seen.values()) == {"disturbed"}
+
+
+def test_nothing_is_judged_that_beats_the_machine():
+    seen = verdicts(result(2, 8 * MIB, "in_place", python=0.5, native=1.0))
+    assert list(seen.values()) == ["disturbed", "met"]
+
+
+def test_a_time_that_is_met_in_spite_of_others_is_met():
+    assert set(verdicts(result(2, 8, "in_place", python=1.0, native=1e-7, others=0.5)).values()) == {"met"}
+    assert set(verdicts(result(2, 8, "in_place", python=1.0, native=1.0, others=0.5)).values()) == {"disturbed"}
+
+
+def test_the_table_says_met_or_missed():
+    met = goals.at_most("13", "run", 2.0, 1.0, str)
+    missed = goals.at_most("14", "step", 2.0, 3.0, str)
+    lines = goals.table([met, missed]).splitlines()
+    assert lines[2].split() == ["13", "run", "<=", "2.0", "1.0", "met"]
+    assert lines[3].endswith("MISSED")
