@@ -62,8 +62,8 @@ class DeadlineExceededError(TimeoutError):
     >>> import ringlet
     >>> ringlet.collectives.Group(2, timeout_seconds=0.01).member(0).barrier("epoch 3")
     Traceback (most recent call last):
-    ringlet.errors.DeadlineExceededError: barrier('epoch 3'), call 1 of rank 0, waited 0.01 s for rank 1 (after 0 calls).
-    Find out what they do, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.
+    ringlet.errors.DeadlineExceededError: barrier('epoch 3'), call 1 of rank 0, waited 0.01 s for rank 1
+    (after 0 calls). Find out what they do, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.
     """
 
 
