@@ -17,14 +17,7 @@ import pytest
 
 import ringlet
 from ringlet.values import DistributedValues
-
-SECONDS = 60
-
-
-def replica_id() -> int:
-    replica = ringlet.get_replica_context()
-    assert replica is not None
-    return int(replica.replica_id_in_sync_group)
+from tests.strategy.replicas import SECONDS, replica_id
 
 
 class Boom(Exception):

@@ -1,0 +1,70 @@
+"""merge_call: all replicas meet, one call is made for them, each goes on with its slice of the answer."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+import ringlet
+from ringlet.errors import CollectiveMismatchError
+from tests.strategy.replicas import all_reduce, assert_usable, mirrored, replica, replica_id
+
+
+def test_merge_call_hands_every_replica_its_slice():
+    def step() -> Any:
+        return replica().merge_call(lambda _, x, *, y: {"x": x, "y": y, "z": "same"}, (replica_id(),), {"y": "same"})
+
+    answer = mirrored(3).run(step)
+    assert (answer["x"].values, answer["y"], answer["z"]) == ((0, 1, 2), "same", "same")
+
+
+def test_merge_calls_in_a_row_do_not_mix():
+    def step() -> list[Any]:
+        rows = [
+            replica().merge_call(lambda _, x: sum(x.values), args=(replica_id() + 100.5 * round_number,))
+            for round_number in range(50)
+        ]
+        assert rows == [3 + 3 * 100.5 * round_number for round_number in range(50)]
+        return rows
+
+    assert mirrored(3).run(step)
+
+
+def test_merge_fn_may_run_the_strategy():
+    def merge(strategy: ringlet.Strategy) -> Any:
+        return strategy.reduce("SUM", strategy.run(all_reduce), axis=None)
+
+    for result in mirrored(3).run(lambda: replica().merge_call(merge) + 0).values:
+        assert result.tolist() == [9, 9, 9]
+
+
+def test_merge_fn_runs_in_replica_0s_thread():
+    def step() -> bool:
+        thread = threading.get_ident()
+        merged = replica().merge_call(lambda _: threading.get_ident())
+        return merged == thread
+
+    assert mirrored(3).run(step).values[0] is True
+
+
+def test_an_exception_of_merge_fn_is_raised():
+    def merge(_: ringlet.Strategy) -> None:
+        raise KeyError("from merge_fn")
+
+    strategy = mirrored(3)
+    with pytest.raises(KeyError, match="from merge_fn"):
+        strategy.run(lambda: replica().merge_call(merge))
+    assert_usable(strategy)
+
+
+def test_a_different_number_of_merge_calls_is_named():
+    def step() -> None:
+        for _ in range(1 + (replica_id() == 1)):
+            replica().merge_call(lambda _: None)
+
+    strategy = mirrored(3)
+    with pytest.raises(CollectiveMismatchError, match=r"different number of replica_context.*merge_call"):
+        strategy.run(step)
+    assert_usable(strategy)
