@@ -27,8 +27,8 @@ def step_of(hint: SlowStepHint, wall: float, cpu: float) -> None:
     hint.finish(started)
 
 
-def new_hint(cores: int = 2) -> SlowStepHint:
-    return SlowStepHint(cores, wall_time=Clock(), cpu_time=Clock())
+def new_hint(cores: int = 2, load: float = 1.0) -> SlowStepHint:
+    return SlowStepHint(cores, wall_time=Clock(), cpu_time=Clock(), machine_load=lambda: load)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,13 @@ def test_it_is_for_slow_steps_that_keep_one_core_busy(wall, cpu, cores, is_given
     for _ in range(STEPS_BEFORE_HINT + 1):
         step_of(hint, wall, cpu)
     assert hint.is_given is is_given
+
+
+def test_it_is_withheld_while_others_want_the_cores():
+    hint = new_hint(load=3.5)
+    for _ in range(5 * STEPS_BEFORE_HINT):
+        step_of(hint, 0.05, 0.05)
+    assert not hint.is_given
 
 
 def test_it_is_given_once_as_a_warning(caplog):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,11 +35,14 @@ class SlowStepHint:
         Cores that threads could use.
     wall_time, cpu_time : callable
         Clocks, in seconds: of the world and of all threads of the process.
+    machine_load : callable
+        How many threads of the whole machine want a core: where more do than there are cores, steps are slow because
+        of others, and no hint is given.
 
     Examples
     --------
     >>> wall, cpu = iter(range(100)), iter(range(100))
-    >>> hint = SlowStepHint(2, wall_time=lambda: next(wall), cpu_time=lambda: next(cpu))
+    >>> hint = SlowStepHint(2, lambda: next(wall), lambda: next(cpu), machine_load=lambda: 1.0)
     >>> for _ in range(STEPS_BEFORE_HINT + 1):
     ...     hint.finish(hint.start())
     >>> hint.is_given
@@ -48,6 +52,7 @@ class SlowStepHint:
     cores: int
     wall_time: Callable[[], float] = time.perf_counter
     cpu_time: Callable[[], float] = time.process_time
+    machine_load: Callable[[], float] = lambda: os.getloadavg()[0]
     is_given: bool = False
     _last_was_slow: bool = field(default=False, repr=False)
     _num_serial: int = field(default=0, repr=False)
@@ -68,7 +73,7 @@ class SlowStepHint:
     def _judge(self, wall: float, cpu: float) -> None:
         low, high = ONE_CORE
         self._num_serial = self._num_serial + 1 if low < cpu / wall < high else 0
-        if self._num_serial < STEPS_BEFORE_HINT:
+        if self._num_serial < STEPS_BEFORE_HINT or self.machine_load() > self.cores:
             return
         self.is_given = True
         _log.warning(
