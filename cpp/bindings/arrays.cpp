@@ -69,9 +69,8 @@ py::object new_array(PyObject* descriptor, std::span<const std::int64_t> shape, 
   Api& api = Api::get();
   const auto* const dims = reinterpret_cast<const Py_intptr_t*>(shape.data());
   const auto* const steps = reinterpret_cast<const Py_intptr_t*>(strides);
-  PyObject* const made =
-      api.PyArray_NewFromDescr_(api.PyArray_Type_, descriptor, static_cast<int>(shape.size()), dims, steps, data, flags,
-                                nullptr);
+  PyObject* const made = api.PyArray_NewFromDescr_(api.PyArray_Type_, descriptor, static_cast<int>(shape.size()), dims,
+                                                   steps, data, flags, nullptr);
   if (made == nullptr) throw py::error_already_set();
   auto array = py::reinterpret_steal<py::object>(made);
   if (api.PyArray_SetBaseObject_(made, owner.release().ptr()) != 0) throw py::error_already_set();

@@ -13,7 +13,8 @@
 
 namespace ringlet::bindings {
 
-// An argument is not an array that the core can work on as it is. The Python layer then makes one, or says what is wrong.
+// An argument is not an array that the core can work on as it is. The Python layer then makes one, or says what is
+// wrong.
 class Unusable : public std::exception {
  public:
   const char* what() const noexcept override { return "not an array that the core can work on"; }
@@ -31,7 +32,7 @@ void* output_for(pybind11::handle output, const collectives::Part& part, core::D
 pybind11::object array_on(memory::Block block, core::DType dtype, std::span<const std::int64_t> shape);
 
 // A view of `parent` at `offset_bytes` from its first element.
-pybind11::object view_of(const pybind11::array& parent, std::span<const std::int64_t> shape, const std::int64_t* strides,
-                         std::int64_t offset_bytes);
+pybind11::object view_of(const pybind11::array& parent, std::span<const std::int64_t> shape,
+                         const std::int64_t* strides, std::int64_t offset_bytes);
 
 }  // namespace ringlet::bindings

@@ -30,6 +30,7 @@ class Arguments {
       : arrays_(tuple_of(arrays)), outputs_(tuple_of(outs)) {
     parts_.reserve(arrays_.size());
     for (const py::handle array : arrays_) parts_.push_back(part_of(array));
+    keep_shapes();
     if (outs.is_none()) return;
     if (outputs_.size() != parts_.size()) throw Unusable();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -45,9 +46,22 @@ class Arguments {
   // Tuples, so that no other thread takes an array away meanwhile.
   static py::tuple tuple_of(const py::object& arrays) { return arrays.is_none() ? py::tuple() : py::tuple(arrays); }
 
+  // An array's shape may be assigned to while the call runs without the interpreter.
+  void keep_shapes() {
+    std::size_t num_dims = 0;
+    for (const Part& part : parts_) num_dims += part.shape.size();
+    dims_.reserve(num_dims);
+    for (Part& part : parts_) {
+      const std::size_t first = dims_.size();
+      dims_.insert(dims_.end(), part.shape.begin(), part.shape.end());
+      part.shape = std::span<const std::int64_t>(dims_).subspan(first);
+    }
+  }
+
   py::tuple arrays_;
   py::tuple outputs_;
   std::vector<Part> parts_;
+  std::vector<std::int64_t> dims_;
 };
 
 py::list as_list(collectives::Results results, std::span<const Part> parts, core::Op op, bool is_reduction) {
@@ -75,11 +89,8 @@ py::list all_reduce(Member& member, const py::sequence& arrays, int op_number, i
   const Algorithm algorithm = algorithm_of(algorithm_number);
   const Arguments arguments(arrays, outs, op, true);
   collectives::Results results;
-  {
-    sync::Poll* const poll = signal_poll();
-    const Unlocked unlocked;
-    results = member.all_reduce(arguments.parts(), op, algorithm, poll);
-  }
+  sync::Poll* const poll = signal_poll();
+  without_interpreter([&] { results = member.all_reduce(arguments.parts(), op, algorithm, poll); });
   return outs.is_none() ? as_list(std::move(results), arguments.parts(), op, true) : arguments.outputs();
 }
 
@@ -88,19 +99,15 @@ py::list broadcast(Member& member, const py::object& arrays, int root, const py:
   const auto sequence = has_arrays ? py::cast<py::sequence>(arrays) : py::sequence(py::tuple());
   const Arguments arguments(sequence, outs, core::Op::kSum, false);
   collectives::Results results;
-  {
-    sync::Poll* const poll = signal_poll();
-    const Unlocked unlocked;
-    results = member.broadcast(arguments.parts(), has_arrays, root, poll);
-  }
+  sync::Poll* const poll = signal_poll();
+  without_interpreter([&] { results = member.broadcast(arguments.parts(), has_arrays, root, poll); });
   if (!outs.is_none()) return arguments.outputs();
   return as_list(std::move(results), member.described_by(root), core::Op::kSum, false);
 }
 
 void barrier(Member& member, const std::string& name) {
   sync::Poll* const poll = signal_poll();
-  const Unlocked unlocked;
-  member.barrier(name, poll);
+  without_interpreter([&] { member.barrier(name, poll); });
 }
 
 py::object reduce_buffers(const py::sequence& arrays, int op_number, const py::object& out) {
@@ -124,17 +131,14 @@ py::object reduce_buffers(const py::sequence& arrays, int op_number, const py::o
   if (!out.is_none()) {
     for (const Part& part : parts) output = output_for(out, part, result);
   }
-  {
-    const Unlocked unlocked;
-    collectives::reduce_buffers(inputs, first.count, first.dtype, op, output);
-  }
+  without_interpreter([&] { collectives::reduce_buffers(inputs, first.count, first.dtype, op, output); });
   return out.is_none() ? array_on(std::move(block), result, first.shape) : out;
 }
 
 std::unique_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch, bool from_interpreter) {
-  return std::make_unique<Group>(num_ranks, collectives::Options{.timeout = timeout_of(timeout_seconds),
-                                                                 .epoch = epoch,
-                                                                 .from_interpreter = from_interpreter});
+  return std::make_unique<Group>(
+      num_ranks, collectives::Options{
+                     .timeout = timeout_of(timeout_seconds), .epoch = epoch, .from_interpreter = from_interpreter});
 }
 
 }  // namespace
@@ -148,14 +152,16 @@ void register_collectives(py::module_& m) {
       .def("all_reduce", all_reduce, "arrays"_a, "op"_a, "algorithm"_a, "outs"_a)
       .def("broadcast", broadcast, "arrays"_a, "root"_a, "outs"_a)
       .def("barrier", barrier, "name"_a)
-      .def("depart", [](Member& member, const std::string& reason) { member.depart(reason); }, "reason"_a)
+      .def(
+          "depart", [](Member& member, const std::string& reason) { member.depart(reason); }, "reason"_a)
       .def("rejoin", &Member::rejoin);
   py::class_<Group>(m, "Group")
       .def(py::init(&make_group), "num_ranks"_a, "timeout_seconds"_a, "epoch"_a, "from_interpreter"_a = true)
       .def_property_readonly("num_ranks", &Group::num_ranks)
       .def_property_readonly("epoch", &Group::epoch)
       .def_property_readonly("failure", &Group::failure)
-      .def("abort", [](Group& group, const std::string& reason) { group.abort(reason); }, "reason"_a)
+      .def(
+          "abort", [](Group& group, const std::string& reason) { group.abort(reason); }, "reason"_a)
       .def("member", &Group::member, "rank"_a, py::keep_alive<0, 1>());
   m.def("reduce_buffers", reduce_buffers, "arrays"_a, "op"_a, "out"_a);
 }

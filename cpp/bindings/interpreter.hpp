@@ -3,12 +3,15 @@
 
 #include <pybind11/pybind11.h>
 
+#include <exception>
+
 #include "ringlet/sync/wait.hpp"
 
 namespace ringlet::bindings {
 
 // Lets other Python threads run until the end of the scope. Up to Python 3.13, a thread that asks for the interpreter
-// back while it is being torn down is ended by unwinding its stack, so the destructor must let that pass.
+// back while it is being torn down is ended by unwinding its stack, so the destructor must let that pass, and nothing
+// may be thrown through it: use without_interpreter.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
@@ -19,6 +22,20 @@ class Unlocked {
  private:
   PyThreadState* state_;
 };
+
+template <class Work>
+void without_interpreter(Work&& work) {
+  std::exception_ptr raised;
+  {
+    const Unlocked unlocked;
+    try {
+      work();
+    } catch (...) {
+      raised = std::current_exception();
+    }
+  }
+  if (raised != nullptr) std::rethrow_exception(raised);
+}
 
 // What ends a wait of the calling thread: Ctrl-C on Python's main thread, which alone handles signals; null elsewhere.
 sync::Poll* signal_poll();

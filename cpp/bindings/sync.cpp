@@ -1,6 +1,8 @@
 #include <pthread.h>
 #include <pybind11/stl.h>
 
+#include <string>
+
 #include "interpreter.hpp"
 #include "registers.hpp"
 #include "ringlet/sync/crew.hpp"
@@ -28,23 +30,27 @@ class SignalPoll final : public sync::Poll {
 // Claims with the interpreter in hand, so that replicas start in the order in which they are claimed.
 int wait_for_claim(sync::Crew& crew) {
   for (;;) {
-    {
-      const Unlocked unlocked;
-      if (!crew.wait_for_work()) return sync::Crew::kNone;
-    }
+    bool is_open = true;
+    without_interpreter([&] { is_open = crew.wait_for_work(); });
+    if (!is_open) return sync::Crew::kNone;
     if (const int replica = crew.claim(); replica != sync::Crew::kNone) return replica;
   }
 }
 
 void summon_all(sync::Crew& crew) {
-  const Unlocked unlocked;  // so that those who wake can begin
-  crew.summon_all();
+  without_interpreter([&] { crew.summon_all(); });  // so that those who wake can begin
+}
+
+void finish(sync::Crew& crew, int replica) {
+  if (!crew.is_running(replica)) throw py::index_error("replica " + std::to_string(replica) + " is not running");
+  crew.finish(replica);
 }
 
 bool wait_finished(sync::Crew& crew, double timeout_seconds) {
   sync::Poll* const poll = signal_poll();
-  const Unlocked unlocked;
-  return crew.wait_finished(timeout_of(timeout_seconds), poll);
+  bool is_finished = false;
+  without_interpreter([&] { is_finished = crew.wait_finished(timeout_of(timeout_seconds), poll); });
+  return is_finished;
 }
 
 }  // namespace
@@ -63,7 +69,7 @@ void register_sync(py::module_& m) {
       .def("claim", &sync::Crew::claim)
       .def("summon_all", summon_all)
       .def("wait_for_claim", wait_for_claim)
-      .def("finish", &sync::Crew::finish, "replica"_a)
+      .def("finish", finish, "replica"_a)
       .def("wait_finished", wait_finished, "timeout_seconds"_a)
       .def("running", &sync::Crew::running)
       .def("close", &sync::Crew::close);

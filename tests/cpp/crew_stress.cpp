@@ -8,8 +8,8 @@
 #include "ringlet/sync/crew.hpp"
 
 int main(int argc, char** argv) {
-  using ringlet::sync::Crew;
   using ringlet::stress::check;
+  using ringlet::sync::Crew;
   const std::size_t runs = ringlet::stress::calls_of(argc, argv, 100'000);
   constexpr int kReplicas = 4;
   Crew crew(kReplicas);

@@ -17,17 +17,36 @@ using namespace ringlet;
 using collectives::Part;
 using stress::check;
 
-enum class Fate { kAbort, kDepart, kDisagree, kDeadline, kOverlap };
-constexpr std::size_t kNumFates = 5;
+enum class Fate { kAbort, kDepart, kDisagree, kDeadline, kOverlap, kInterrupt };
+constexpr std::size_t kNumFates = 6;
 
-void reduce(collectives::Member& member, std::size_t count, float* shared_output) {
+class Interruption {};
+
+class Interrupt final : public sync::Poll {
+ public:
+  void operator()() override { throw Interruption(); }
+};
+
+void reduce(collectives::Member& member, std::size_t count, float* shared_output, sync::Poll* poll = nullptr) {
   std::vector<float> input(count, 1.0F);  // freed as soon as the call has returned or raised
   const std::int64_t shape = static_cast<std::int64_t>(count);
   const Part part{.input = input.data(), .output = shared_output, .count = count, .shape = {&shape, 1}};
-  const auto results = member.all_reduce({&part, 1}, core::Op::kSum);
+  const auto results = member.all_reduce({&part, 1}, core::Op::kSum, collectives::Algorithm::kAuto, poll);
   if (shared_output == nullptr) {
     check(*reinterpret_cast<const float*>(results.front()->data()) == static_cast<float>(member.group().num_ranks()),
           "a call that returns has the right sum");
+  }
+}
+
+// A call that is refused before it begins has no part in the count of calls: the next one meets those of the others.
+void be_refused(collectives::Member& member) {
+  const std::vector<float> input(1000, 1000.0F);
+  const std::int64_t shape = 1000;
+  const Part part{.input = input.data(), .count = input.size(), .shape = {&shape, 1}};
+  try {
+    member.all_reduce({&part, 1}, core::Op::kSum, collectives::Algorithm::kSmall);
+    check(false, "SMALL refuses 4,000 bytes");
+  } catch (const core::ArgumentError&) {
   }
 }
 
@@ -41,6 +60,15 @@ bool live(collectives::Group& group, int rank, std::size_t last, Fate fate, std:
       if (strikes && is_culprit && fate == Fate::kAbort) group.abort("rank 0 gave up");
       if (strikes && is_culprit && fate == Fate::kDepart) return member.depart("returned"), true;
       if (strikes && is_culprit && fate == Fate::kDeadline) return true;
+      if (number % 2 == 1 && rank == static_cast<int>(number / 2) % 2) be_refused(member);
+      if (strikes && is_culprit && fate == Fate::kInterrupt) {
+        Interrupt interrupt;
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        reduce(member, count, nullptr, &interrupt);
+        group.abort("nothing to interrupt: all had come");
+        continue;
+      }
+      if (strikes && fate == Fate::kInterrupt) std::this_thread::sleep_for(std::chrono::milliseconds(60));
       const bool differs = strikes && is_culprit && fate == Fate::kDisagree;
       const bool overlaps = strikes && fate == Fate::kOverlap;
       reduce(member, differs ? count + 1 : count, overlaps ? shared : nullptr);
@@ -48,11 +76,13 @@ bool live(collectives::Group& group, int rank, std::size_t last, Fate fate, std:
   } catch (const core::MismatchError& error) {
     return fate == Fate::kDisagree || fate == Fate::kDepart;
   } catch (const core::AbortedError& error) {
-    return fate == Fate::kAbort;
+    return fate == Fate::kAbort || fate == Fate::kInterrupt;
   } catch (const core::DeadlineError& error) {
     return fate == Fate::kDeadline;
   } catch (const core::ArgumentError& error) {
     return fate == Fate::kOverlap;
+  } catch (const Interruption&) {
+    return fate == Fate::kInterrupt;
   }
 }
 

@@ -15,7 +15,8 @@ using ringlet::tiling::TileGrid;
 void check_grid(const std::array<std::int64_t, 2>& shape, const std::array<std::int64_t, 2>& partition) {
   const std::array<std::int64_t, 2> strides{shape[1] * 4, 4};
   const TileGrid grid(shape, strides, partition);
-  check(grid.num_tiles() == static_cast<std::size_t>(partition[0] * partition[1]), "as many tiles as the grid has cells");
+  check(grid.num_tiles() == static_cast<std::size_t>(partition[0] * partition[1]),
+        "as many tiles as the grid has cells");
   std::vector<int> seen(static_cast<std::size_t>(shape[0] * shape[1]));
   std::int64_t tile = 0;
   for (const std::int64_t offset : grid.offsets_bytes()) {

@@ -6,15 +6,12 @@ namespace ringlet::collectives {
 
 namespace {
 
-// Measured: below kAloneBytes waking a second rank costs more than it does; larger chunks than kLargestBytes leave ranks
-// idle at the end, smaller than kSmallestBytes spend the time on taking them.
-constexpr std::size_t kAloneBytes = std::size_t{8} << 10;
+// Larger chunks leave ranks idle at the end, smaller ones spend the time on taking them.
 constexpr std::size_t kSmallestBytes = std::size_t{8} << 10;
 constexpr std::size_t kLargestBytes = std::size_t{128} << 10;
-constexpr std::size_t kUnit = 4096;  // chunks begin at multiples of it, so that no line has two writers
+constexpr std::size_t kUnit = 4096;  // chunks of one large array begin at multiples of it
 
 std::size_t chunk_bytes(std::size_t total, int num_ranks) {
-  if (total < kAloneBytes) return kAloneBytes;
   const std::size_t share = (total + static_cast<std::size_t>(num_ranks) - 1) / static_cast<std::size_t>(num_ranks);
   return std::clamp((share + kUnit - 1) / kUnit * kUnit, kSmallestBytes, kLargestBytes);
 }

@@ -41,8 +41,7 @@ void reduce_run(Round& round, const Run& run) {
   inputs.clear();
   for (int rank = 0; rank < round.num_ranks(); ++rank) inputs.push_back(at(round.input_of(rank, run.part), offset));
   find_outputs(round, 0, run.part, run.begin * core::size_of(call.result_dtype(part)));
-  const auto reduce =
-      kernels::active().reduce[static_cast<std::size_t>(call.op)][static_cast<std::size_t>(part.dtype)];
+  const auto reduce = kernels::active().reduce[static_cast<std::size_t>(call.op)][static_cast<std::size_t>(part.dtype)];
   reduce(inputs, run.count, round.mine().outputs, store_for(round, run.part));
 }
 
@@ -81,7 +80,8 @@ Results direct_broadcast(Round& round) {
   round.arrive_for_work();
   if (!is_shared) check_overlap(round);
   Chunks& chunks = round.mine().chunks;
-  chunks.plan(round.call_of(root), round.num_ranks());
+  // noexcept, as in check_overlap: from here on this rank cannot leave before the work is done.
+  [&]() noexcept { chunks.plan(round.call_of(root), round.num_ranks()); }();
   round.share_work(chunks, [&](const Run& run) { copy_run(round, run); });
   return is_shared ? round.take_results(root) : Results{};
 }

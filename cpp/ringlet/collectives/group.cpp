@@ -41,7 +41,13 @@ Group::Group(int num_ranks, const Options& options)
     throw core::ArgumentError("a group has 1 to " + std::to_string(kMaxRanks) + " ranks, not " +
                               std::to_string(num_ranks) + ".");
   }
-  for (int rank = 0; rank < num_ranks; ++rank) ranks_.push_back(std::make_unique<RankState>());
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    ranks_.push_back(std::make_unique<RankState>());
+    // A rank must not run out of memory while others use its buffers.
+    ranks_.back()->inputs.reserve(static_cast<std::size_t>(num_ranks));
+    ranks_.back()->outputs.reserve(static_cast<std::size_t>(num_ranks));
+  }
+  kernels::active();  // throws now if RINGLET_CPU cannot be had
   departures_.resize(ranks_.size());
 }
 
@@ -55,9 +61,14 @@ Member Group::member(int rank) {
   return {*this, rank};
 }
 
-void Group::abort(std::string_view reason) { fail(Cause::kAborted, std::string(reason)); }
+bool Group::was_forked() const noexcept { return fork_generation_ != sync::fork_generation(); }
+
+void Group::abort(std::string_view reason) {
+  if (!was_forked()) fail(Cause::kAborted, std::string(reason));  // else the lock may be held for ever
+}
 
 std::optional<std::string> Group::failure() const {
+  if (was_forked()) return "made before the process was forked";
   const std::scoped_lock lock(failure_mutex_);
   return failure_.has_value() ? std::optional(failure_->text) : std::nullopt;
 }
@@ -67,8 +78,8 @@ void Group::fail(Cause cause, std::string text) {
     const std::scoped_lock lock(failure_mutex_);
     if (failure_.has_value()) return;
     failure_ = Failure{cause, std::move(text)};
+    shared_->has_failed.set(true);  // before anybody else can find that the group has failed
   }
-  shared_->has_failed.set(true);
   shared_->event.notify();
 }
 
@@ -90,9 +101,7 @@ void Group::raise_failure() const {
   throw core::AbortedError(failure.text);
 }
 
-std::uint64_t Member::calls() const noexcept {
-  return group_->ranks_[static_cast<std::size_t>(rank_)]->sequence;
-}
+std::uint64_t Member::calls() const noexcept { return group_->ranks_[static_cast<std::size_t>(rank_)]->sequence; }
 
 Results Member::all_reduce(std::span<const Part> parts, core::Op op, Algorithm algorithm, sync::Poll* poll) {
   Round round(*group_, rank_, poll);
@@ -158,6 +167,7 @@ void Member::barrier(std::string_view name, sync::Poll* poll) {
 }
 
 void Member::depart(std::string_view reason) {
+  if (group_->was_forked()) return;
   {
     const std::scoped_lock lock(group_->failure_mutex_);
     group_->departures_[static_cast<std::size_t>(rank_)] = reason;
@@ -167,16 +177,13 @@ void Member::depart(std::string_view reason) {
   group_->shared_->event.notify();
 }
 
-void Member::rejoin() {
-  group_->ranks_[static_cast<std::size_t>(rank_)]->has_departed.set(false);
-  for (const auto& rank : group_->ranks_) {
-    if (rank->has_departed.is_set()) return;
-  }
-  group_->shared_->has_departures.set(false);
-}
+void Member::rejoin() { group_->ranks_[static_cast<std::size_t>(rank_)]->has_departed.set(false); }
 
 void reduce_buffers(std::span<const void* const> inputs, std::size_t count, core::DType dtype, core::Op op,
                     void* output) {
+  if (inputs.size() > static_cast<std::size_t>(kMaxRanks)) {
+    throw core::ArgumentError("cannot combine more than " + std::to_string(kMaxRanks) + " arrays in one call.");
+  }
   const std::size_t bytes = count * core::size_of(core::result_dtype(op, dtype));
   const bool is_in_place = std::find(inputs.begin(), inputs.end(), output) != inputs.end();
   const bool streams = !is_in_place && bytes > kernels::streaming_threshold_bytes();

@@ -1,8 +1,9 @@
 // Replica threads of one process that compute together.
 //
 // Terms. A *rank* is one of the P members, driven by one thread at a time. The calls of a rank are numbered from 1; all
-// ranks make the same calls in the same order. A rank *arrives* at a call by publishing its slot. A call *goes* once all
-// have arrived; ranks that wait do its work, chunk by chunk. A group that has *failed* raises its first cause for ever.
+// ranks make the same calls in the same order. A rank *arrives* at a call by publishing its slot. A call *goes* once
+// all have arrived; ranks that wait do its work, chunk by chunk. A group that has *failed* raises its first cause for
+// ever.
 #pragma once
 
 #include <chrono>
@@ -58,6 +59,7 @@ class Group {
     std::string text;
   };
 
+  bool was_forked() const noexcept;
   void fail(Cause cause, std::string text);
   [[noreturn]] void raise_failure() const;
 
@@ -72,15 +74,17 @@ class Group {
   std::vector<std::string> departures_;
 };
 
-// What one rank can do. Every call may raise MismatchError, AbortedError, DeadlineError or ArgumentError, after which the
-// group has failed; no call waits longer than the group's time-out. `poll` runs now and then while a call waits.
+// What one rank can do. No call waits longer than the group's time-out. A call that raises MismatchError, AbortedError
+// or DeadlineError leaves a failed group. ArgumentError, and std::bad_alloc, come before this rank arrives, so that it
+// may call again; only buffers that overlap are noticed later, by all ranks, and then the group has failed, too. `poll`
+// runs now and then while a call waits.
 class Member {
  public:
   Member(Group& group, int rank) : group_(&group), rank_(rank) {}
 
   int rank() const noexcept { return rank_; }
   Group& group() const noexcept { return *group_; }
-  // How many calls this rank has begun.
+  // How many calls this rank has arrived at.
   std::uint64_t calls() const noexcept;
 
   // Combines the inputs of all ranks. Cost for S bytes a rank and P ranks, moved by all of them together: DIRECT one

@@ -22,7 +22,9 @@ Buffer buffer_of(const void* data, std::size_t bytes, int rank, std::size_t part
   return {begin, begin + bytes, rank, part, is_output};
 }
 
-std::vector<Buffer> buffers_of(Round& round) {
+// noexcept: others may be using this rank's buffers by now. Without memory to look at them it can neither stay nor
+// leave.
+std::vector<Buffer> buffers_of(Round& round) noexcept {
   std::vector<Buffer> buffers;
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
     const Call& call = round.call();  // the same on every rank but for the addresses

@@ -25,15 +25,15 @@ std::string seconds_text(sync::Clock::duration duration) {
 Round::Round(Group& group, int rank, sync::Poll* poll) : group_(group), rank_(rank), poll_(poll) {
   if (group.fork_generation_ != sync::fork_generation()) {
     throw core::AbortedError(
-        "this group was made before the process was forked: its other ranks are threads of the parent. Make a new group "
-        "in the child, or start processes with the 'spawn' method.");
+        "this group was made before the process was forked: its ranks are threads of the parent. Make a new group in "
+        "the child, or start processes with the 'spawn' method.");
   }
   if (group.shared_->has_failed.is_set()) group.raise_failure();
   if (!mine().is_busy.claim()) {
     throw core::ArgumentError("rank " + std::to_string(rank) +
                               " is inside a call on another thread. Drive each rank by one thread at a time.");
   }
-  sequence_ = ++mine().sequence;
+  sequence_ = mine().sequence + 1;  // counts once it is published: a call that throws before did not take place
   set_ = sequence_ % kSets;
   mine().shares[set_].reset();
 }
@@ -77,7 +77,10 @@ bool Round::misses_departed() const noexcept {
   return false;
 }
 
-bool Round::is_hopeless() const noexcept { return group_.shared_->has_failed.is_set() || misses_departed(); }
+bool Round::is_hopeless() noexcept {
+  saw_departed_ = saw_departed_ || misses_departed();  // who gives up on this account says so, even if they come now
+  return saw_departed_ || group_.shared_->has_failed.is_set();
+}
 
 void Round::publish() {
   sync::Slot& slot = mine().slots[set_];
@@ -88,6 +91,7 @@ void Round::publish() {
     slot.input = call.parts.front().input;
     slot.output = call.parts.front().output;
   }
+  mine().sequence = sequence_;
   slot.publish(sequence_);
 }
 
@@ -111,7 +115,7 @@ void Round::arrive_for_work() {
     if (!goes) give_up(false);
   } else {
     const bool in_time = wait_for_arrivals([this] { return all_have_arrived() || is_hopeless(); });
-    goes = in_time && interruption_ == nullptr && !is_hopeless() && !group_.shared_->has_leavers.is_set();
+    goes = all_have_arrived() && interruption_ == nullptr && !is_hopeless() && !group_.shared_->has_leavers.is_set();
     if (!goes && propose_to_leave()) give_up(!in_time);
   }
   compare();
@@ -141,11 +145,12 @@ void Round::give_up(bool timed_out) {
     group_.fail(Group::Cause::kDeadline,
                 name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " s for " + missing_ranks() +
                     ". Find out what they do, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
-  } else if (misses_departed()) {
-    group_.fail(Group::Cause::kMismatch, name_of_call() + " waits for ranks that make no more calls: " +
-                                             missing_ranks() + ". Make the same calls in the same order on every rank.");
+  } else if (saw_departed_) {
+    group_.fail(Group::Cause::kMismatch, name_of_call() +
+                                             " waits for ranks that make no more calls: " + missing_ranks() +
+                                             ". Make the same calls in the same order on every rank.");
   }
-  // Whoever called this off states the cause right after.
+  // Whoever called this off states the cause before it leaves.
   while (!group_.shared_->has_failed.is_set()) std::this_thread::yield();
   group_.raise_failure();
 }
@@ -172,6 +177,7 @@ void Round::compare() {
     text += "\n  rank " + std::to_string(rank) + ": " + call_of(rank).describe();
   }
   text += "\nMake the same calls in the same order, with equal shapes and dtypes, on every rank.";
+  finish();
   group_.fail(Group::Cause::kMismatch, std::move(text));
   group_.raise_failure();
 }
@@ -186,6 +192,7 @@ void Round::finish_step() {
 }
 
 void Round::refuse(const std::string& problem) {
+  finish();
   group_.fail(Group::Cause::kArgument, problem);
   group_.raise_failure();
 }
@@ -206,7 +213,7 @@ std::string Round::missing_ranks() const {
     if (state.has_departed.is_set()) text += group_.departures_[rank] + " ";
     text += "after " + std::to_string(made) + (made == 1 ? " call)" : " calls)");
   }
-  return text;
+  return text.empty() ? "ranks that came at the last moment" : text;
 }
 
 }  // namespace ringlet::collectives

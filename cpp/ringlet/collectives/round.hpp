@@ -17,8 +17,8 @@
 
 namespace ringlet::collectives {
 
-// Calls use two sets of everything in turn. A rank that begins call s has seen all ranks arrive at call s - 1, so all of
-// them have left call s - 2, whose set it takes.
+// Calls use two sets of everything in turn. A rank that begins call s has seen all ranks arrive at call s - 1, so all
+// of them have left call s - 2, whose set it takes.
 inline constexpr std::size_t kSets = 2;
 
 // What a rank shows to the others. Others read it between the rank's arrival and its next call but one.
@@ -37,7 +37,7 @@ struct alignas(sync::kCacheLine) RankState {
   std::array<Set, kSets> sets;
 
   // The owner's own notes.
-  std::uint64_t sequence = 0;
+  std::uint64_t sequence = 0;  // the last call that it arrived at
   std::uint64_t ring_steps = 0;
   Chunks chunks;
   std::vector<const void*> inputs;
@@ -62,8 +62,6 @@ class Round {
 
   int rank() const noexcept { return rank_; }
   int num_ranks() const noexcept { return group_.num_ranks(); }
-  std::uint64_t sequence() const noexcept { return sequence_; }
-
   RankState& mine() noexcept { return *group_.ranks_[static_cast<std::size_t>(rank_)]; }
   RankState& of(int rank) noexcept { return *group_.ranks_[static_cast<std::size_t>(rank)]; }
   Call& call() noexcept { return mine().sets[set_].call; }
@@ -78,12 +76,10 @@ class Round {
   }
   sync::Share& share_of(int rank) noexcept { return of(rank).shares[set_]; }
 
-  // Allocates one shared result per part unless there are outputs, and a scratch buffer per part whose result has another type than its input if
-  // the algorithm wants one. Before arriving, by one rank that all agree on.
+  // Allocates one shared result per part unless there are outputs, and a scratch buffer per part whose result has
+  // another type than its input if the algorithm wants one. Before arriving, by one rank that all agree on.
   void announce_results(bool with_scratch);
-  std::byte* result_of(int announcer, std::size_t index) noexcept {
-    return of(announcer).sets[set_].results[index];
-  }
+  std::byte* result_of(int announcer, std::size_t index) noexcept { return of(announcer).sets[set_].results[index]; }
 
   // Publishes this rank's call, waits for all others, and compares. Afterwards other ranks' slots may be read.
   void arrive();
@@ -111,7 +107,7 @@ class Round {
  private:
   bool all_have_arrived() const noexcept;
   bool misses_departed() const noexcept;
-  bool is_hopeless() const noexcept;  // no use waiting any longer: failed, or somebody who is missing has departed
+  bool is_hopeless() noexcept;  // no use waiting any longer: failed, or somebody who is missing has departed
   void publish();
   bool propose_to_leave();  // false if the call goes all the same
   void compare();
@@ -142,6 +138,7 @@ class Round {
   sync::Poll* poll_;
   std::uint64_t sequence_;
   std::size_t set_;
+  bool saw_departed_ = false;
   std::exception_ptr interruption_;
 };
 

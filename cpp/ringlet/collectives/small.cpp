@@ -1,5 +1,6 @@
 #include "ringlet/collectives/small.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -15,18 +16,25 @@ constexpr std::size_t kPartAlignment = 16;
 
 std::size_t padded(std::size_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
 
-// The common case, one array on few ranks, is told by the slots alone, whose lines are here already: inputs were copied
-// into them, so only outputs can get in each other's way.
+std::size_t distance(const void* one, const void* other) {
+  const auto first = reinterpret_cast<std::uintptr_t>(one);
+  const auto second = reinterpret_cast<std::uintptr_t>(other);
+  return first < second ? second - first : first - second;
+}
+
+// The common case, one array on few ranks, is told by the slots alone, whose lines are here already.
 void check_outputs(Round& round) {
   constexpr int kFewRanks = 16;
   const Call& call = round.call();
   if (call.parts.size() > 1 || round.num_ranks() > kFewRanks) return check_overlap(round);
-  const std::size_t bytes = call.result_bytes(call.parts.front());
-  for (int rank = 1; rank < round.num_ranks(); ++rank) {
-    const auto output = reinterpret_cast<std::uintptr_t>(round.slot_of(rank).output);
-    for (int other = 0; other < rank; ++other) {
-      const auto rival = reinterpret_cast<std::uintptr_t>(round.slot_of(other).output);
-      if ((output < rival ? rival - output : output - rival) < bytes) return check_overlap(round);
+  const std::size_t bytes = std::max(call.result_bytes(call.parts.front()), call.parts.front().input_bytes());
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    const void* const output = round.slot_of(rank).output;
+    for (int other = 0; other < round.num_ranks(); ++other) {
+      if (other == rank) continue;
+      const bool is_apart = distance(output, round.slot_of(other).output) >= bytes &&
+                            distance(output, round.slot_of(other).input) >= bytes;
+      if (!is_apart) return check_overlap(round);  // looks closely
     }
   }
 }

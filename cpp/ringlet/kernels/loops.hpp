@@ -1,8 +1,8 @@
 // The loops behind kernels.hpp. Included once by each target's translation unit, which is compiled for that target.
 //
 // Everything here has internal linkage and calls no inline function of the standard library but the accessors of
-// std::span, which hold no vector code: a function that two translation units share could be taken from the one compiled
-// for the newer CPU.
+// std::span, which hold no vector code: a function that two translation units share could be taken from the one
+// compiled for the newer CPU.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,9 @@ namespace {
 
 // Scratch is cut into blocks that stay in the first-level cache beside their inputs.
 constexpr std::size_t kBlockBytes = 4096;
+constexpr std::size_t kTreeBlockBytes = 2048;  // of which tree_block needs kMaxPartials, on stacks that may be small
 constexpr std::size_t kLineBytes = 64;
-constexpr std::size_t kMaxPartials = 24;  // enough for 2^23 ranks: see tree_block
+constexpr std::size_t kMaxPartials = 14;  // for the 4,096 ranks that a group may have: see tree_block
 
 template <class T>
 T add(T a, T b) {
@@ -60,8 +61,8 @@ T tree(const T* const* inputs, std::size_t i) {
 }
 
 // N inputs in one pass, to one output or to N; elements begin .. begin + count - 1 of the inputs go to the start of the
-// outputs. The pragma states what kernels.hpp demands of the buffers: an output is an input or apart from all of them, so
-// no iteration depends on an earlier one.
+// outputs. The pragma states what kernels.hpp demands of the buffers: an output is an input or apart from all of them,
+// so no iteration depends on an earlier one.
 template <class Finish, class T, std::size_t N, std::size_t NumOutputs>
 void fused(const void* const* inputs, std::size_t begin, std::size_t count, std::size_t num_ranks,
            void* const* outputs) {
@@ -79,8 +80,8 @@ void fused(const void* const* inputs, std::size_t begin, std::size_t count, std:
 // A partial sum of the tree: of how many ranks, and where.
 template <class T>
 struct Partial {
+  alignas(kLineBytes) T values[kTreeBlockBytes / sizeof(T)];
   std::size_t num_ranks;
-  T values[kBlockBytes / sizeof(T)];
 };
 
 template <class T>
@@ -185,8 +186,8 @@ std::size_t head_of(const void* output, std::size_t count, Store store) {
 template <class Finish, class T>
 void blocked(std::span<const void* const> inputs, std::size_t count, std::span<void* const> outputs, Store store) {
   using Result = typename Finish::Result;
-  constexpr std::size_t kBlock = kBlockBytes / (sizeof(T) > sizeof(Result) ? sizeof(T) : sizeof(Result));
-  alignas(kLineBytes) Partial<T> stack[kMaxPartials];
+  constexpr std::size_t kBlock = kTreeBlockBytes / (sizeof(T) > sizeof(Result) ? sizeof(T) : sizeof(Result));
+  Partial<T> stack[kMaxPartials];
   alignas(kLineBytes) Result finished[kBlock];
   std::size_t size = head_of<Result>(outputs.data()[0], count, store);
   for (std::size_t begin = 0; begin < count; begin += size) {

@@ -11,7 +11,7 @@ namespace ringlet::memory {
 
 namespace {
 
-// Four sizes an octave, so that at most a fifth of a region is unused. Untouched pages of it cost nothing.
+// Four sizes an octave, then whole huge pages.
 std::size_t size_class(std::size_t bytes) {
   const std::size_t step = std::max(std::bit_floor(bytes) / 4, Region::kAlignment);
   const std::size_t rounded = (bytes + step - 1) / step * step;
@@ -29,11 +29,12 @@ Block Pool::allocate(std::size_t bytes) {
   const std::size_t wanted = size_class(bytes);
   std::unique_ptr<Region> region = find_idle(wanted);
   if (region == nullptr) region = std::make_unique<Region>(wanted);
-  Block block(region.release(), [this](Region* last) { take_back(std::unique_ptr<Region>(last)); });
-  const std::scoped_lock lock(mutex_);
-  statistics_.live_blocks += 1;
-  statistics_.live_bytes += wanted;
-  return block;
+  {
+    const std::scoped_lock lock(mutex_);
+    statistics_.live_blocks += 1;
+    statistics_.live_bytes += wanted;
+  }
+  return {region.release(), [this](Region* last) { take_back(std::unique_ptr<Region>(last)); }};
 }
 
 std::unique_ptr<Region> Pool::find_idle(std::size_t bytes) {
@@ -68,8 +69,8 @@ void Pool::drop_stale(Clock::time_point now) {
   if (now - last_sweep_ < std::chrono::seconds(1)) return;
   last_sweep_ = now;
   for (auto& [bytes, regions] : idle_) {
-    const auto fresh = std::find_if(regions.begin(), regions.end(),
-                                    [now](const Idle& idle) { return now - idle.since < kKeepIdle; });
+    const auto fresh =
+        std::find_if(regions.begin(), regions.end(), [now](const Idle& idle) { return now - idle.since < kKeepIdle; });
     const auto stale = static_cast<std::size_t>(fresh - regions.begin());
     statistics_.idle_blocks -= stale;
     statistics_.idle_bytes -= stale * bytes;

@@ -24,7 +24,7 @@ struct PoolStatistics {
 
 // Touching fresh memory costs more than reducing into it, so regions are kept for the next result of about their size.
 // Small ones come straight from the heap, which has caches for every thread; they do not count in the statistics.
-// A region that stayed idle for kKeepIdle is given back to the system by the next call that touches the pool.
+// A region that stayed idle for kKeepIdle is given back to the system when the next one comes back.
 class Pool {
  public:
   static constexpr std::chrono::seconds kKeepIdle{10};

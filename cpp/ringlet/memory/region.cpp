@@ -17,8 +17,8 @@ std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
   void* mapped = mmap(nullptr, bytes + alignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   auto* const begin = static_cast<std::byte*>(mapped);
-  auto* const aligned = begin + (round_up(reinterpret_cast<std::uintptr_t>(begin), alignment) -
-                                 reinterpret_cast<std::uintptr_t>(begin));
+  auto* const aligned =
+      begin + (round_up(reinterpret_cast<std::uintptr_t>(begin), alignment) - reinterpret_cast<std::uintptr_t>(begin));
   const auto head = static_cast<std::size_t>(aligned - begin);
   if (head > 0) munmap(begin, head);
   if (head < alignment) munmap(aligned + bytes, alignment - head);

@@ -6,7 +6,8 @@
 
 namespace ringlet::memory {
 
-// Memory from the heap, or, from kHugePage up, a mapping aligned to huge pages for which the system is asked to use them.
+// Memory from the heap, or, from kHugePage up, a mapping aligned to huge pages for which the system is asked to use
+// them.
 class Region {
  public:
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;

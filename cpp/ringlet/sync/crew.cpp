@@ -42,7 +42,7 @@ bool Crew::wait_finished(Clock::duration timeout, Poll* poll) {
 std::vector<int> Crew::running() const {
   std::vector<int> replicas;
   for (int replica = 0; replica < num_replicas_; ++replica) {
-    if (is_running_[static_cast<std::size_t>(replica)].is_set()) replicas.push_back(replica);
+    if (is_running(replica)) replicas.push_back(replica);
   }
   return replicas;
 }
@@ -60,8 +60,8 @@ bool Crew::wait_for_work() {
   return !is_closed_.load();
 }
 
-// Steps often follow each other closely, and a helper that is awake comes sooner than one that must be woken. The thread
-// that opens runs keeps a core to itself.
+// Steps often follow each other closely, and a helper that is awake comes sooner than one that must be woken. The
+// thread that opens runs keeps a core to itself.
 void Crew::look_for_work_awhile() noexcept {
   constexpr std::chrono::microseconds kAwhile{100};
   if (num_looking_.fetch_add(1) + 1 < usable_cores()) {

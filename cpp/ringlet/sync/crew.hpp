@@ -32,6 +32,9 @@ class Crew {
   void finish(int replica) noexcept;
   // False if `timeout` went by before all replicas of the run had finished.
   bool wait_finished(Clock::duration timeout, Poll* poll);
+  bool is_running(int replica) const noexcept {
+    return replica >= 0 && replica < num_replicas_ && is_running_[static_cast<std::size_t>(replica)].is_set();
+  }
   // Claimed and not finished.
   std::vector<int> running() const;
 

@@ -11,9 +11,9 @@
 namespace ringlet::sync {
 
 // Whoever changes a word that others wait for calls notify() after the change. Whoever waits calls enlist(), looks at
-// the word once more, and only then parks. Every operation here and on the words waited for is seq_cst, so in the single
-// order of all of them either the change comes before the second look, which sees it, or enlist() comes before notify(),
-// which wakes the sleeper: no change is slept through, and notify() costs one load while nobody sleeps.
+// the word once more, and only then parks. Every operation here and on the words waited for is seq_cst, so in the
+// single order of all of them either the change comes before the second look, which sees it, or enlist() comes before
+// notify(), which wakes the sleeper: no change is slept through, and notify() costs one load while nobody sleeps.
 class alignas(kCacheLine) Event {
  public:
   std::uint32_t enlist() noexcept {

@@ -12,8 +12,8 @@ namespace ringlet::sync {
 // Payloads up to this size travel inside the slot. The first bytes share a cache line with the header.
 inline constexpr std::size_t kSlotPayloadBytes = 2048 - 48;
 
-// Only the owner writes. Every rank has two slots and uses them in turn: it may overwrite the one of call s - 2, because
-// it has seen every rank arrive at call s - 1, so every rank has left call s - 2.
+// Only the owner writes. Every rank has two slots and uses them in turn: it may overwrite the one of call s - 2,
+// because it has seen every rank arrive at call s - 1, so every rank has left call s - 2.
 class alignas(kCacheLine) Slot {
  public:
   // What has to be equal on all ranks; written before publish().
@@ -29,7 +29,6 @@ class alignas(kCacheLine) Slot {
   std::uint64_t sequence() const noexcept { return sequence_.load(); }
 
   std::byte* payload() noexcept { return payload_; }
-  const std::byte* payload() const noexcept { return payload_; }
 
  private:
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

@@ -25,12 +25,12 @@ struct Patience {
   std::chrono::nanoseconds yields{0};  // time spent giving the core to whoever wants it
 };
 
-// How many cores this process may use.
+// How many cores the threads of this process may run on.
 int usable_cores() noexcept;
 
-// Ranks that each have a core spin for about a microsecond. Ranks that share cores must let each other run at once, and
-// for a bounded time, or a foreign process on the core costs a scheduler slice for every call. Threads of an interpreter
-// never spin: the rank that they wait for may need their core to be handed the interpreter.
+// Ranks that each have a core spin, for some ten microseconds. Ranks that share cores must let each other run at once,
+// and for a bounded time, or a foreign process on the core costs a scheduler slice for every call. Threads of an
+// interpreter never spin: the rank that they wait for may need their core to be handed the interpreter.
 Patience patience_for(int num_ranks, bool from_interpreter) noexcept;
 
 // Runs while a thread waits, every kPollInterval and after every signal; may throw to end the wait.
