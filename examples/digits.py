@@ -1,0 +1,289 @@
+"""Train a two-layer network on handwritten digits, data-parallel over the cores of this machine.
+
+    python examples/digits.py                 # all cores; writes out/digits.png
+    python examples/digits.py --check         # do N replicas compute what 1 replica computes?
+    python examples/digits.py --small         # a step too small for threads, and why
+
+The gradients are written in NumPy. What makes the training data-parallel is `replica_step`, run once per replica on a
+slice of every batch: it adds the gradients of all replicas with one `all_reduce`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from time import perf_counter, sleep
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from sklearn.datasets import load_digits
+from threadpoolctl import threadpool_limits
+
+import ringlet
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a training run depends on, but for the number of replicas."""
+
+    hidden: int = 5120
+    batch: int = 448
+    learning_rate: float = 0.002
+    momentum: float = 0.9
+    epochs: int = 40
+    dtype: str = "float32"
+    seed: int = 0
+
+
+SMALL = {"hidden": 32, "batch": 32, "learning_rate": 0.05}
+CHECK_EPOCHS = 5
+CHECK_LIMIT = 1e-12
+SHORT_STEP_SECONDS = 0.005
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+# --- data and model: plain NumPy --------------------------------------------------------------------------------------
+
+
+def load_data(settings):
+    """Images and labels, as (training, test): the last 20 % of a seeded permutation are the test."""
+    digits = load_digits()
+    order = np.random.default_rng(settings.seed).permutation(len(digits.target))
+    images, labels = (digits.data[order] / 16).astype(settings.dtype), digits.target[order]
+    cut = len(labels) * 4 // 5
+    return (images[:cut], labels[:cut]), (images[cut:], labels[cut:])
+
+
+def initial_weights(settings, pixels=64, classes=10):
+    rng = np.random.default_rng(settings.seed + 1)
+    w1 = rng.standard_normal((pixels, settings.hidden)) / 2
+    w2 = rng.standard_normal((settings.hidden, classes)) / np.sqrt(settings.hidden)
+    weights = {"w1": w1, "b1": np.zeros(settings.hidden), "w2": w2, "b2": np.zeros(classes)}
+    return {name: w.astype(settings.dtype) for name, w in weights.items()}
+
+
+def forward(weights, images):
+    hidden = images @ weights["w1"]
+    hidden += weights["b1"]
+    np.logaddexp(hidden, 0, out=hidden)  # softplus, a smooth rectifier
+    return hidden, hidden @ weights["w2"] + weights["b2"]
+
+
+def loss_and_gradients(weights, images, labels):
+    """Cross-entropy and its gradients, summed (not averaged) over the images."""
+    hidden, scores = forward(weights, images)
+    rows = np.arange(len(labels))
+    scores -= scores.max(axis=1, keepdims=True)
+    probabilities = np.exp(scores)
+    totals = probabilities.sum(axis=1, keepdims=True)
+    loss = (np.log(totals[:, 0]) - scores[rows, labels]).sum()
+
+    d_scores = probabilities / totals
+    d_scores[rows, labels] -= 1
+    d_hidden = d_scores @ weights["w2"].T
+    d_hidden *= -np.expm1(-hidden)  # the slope of softplus, written with its value
+    return loss, {
+        "w1": images.T @ d_hidden,
+        "b1": d_hidden.sum(axis=0),
+        "w2": hidden.T @ d_scores,
+        "b2": d_scores.sum(axis=0),
+    }
+
+
+# --- data-parallel training -------------------------------------------------------------------------------------------
+
+
+def replica_step(weights, images, labels):
+    """What each replica does with its slice of the batch."""
+    loss, gradients = loss_and_gradients(weights, images, labels)
+    start = perf_counter()
+    # Sums and the number of images, not means: where slices differ in size, each counts by its size.
+    total = ringlet.get_replica_context().all_reduce(
+        ringlet.ReduceOp.SUM, {"loss": loss, "count": np.int64(len(labels)), "gradients": gradients}
+    )
+    return total, perf_counter() - start
+
+
+def replica_evaluation(weights, images, labels):
+    """How many images of its slice each replica gets right."""
+    return np.sum(forward(weights, images)[1].argmax(axis=1) == labels)
+
+
+class Trainer:
+    """Weights, and the strategy that updates them."""
+
+    def __init__(self, settings, replicas):
+        self.settings = settings
+        self.strategy = ringlet.MirroredStrategy([f"CPU:{i}" for i in range(replicas)])
+        self.weights = initial_weights(settings)
+        self.velocity = {name: np.zeros_like(w) for name, w in self.weights.items()}
+
+    def distribute(self, images, labels):
+        """A dataset that yields every batch already cut into one slice per replica, in a new order each time."""
+        dataset = ringlet.data.Dataset.from_tensor_slices((images, labels))
+        dataset = dataset.shuffle(len(labels), seed=self.settings.seed).batch(self.settings.batch).prefetch(2)
+        return self.strategy.experimental_distribute_dataset(dataset)
+
+    def step(self, batch):
+        """One step on a distributed batch: summed loss, number of images, seconds that replicas communicated."""
+        results = self.strategy.experimental_local_results(self.strategy.run(replica_step, (self.weights, *batch)))
+        total = results[0][0]  # the same on every replica: all of them see one buffer
+        count = int(total["count"])
+        for name, gradient in total["gradients"].items():
+            self.velocity[name] *= self.settings.momentum
+            self.velocity[name] -= self.settings.learning_rate / count * gradient
+            self.weights[name] += self.velocity[name]
+        return float(total["loss"]), count, sum(seconds for _, seconds in results)
+
+    def count_correct(self, dataset):
+        """How many images of a distributed dataset the network gets right."""
+        counts = (self.strategy.run(replica_evaluation, (self.weights, *batch)) for batch in dataset)
+        return sum(int(self.strategy.reduce(ringlet.ReduceOp.SUM, count, axis=None)) for count in counts)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    loss: float
+    accuracy: float
+    images_per_second: float
+    communication_share: float
+
+
+def train_epoch(trainer, training, test, num_test, on_step=lambda: None):
+    loss = count = communicating = 0
+    start = perf_counter()
+    for batch in training:
+        step_loss, step_count, step_communicating = trainer.step(batch)
+        loss, count, communicating = loss + step_loss, count + step_count, communicating + step_communicating
+        on_step()
+    seconds = perf_counter() - start
+    share = communicating / (seconds * trainer.strategy.num_replicas_in_sync)
+    return Epoch(loss / count, trainer.count_correct(test) / num_test, count / seconds, share)
+
+
+def train(settings, replicas, title):
+    """Train from scratch; the trainer and one `Epoch` per epoch."""
+    training, test = load_data(settings)
+    trainer = Trainer(settings, replicas)
+    datasets = trainer.distribute(*training), trainer.distribute(*test)
+    steps = settings.epochs * -(-len(training[1]) // settings.batch)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    history = []
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(title, total=steps)
+        for number in range(1, settings.epochs + 1):
+            epoch = train_epoch(trainer, *datasets, len(test[1]), lambda: progress.advance(task))
+            history.append(epoch)
+            progress.console.print(
+                f"epoch {number:3}  loss {epoch.loss:.4f}  accuracy {epoch.accuracy:6.2%}  "
+                f"{epoch.images_per_second:8.0f} images/s  communication {epoch.communication_share:5.1%}"
+            )
+    return trainer, history
+
+
+# --- what comes out ---------------------------------------------------------------------------------------------------
+
+
+def step_seconds(trainer, batch, blas_threads, steps=3):
+    sleep(0.2)  # BLAS threads keep a core busy for some time after their last call
+    with threadpool_limits(blas_threads, user_api="blas"):
+        trainer.step(batch)
+        start = perf_counter()
+        for _ in range(steps):
+            trainer.step(batch)
+        return (perf_counter() - start) / steps
+
+
+def compare_with_one_replica(settings, replicas, rounds=5):
+    """Median seconds of a step: N replicas, 1 replica on one core, 1 replica whose BLAS uses all cores."""
+    cores = ringlet.show_config("dicts")["cores"]["count"]
+    images, labels = load_data(settings)[0]
+    many, one = Trainer(settings, replicas), Trainer(settings, 1)
+    cases = [(many, None), (one, 1), (one, cores)]
+    batches = {trainer: next(iter(trainer.distribute(images, labels))) for trainer in (many, one)}
+    # In alternation, so that a busy moment of the machine meets all three alike.
+    measured = [[step_seconds(t, batches[t], blas) for t, blas in cases] for _ in range(rounds)]
+    return [median(column) for column in zip(*measured, strict=True)]
+
+
+def report_speed(settings, replicas):
+    many, one, one_with_blas = compare_with_one_replica(settings, replicas)
+    console.print(f"\na step of {settings.batch} images:")
+    console.print(f"{replicas} replicas".rjust(30), f"{many * 1e3:9.2f} ms")
+    for name, seconds in (("1 replica, one core", one), ("1 replica, BLAS on all cores", one_with_blas)):
+        console.print(name.rjust(30), f"{seconds * 1e3:9.2f} ms   speed-up {seconds / many:.2f}")
+    if one < SHORT_STEP_SECONDS and many > one:
+        console.print(
+            f"\nThreads cannot help here: a step takes {one * 1e3:.2f} ms and is a few dozen NumPy calls, each too "
+            "short for another replica to use the interpreter meanwhile. The replicas take turns, and pay for it. Give "
+            "a step more work: a larger batch, or a wider layer."
+        )
+
+
+def save_figure(history, path):
+    epochs = range(1, len(history) + 1)
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    losses = figure.add_subplot(xlabel="epoch", ylabel="training loss", yscale="log")
+    losses.xaxis.get_major_locator().set_params(integer=True)
+    lines = losses.plot(epochs, [e.loss for e in history], ".-", color="tab:blue", label="training loss")
+    accuracies = losses.twinx()
+    accuracies.set(ylabel="test accuracy (%)")
+    lines += accuracies.plot(epochs, [e.accuracy * 100 for e in history], ".-", color="tab:orange", label="accuracy")
+    losses.legend(handles=lines, loc="center right")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    console.print(f"\ntraining curve: {path}")
+
+
+def check(settings, replicas):
+    """Whether N replicas and 1 replica end with the same weights, after the same global batches in float64."""
+    settings = replace(settings, dtype="float64", epochs=CHECK_EPOCHS)
+    weights = [train(settings, n, f"{n} replicas" if n > 1 else "1 replica")[0].weights for n in (1, replicas)]
+    largest = max(np.abs(w).max() for w in weights[0].values())
+    difference = max(np.abs(weights[0][name] - weights[1][name]).max() for name in weights[0]) / largest
+    passed = difference <= CHECK_LIMIT
+    console.print(
+        f"\n1 replica and {replicas} replicas, {CHECK_EPOCHS} epochs: largest difference of weights "
+        f"{difference:.1e} of the largest weight, allowed {CHECK_LIMIT:.0e}: {'passed' if passed else 'FAILED'}"
+    )
+    return passed
+
+
+def positive(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def parse_arguments(arguments):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicas", type=positive, help="default: all cores, at least 2")
+    parser.add_argument("--epochs", type=positive, default=Settings.epochs, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=Settings.seed, help="of the split, the weights and the order")
+    parser.add_argument("--out", type=Path, default=Path("out/digits.png"), help="figure; default: %(default)s")
+    parser.add_argument("--small", action="store_true", help="a narrow layer and small batches")
+    parser.add_argument("--check", action="store_true", help=f"compare with 1 replica: {CHECK_EPOCHS} epochs, float64")
+    return parser.parse_args(arguments)
+
+
+def main(arguments=None):
+    options = parse_arguments(arguments)
+    replicas = options.replicas or max(2, ringlet.show_config("dicts")["cores"]["count"])
+    settings = Settings(epochs=options.epochs, seed=options.seed, **(SMALL if options.small else {}))
+    if options.check:
+        return 0 if check(settings, replicas) else 1
+    _, history = train(settings, replicas, f"{replicas} replicas")
+    if replicas > 1:
+        report_speed(settings, replicas)
+    save_figure(history, options.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

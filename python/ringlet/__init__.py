@@ -1,0 +1,70 @@
+"""The ``tf.distribute`` programming model for NumPy, on a C++ all-reduce core.
+
+Every public name is listed once, in the table below, and loaded on first use: ``import ringlet`` by itself imports
+nothing, not even NumPy.
+
+Examples
+--------
+>>> import numpy as np
+>>> import ringlet
+>>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+>>> def step(x):
+...     replica = ringlet.get_replica_context()
+...     return replica.all_reduce(ringlet.ReduceOp.SUM, x * (replica.replica_id_in_sync_group + 1))
+>>> for result in strategy.experimental_local_results(strategy.run(step, args=(np.ones(3),))):
+...     print(result)
+[3. 3. 3.]
+[3. 3. 3.]
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+# Public name -> module below ringlet that defines it. A sub-module stands for itself. `__init__.pyi` tells the same to
+# type checkers; a test holds the two together.
+_PUBLIC = {
+    # strategies and what they hand out
+    "DistributedValues": "values",
+    "MirroredStrategy": "strategy",
+    "ReplicaContext": "strategy",
+    "Strategy": "strategy",
+    "StrategyExtended": "strategy",
+    # which strategy and which replica is current
+    "experimental_set_strategy": "strategy",
+    "get_replica_context": "strategy",
+    "get_strategy": "strategy",
+    "has_strategy": "strategy",
+    "in_cross_replica_context": "strategy",
+    # how replicas combine their values
+    "CrossDeviceOps": "collectives",
+    "DirectAllReduce": "collectives",
+    "ReduceOp": "collectives",
+    "RingAllReduce": "collectives",
+    # the machine
+    "set_logical_devices": "devices",
+    "show_config": "config",
+    "__version__": "config",
+    # sub-modules
+    "collectives": "collectives",
+    "data": "data",
+    "errors": "errors",
+    "sharding": "sharding",
+    "testing": "testing",
+}
+
+__all__ = [name for name in _PUBLIC if not name.startswith("_")]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'ringlet' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+    module = importlib.import_module(f"{__name__}.{_PUBLIC[name]}")
+    value = module if name == _PUBLIC[name] else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_PUBLIC)

@@ -1,0 +1,151 @@
+"""What this installation is and what it found on this machine."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Mapping
+from typing import Literal, TypedDict, overload
+
+from ringlet import _core
+from ringlet.collectives import Algorithm, Op
+from ringlet.devices import visible_cores
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["Config", "__version__", "show_config"]
+
+__version__ = importlib.metadata.version("ringlet")
+
+CPU_VARIABLE = "RINGLET_CPU"
+
+
+class CpuConfig(TypedDict):
+    """The instruction set that the kernels use."""
+
+    target: str
+    runnable: list[str]
+    reason: str
+
+
+class CoresConfig(TypedDict):
+    """The cores that this process may use."""
+
+    count: int
+    reason: str
+
+
+class BlasConfig(TypedDict):
+    """One BLAS library that is loaded."""
+
+    library: str
+    version: str
+    threads: int
+
+
+class Config(TypedDict):
+    """What :func:`show_config` gives as a dictionary."""
+
+    version: str
+    python: str
+    compiler: str
+    cpu: CpuConfig
+    cores: CoresConfig
+    blas: list[BlasConfig]
+    algorithms: list[str]
+    operations: list[str]
+    environment: dict[str, str]
+
+
+@overload
+def show_config(mode: Literal["stdout"] = "stdout") -> None: ...
+@overload
+def show_config(mode: Literal["dicts"]) -> Config: ...
+
+
+def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> Config | None:
+    """Show the build, and what it found on this machine: the first thing to add to a bug report.
+
+    Parameters
+    ----------
+    mode : {"stdout", "dicts"}
+        Print a table, or return the same as nested dictionaries; spelled as in ``numpy.show_config``.
+
+    Returns
+    -------
+    dict or None
+        With ``"dicts"``: `version`, `python`, `compiler`, `cpu` (the `target` whose kernels run, those `runnable`
+        here, and the `reason` for the choice), `cores` (`count` and `reason`), `blas` (`library`, `version` and
+        `threads` of each that is loaded now), `algorithms`, `operations`, and `environment`: the ``RINGLET_``
+        variables that are set.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `mode` is something else.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> config = ringlet.show_config("dicts")
+    >>> config["cpu"]["target"] in config["cpu"]["runnable"]
+    True
+    >>> ringlet.show_config()
+    ringlet     ...
+    python      ...
+    compiler    ...
+    cpu         ...
+    """
+    if mode not in ("stdout", "dicts"):
+        raise InvalidArgumentError(f'mode is {mode!r}, expected "stdout" (print) or "dicts" (return)')
+    config = _collect(os.environ)
+    if mode == "dicts":
+        return config
+    print("\n".join(f"{name:<12}{value}" for name, value in _rows(config)))
+    return None
+
+
+def _collect(environment: Mapping[str, str]) -> Config:
+    cores = visible_cores()
+    forced = environment.get(CPU_VARIABLE)
+    return {
+        "version": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()} on {platform.platform(terse=True)}",
+        "compiler": _core.compiler(),
+        "cpu": {
+            "target": _core.cpu_target(),
+            "runnable": _core.cpu_targets(),
+            "reason": f"{CPU_VARIABLE}={forced}" if forced else "the best that this CPU runs",
+        },
+        "cores": {"count": cores.count, "reason": cores.reason},
+        "blas": _loaded_blas(),
+        "algorithms": [algorithm.name for algorithm in Algorithm],
+        "operations": [op.name for op in Op],
+        "environment": {name: value for name, value in sorted(environment.items()) if name.startswith("RINGLET_")},
+    }
+
+
+def _loaded_blas() -> list[BlasConfig]:
+    from threadpoolctl import threadpool_info
+
+    return [
+        {"library": info["internal_api"], "version": info["version"] or "unknown", "threads": info["num_threads"]}
+        for info in threadpool_info()
+        if info["user_api"] == "blas"
+    ]
+
+
+def _rows(config: Config) -> list[tuple[str, str]]:
+    cpu, cores = config["cpu"], config["cores"]
+    blas = [f"{b['library']} {b['version']}, {b['threads']} threads" for b in config["blas"]]
+    return [
+        ("ringlet", config["version"]),
+        ("python", config["python"]),
+        ("compiler", config["compiler"]),
+        ("cpu", f"{cpu['target']}: {cpu['reason']} (runnable: {', '.join(cpu['runnable'])})"),
+        ("cores", f"{cores['count']}: {cores['reason']}"),
+        ("blas", "; ".join(blas) or "none loaded"),
+        ("algorithms", ", ".join(config["algorithms"])),
+        ("operations", ", ".join(config["operations"])),
+        ("environment", ", ".join(f"{k}={v}" for k, v in config["environment"].items()) or "no RINGLET_ variable set"),
+    ]

@@ -1,0 +1,94 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from examples import digits
+
+TINY = digits.Settings(hidden=5, dtype="float64")
+
+
+def tiny_problem(images=7):
+    rng = np.random.default_rng(0)
+    return digits.initial_weights(TINY), rng.standard_normal((images, 64)), rng.integers(0, 10, images)
+
+
+# --- model and data ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["w1", "b1", "w2", "b2"])
+def test_gradients_are_the_slopes_of_the_loss(name):
+    weights, images, labels = tiny_problem()
+    direction = np.random.default_rng(1).standard_normal(weights[name].shape)
+    step = 1e-6
+
+    def loss(distance):
+        moved = {**weights, name: weights[name] + distance * direction}
+        return digits.loss_and_gradients(moved, images, labels)[0]
+
+    slope = (loss(step) - loss(-step)) / (2 * step)
+    gradients = digits.loss_and_gradients(weights, images, labels)[1]
+    np.testing.assert_allclose((gradients[name] * direction).sum(), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [(4, 3), (3, 3, 1), (7, 0)])
+def test_losses_and_gradients_of_uneven_slices_add_up_to_those_of_the_batch(sizes):
+    weights, images, labels = tiny_problem()
+    cuts = np.cumsum(sizes)[:-1]
+    slices = zip(np.split(images, cuts), np.split(labels, cuts), strict=True)
+    losses, gradients = zip(*(digits.loss_and_gradients(weights, x, y) for x, y in slices), strict=True)
+    whole_loss, whole = digits.loss_and_gradients(weights, images, labels)
+    np.testing.assert_allclose(sum(losses), whole_loss)
+    for name, expected in whole.items():
+        np.testing.assert_allclose(sum(g[name] for g in gradients), expected, atol=1e-12)
+
+
+def test_the_last_fifth_of_the_permutation_is_for_testing_and_the_rest_for_training():
+    (images, labels), (test_images, test_labels) = digits.load_data(digits.Settings(seed=3))
+    assert (len(images), len(test_images)) == (1437, 360)
+    everything = digits.load_digits()
+    order = np.random.default_rng(3).permutation(1797)
+    np.testing.assert_array_equal(np.concatenate([labels, test_labels]), everything.target[order])
+    np.testing.assert_array_equal(np.concatenate([images, test_images]) * 16, everything.data[order])
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_small_training_learns_more_than_95_percent_of_unseen_digits(replicas):
+    settings = digits.Settings(epochs=20, **digits.SMALL)
+    _, history = digits.train(settings, replicas, "training")
+    assert history[-1].accuracy > 0.95
+    assert history[-1].loss < history[0].loss / 10
+    assert all(0 < epoch.communication_share < 1 for epoch in history)
+
+
+@pytest.mark.parametrize("replicas", ["1", "2", "3", "8"])
+def test_any_number_of_replicas_ends_with_the_weights_of_one(replicas, capsys):
+    assert digits.main(["--check", "--small", "--replicas", replicas]) == 0
+    assert "passed" in capsys.readouterr().out
+
+
+def test_the_check_fails_when_weights_differ_by_more_than_the_limit(monkeypatch, capsys):
+    monkeypatch.setattr(digits, "CHECK_LIMIT", -1.0)
+    assert digits.main(["--check", "--small", "--replicas", "2"]) == 1
+    assert "FAILED" in capsys.readouterr().out
+
+
+def test_the_script_reports_accuracy_and_speed_explains_small_steps_and_saves_a_figure(tmp_path):
+    figure = tmp_path / "new" / "curve.png"
+    command = [sys.executable, digits.__file__, "--small", "--epochs", "2", "--replicas", "2", "--out", str(figure)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for words in ("epoch   2  loss", "accuracy", "images/s", "communication", "speed-up", "Threads cannot help here"):
+        assert words in done.stdout
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("arguments", [["--replicas", "0"], ["--epochs", "-1"], ["--replicas", "two"]])
+def test_a_number_that_cannot_be_is_refused_with_what_was_given(arguments, capsys):
+    with pytest.raises(SystemExit):
+        digits.main(arguments)
+    assert f"expected a whole number of at least 1, got '{arguments[1]}'" in capsys.readouterr().err

@@ -1,0 +1,45 @@
+import json
+
+import pytest
+
+import ringlet
+from ringlet.config import _collect
+
+
+def test_the_table_shows_what_the_dictionary_holds(capsys):
+    config = ringlet.show_config("dicts")
+    assert ringlet.show_config() is None
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines["ringlet"] == ringlet.__version__ == config["version"]
+    assert lines["compiler"] == config["compiler"]
+    assert lines["cpu"].startswith(config["cpu"]["target"])
+    assert lines["cores"] == f"{config['cores']['count']}: {config['cores']['reason']}"
+    assert lines["algorithms"] == ", ".join(config["algorithms"])
+
+
+def test_the_dictionary_is_plain_data():
+    config = ringlet.show_config("dicts")
+    assert json.loads(json.dumps(config)) == config
+
+
+def test_the_target_in_use_is_one_that_this_cpu_runs_and_a_portable_one_always_is():
+    cpu = ringlet.show_config("dicts")["cpu"]
+    assert cpu["target"] in cpu["runnable"]
+    assert "portable" in cpu["runnable"]
+
+
+def test_algorithms_and_operations_are_those_of_the_collectives():
+    config = ringlet.show_config("dicts")
+    assert config["algorithms"] == [a.name for a in ringlet.collectives.Algorithm]
+    assert config["operations"] == [op.name for op in ringlet.collectives.Op]
+
+
+def test_a_forced_cpu_target_is_given_as_the_reason_and_only_our_variables_are_shown():
+    config = _collect({"RINGLET_CPU": "portable", "RINGLET_BLAS_THREADS": "1", "PATH": "secret"})
+    assert config["cpu"]["reason"] == "RINGLET_CPU=portable"
+    assert config["environment"] == {"RINGLET_BLAS_THREADS": "1", "RINGLET_CPU": "portable"}
+
+
+def test_an_unknown_mode_is_refused_with_the_known_ones():
+    with pytest.raises(ringlet.errors.InvalidArgumentError, match=r"mode is 'yaml', expected \"stdout\".*\"dicts\""):
+        ringlet.show_config("yaml")

@@ -1,0 +1,109 @@
+"""The tree speaks of the project alone, and what its documents show is true."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+IGNORED = [".git", *(line.strip("/ ") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines())]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+# What no file may say: the pattern, why, and the files that may all the same.
+FORBIDDEN = [
+    (r"(?<![\w.}])/(?:root|home|Users|work|opt|mnt)/", "a path of one person's machine", ()),
+    (r"pypi\.org|python[h]osted|anaconda\.org|debian\.org", "the address of a package host: name the package", ()),
+    (r"\.\./shared|/[s]hared/", "a path outside the project", (".ci/run",)),
+]
+
+
+def files_of_the_tree() -> Iterator[Path]:
+    """Every text file that belongs to the project."""
+    for path in sorted(ROOT.rglob("*")):
+        parts = path.relative_to(ROOT).parts
+        if path.is_file() and not any(fnmatch.fnmatch(part, pattern) for part in parts for pattern in IGNORED):
+            yield path
+
+
+def text_of(path: Path) -> str:
+    """The text of a file; empty for one that is not text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return ""
+
+
+def forbidden_in(name: str, text: str) -> list[str]:
+    """What a file says that it may not, each with line number and reason."""
+    return [
+        f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {match.group()!r} is {reason}"
+        for pattern, reason, allowed in FORBIDDEN
+        if name not in allowed
+        for match in re.finditer(pattern, text)
+    ]
+
+
+def test_no_file_names_a_machine_or_a_package_host_or_a_path_outside_the_project():
+    files = {str(path.relative_to(ROOT)): text_of(path) for path in files_of_the_tree()}
+    assert {"README.md", "python/ringlet/__init__.py", "CMakeLists.txt"} <= files.keys()
+    assert [finding for name, text in files.items() for finding in forbidden_in(name, text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("see " + "/ho" + "me/me/x", "machine"),
+        ("pip from py" + "pi.org", "package host"),
+        ("read ../" + "shared/plan.md", "outside the project"),
+    ],
+)
+def test_a_forbidden_word_is_found_with_its_line(text, said):
+    (finding,) = forbidden_in("docs/a.md", f"first line\n{text}\n")
+    assert finding.startswith("docs/a.md:2:")
+    assert said in finding
+
+
+def section(document: str, title: str) -> str:
+    """The text below one heading of the second level, up to the next."""
+    return re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", document, re.MULTILINE | re.DOTALL).group(1)
+
+
+def test_quick_start_holds_one_block_of_two_commands():
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", section(text_of(ROOT / "README.md"), "Quick start"), re.M | re.S)
+    (block,) = blocks
+    main_job, tests = block.splitlines()
+    assert "[examples]" in main_job
+    assert "examples/digits.py" in main_job
+    assert "[test]" in tests
+    assert tests.endswith("pytest")
+
+
+def shown_programs() -> list[object]:
+    """Every ``python`` block of the documents, with the ``text`` block after it if there is one."""
+    fence = re.compile(r"^```python\n(.*?)^```\n(?:\n?^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+    return [
+        pytest.param(match.group(1), match.group(2), id=f"{path.relative_to(ROOT)}-{number}")
+        for path in DOCUMENTS
+        for number, match in enumerate(fence.finditer(text_of(path)), 1)
+    ]
+
+
+@pytest.mark.parametrize(("program", "output"), shown_programs())
+def test_a_program_in_a_document_runs_and_prints_what_is_shown(program, output):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, "<document>", "exec"), {"__name__": "__main__"})
+    if output is not None:
+        assert printed.getvalue().strip() == output.strip()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_of_a_document_to_a_file_leads_somewhere(document):
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text_of(document))
+    assert [target for target in targets if not (document.parent / target).exists()] == []

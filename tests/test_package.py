@@ -1,0 +1,137 @@
+"""What an installation holds, what importing it costs, and which names it offers."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+import ringlet
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "python" / "ringlet"
+REQUIRED = {"numpy", "optree", "threadpoolctl"}
+IMPORT_LIMIT_SECONDS = 0.1
+
+
+def run_python(code: str) -> list[str]:
+    """Run code in an interpreter of its own; return the JSON list that it prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def third_party(modules: list[str]) -> set[str]:
+    """Top-level names among `modules` that are neither built in nor ours."""
+    return {m.split(".")[0] for m in modules} - sys.stdlib_module_names - {"ringlet", "_ringlet_editable"}
+
+
+# --- import ---------------------------------------------------------------------------------------------------------
+
+
+def test_import_alone_loads_one_module_of_ringlet_and_no_dependency():
+    loaded = run_python(
+        "import json, sys; before = set(sys.modules); import ringlet;"
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    assert [m for m in loaded if m.startswith("ringlet")] == ["ringlet"]
+    assert third_party(loaded) == set()
+    assert len(loaded) <= 10, loaded
+
+
+def test_all_public_names_together_load_required_dependencies_only():
+    # What NumPy and optree themselves import is theirs: it is loaded first.
+    loaded = run_python(
+        "import json, sys, numpy, optree, threadpoolctl; before = set(sys.modules); import ringlet;"
+        "[getattr(ringlet, name) for name in dir(ringlet)];"
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    assert third_party(loaded) <= REQUIRED
+
+
+def test_a_strategy_costs_at_most_a_tenth_of_a_second_over_numpy():
+    # Processor time, and the best of three: other work on the machine must not decide.
+    code = (
+        "import json, time, numpy; start = time.process_time(); import ringlet; ringlet.MirroredStrategy;"
+        "print(json.dumps([time.process_time() - start]))"
+    )
+    seconds = min(run_python(code)[0] for _ in range(3))
+    assert seconds <= IMPORT_LIMIT_SECONDS
+
+
+# --- public names ---------------------------------------------------------------------------------------------------
+
+
+def names_in_stub() -> set[str]:
+    """The names that ``__init__.pyi`` re-exports (``from x import name as name``)."""
+    tree = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert all(alias.asname == alias.name for node in imports for alias in node.names)
+    return {alias.name for node in imports for alias in node.names}
+
+
+def test_the_stub_lists_the_names_of_the_table():
+    assert names_in_stub() == set(dir(ringlet)) == {*ringlet.__all__, "__version__"}
+
+
+@pytest.mark.parametrize("name", dir(ringlet))
+def test_every_listed_name_loads_from_the_module_that_the_stub_says(name):
+    value = getattr(ringlet, name)
+    stub = (PACKAGE / "__init__.pyi").read_text(encoding="utf-8")
+    (module,) = re.findall(rf"^from (\S+) import {name} as {name}$", stub, re.MULTILINE)
+    expected = sys.modules[f"ringlet.{name}"] if module == "ringlet" else getattr(sys.modules[module], name)
+    assert value is expected
+    assert getattr(ringlet, name) is value, "a second look must give the same object"
+
+
+def test_an_unknown_name_is_an_attribute_error_that_python_can_complete():
+    with pytest.raises(AttributeError, match="module 'ringlet' has no attribute 'MirorredStrategy'") as caught:
+        ringlet.MirorredStrategy  # noqa: B018
+    assert (caught.value.name, caught.value.obj) == ("MirorredStrategy", ringlet)
+
+
+def test_the_version_is_the_one_of_pyproject_and_of_the_newest_changes():
+    def first(pattern: str, file: str) -> str:
+        return re.search(pattern, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE).group(1)
+
+    assert ringlet.__version__ == first(r'^version = "(.+)"$', "pyproject.toml")
+    assert ringlet.__version__ == first(r"^## (\d\S*)", "CHANGELOG.md")
+
+
+# --- what is installed ----------------------------------------------------------------------------------------------
+
+
+def installed_files() -> list[PurePosixPath]:
+    """The files of the installed wheel, compiled byte code left out; skips where the sources are used in place."""
+    files = [f for f in importlib.metadata.files("ringlet") or () if f.suffix != ".pyc"]
+    if any("editable" in f.name for f in files) or not any(f.parts[0] == "ringlet" for f in files):
+        pytest.skip("ringlet is installed editable: no file was copied")
+    return files
+
+
+def test_the_wheel_holds_the_package_its_types_and_one_extension():
+    package = [f for f in installed_files() if f.parts[0] == "ringlet"]
+    extensions = [f for f in package if f.suffix in (".so", ".pyd")]
+    assert [f.name.split(".")[0] for f in extensions] == ["_core"]
+    sources = {f.relative_to(PACKAGE.parent) for f in PACKAGE.rglob("*") if f.suffix in (".py", ".pyi", ".typed")}
+    assert {Path(f) for f in package} - {Path(f) for f in extensions} == sources
+    assert Path("ringlet/py.typed") in sources
+
+
+def test_the_wheel_brings_its_licence_and_nothing_outside_the_package():
+    others = [f for f in installed_files() if f.parts[0] != "ringlet"]
+    assert all(f.parts[0].endswith(".dist-info") for f in others), others
+    assert any(f.name == "LICENSE" for f in others)
+
+
+def test_the_installed_package_is_the_one_of_this_tree():
+    for file in installed_files():
+        if file.parts[0] == "ringlet" and file.suffix in (".py", ".pyi"):
+            same = Path(str(file.locate())).read_bytes() == (PACKAGE.parent / file).read_bytes()
+            assert same, f"{file} differs from the installed one: run pip install . again"
