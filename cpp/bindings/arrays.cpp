@@ -20,7 +20,8 @@ bool is_plain(const py::array& array) {
 }
 
 py::array array_of(py::handle object) {
-  if (!py::isinstance<py::array>(object)) throw Unusable();
+  // A subclass may mean more than its memory does.
+  if (Py_TYPE(object.ptr()) != Api::get().PyArray_Type_) throw Unusable();
   auto array = py::reinterpret_borrow<py::array>(object);
   if (!is_plain(array)) throw Unusable();
   return array;

@@ -162,7 +162,7 @@ void register_collectives(py::module_& m) {
       .def_property_readonly("failure", &Group::failure)
       .def(
           "abort", [](Group& group, const std::string& reason) { group.abort(reason); }, "reason"_a)
-      .def("member", &Group::member, "rank"_a, py::keep_alive<0, 1>());
+      .def("member", &Group::member, "rank"_a);
   m.def("reduce_buffers", reduce_buffers, "arrays"_a, "op"_a, "out"_a);
 }
 

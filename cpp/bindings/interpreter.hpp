@@ -1,6 +1,8 @@
 // Waiting without the interpreter in hand.
 #pragma once
 
+#include <cxxabi.h>
+#include <unistd.h>
 #include <pybind11/pybind11.h>
 
 #include <exception>
@@ -9,15 +11,27 @@
 
 namespace ringlet::bindings {
 
-// Lets other Python threads run until the end of the scope. Up to Python 3.13, a thread that asks for the interpreter
-// back while it is being torn down is ended by unwinding its stack, so the destructor must let that pass, and nothing
-// may be thrown through it: use without_interpreter.
+// Lets other Python threads run until the end of the scope. Up to Python 3.13, a thread that asks
+// for the interpreter back while it is being torn down is ended by unwinding its stack, which holds
+// Python objects that it must not touch any more: it stays here instead, as it does from 3.14 on,
+// until the process has ended. Nothing may be thrown through the destructor: use
+// without_interpreter.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
-  ~Unlocked() noexcept(false) { PyEval_RestoreThread(state_); }
+  ~Unlocked() noexcept(false) {
+#if defined(__GLIBCXX__)
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (abi::__forced_unwind&) {
+      for (;;) ::pause();
+    }
+#else
+    PyEval_RestoreThread(state_);
+#endif
+  }
 
  private:
   PyThreadState* state_;

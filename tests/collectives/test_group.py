@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -144,7 +146,7 @@ def test_an_exporter_of_dlpack_is_taken() -> None:
     [np.array([object()]), np.array(["a"]), np.array([True]), np.ones(2, "f2"), np.ones(2, "c8"), None, "x"],
 )
 def test_other_dtypes_are_refused_with_the_ones_that_are_taken(value: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"collectives take float32, float64, int32 and int64.*astype"):
+    with pytest.raises(InvalidArgumentError, match=r"collectives take float32, float64, int32 and int64"):
         run_on_ranks(2, lambda member: member.all_reduce(value))
 
 
@@ -421,6 +423,80 @@ def test_a_group_of_the_parent_says_so_in_a_forked_child() -> None:
 def test_impossible_sizes_are_refused(num_ranks: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="ranks"):
         Group(num_ranks)
+
+
+@pytest.mark.parametrize("rank", [1.0, "0", None, 2**70, -1, 2])
+def test_a_rank_that_does_not_exist_is_refused(rank: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"rank .*(expected a whole number|is not in this group)"):
+        Group(2).member(rank)
+
+
+def test_a_member_keeps_its_group_alive() -> None:
+    member = Group(1).member(0)
+    gc.collect()
+    assert member.all_reduce(2.0) == 2.0
+
+
+def test_an_operation_or_algorithm_of_another_kind_is_refused() -> None:
+    member = Group(1).member(0)
+    with pytest.raises(InvalidArgumentError, match=r"op is 'SUM': expected one of ringlet.collectives.Op.SUM, Op.MEAN"):
+        member.all_reduce(1.0, "SUM")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match=r"algorithm is 1: expected one of .*Algorithm.RING"):
+        member.all_reduce(1.0, algorithm=1)  # type: ignore[arg-type]
+    assert member.all_reduce(2.0) == 2.0
+
+
+def test_a_refused_call_does_not_count() -> None:
+    def step(member: Member) -> float:
+        first = member.all_reduce(1.0).item()
+        with pytest.raises(InvalidArgumentError, match="SMALL"):
+            member.all_reduce(np.ones(1000), algorithm=Algorithm.SMALL)
+        member.all_reduce(1000.0)
+        return float(first)
+
+    for _ in range(30):
+        assert run_on_ranks(2, step) == [2.0, 2.0]
+
+
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
+def test_a_shape_assigned_during_a_call_changes_nothing() -> None:
+    group = Group(2, timeout_seconds=30)
+    x = np.ones((2, 12))
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(group.member(0).all_reduce(x)))
+    thread.start()
+    while group.member(0)._core.calls == 0:
+        time.sleep(0.001)
+    x.shape = (24,)
+    group.member(1).all_reduce(np.ones((2, 12)))
+    thread.join()
+    assert results[0].shape == (2, 12)
+
+
+_EXITS = {
+    "while a thread waits": "threading.Thread(target=lambda: g.member(0).barrier(), daemon=True).start()",
+    "while threads reduce": "[threading.Thread(target=reduce, args=(rank,), daemon=True).start() for rank in (0, 1)]",
+    "while a thread unwinds": (
+        "threading.Thread(target=lambda: g.member(0).barrier(), daemon=True).start(); time.sleep(0.1); g.abort('end')"
+    ),
+}
+
+
+@pytest.mark.parametrize("moment", _EXITS)
+def test_the_interpreter_may_end(moment: str) -> None:
+    program = f"""
+import threading, time
+from ringlet.collectives import Group
+g = Group(2)
+def reduce(rank):
+    while True:
+        g.member(rank).all_reduce(1.0)
+{_EXITS[moment]}
+time.sleep(0.1)
+"""
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+        assert ended.returncode == 0, ended.stderr
 
 
 def test_a_thousand_groups_leave_no_memory_behind() -> None:

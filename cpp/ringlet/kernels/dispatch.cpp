@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringlet/core/error.hpp"
@@ -27,7 +28,9 @@ std::vector<const Kernels*> find_runnable() {
 
 const Kernels& choose() {
   const char* const wanted = std::getenv("RINGLET_CPU");
-  if (wanted == nullptr || *wanted == '\0') return *runnable().front();
+  if (wanted == nullptr || std::string_view(wanted).find_first_not_of(' ') == std::string_view::npos) {
+    return *runnable().front();
+  }
   std::string names;
   for (const Kernels* kernels : runnable()) {
     if (kernels->name == wanted) return *kernels;

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Outputs", "apart_from", "as_buffer", "as_result"]
+__all__ = ["Outputs", "apart_from", "as_buffer", "as_buffers", "as_result"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -18,7 +18,7 @@ _DTYPES = ("float32", "float64", "int32", "int64")
 _SUPPORTED = frozenset(np.dtype(name) for name in _DTYPES)
 
 
-def as_buffer(value: Any) -> Array:
+def as_buffer(value: Any, name: str = "the array") -> Array:
     """Give an array that the core can read: contiguous, aligned, in native byte order.
 
     Parameters
@@ -26,6 +26,8 @@ def as_buffer(value: Any) -> Array:
     value : array-like
         An ndarray of any layout, a Python or NumPy scalar, nested lists, or an object with the buffer protocol,
         ``__array__`` or ``__dlpack__``. An array that already fits is returned as it is; others are copied.
+    name : str
+        What messages call the value.
 
     Returns
     -------
@@ -35,21 +37,18 @@ def as_buffer(value: Any) -> Array:
     Raises
     ------
     InvalidArgumentError
-        If the dtype is none that collectives take.
+        If the dtype is none that collectives take, or the value is a masked array, whose mask would be lost.
 
     Examples
     --------
     >>> as_buffer(np.arange(6, dtype=">i4")[::2])
     array([0, 2, 4], dtype=int32)
     """
-    array = value if type(value) is np.ndarray else _to_array(value)
+    array = value if type(value) is np.ndarray else _to_array(value, name)
     if array.dtype not in _SUPPORTED:
         native = array.dtype.newbyteorder("=")
         if native not in _SUPPORTED:
-            raise InvalidArgumentError(
-                f"cannot combine {_name_of(value)} of dtype {array.dtype}: collectives take {', '.join(_DTYPES[:-1])} "
-                f"and {_DTYPES[-1]}. Convert it first, for example with x.astype('float32')."
-            )
+            _refuse_dtype(value, array.dtype, name)
         array = array.astype(native)
     flags = array.flags
     if not (flags.c_contiguous and flags.aligned):
@@ -57,16 +56,41 @@ def as_buffer(value: Any) -> Array:
     return array
 
 
-def _to_array(value: Any) -> Array:
-    if isinstance(value, np.ndarray):
-        return np.asarray(value)
+def as_buffers(values: Sequence[Any]) -> list[Array]:
+    """Give :func:`as_buffer` of each value; messages tell which one is at fault.
+
+    Examples
+    --------
+    >>> as_buffers([1.5, [2, 3]])
+    [array(1.5), array([2, 3])]
+    """
+    if len(values) == 1:
+        return [as_buffer(values[0])]
+    return [as_buffer(value, f"array {number} of {len(values)}") for number, value in enumerate(values)]
+
+
+def _to_array(value: Any, name: str) -> Array:
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidArgumentError(
+            f"{name} is a masked array, whose mask would be lost. Combine x.filled(0) and the mask each by itself."
+        )
     if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
         return np.asarray(np.from_dlpack(value))
     return np.asarray(value)
 
 
-def _name_of(value: Any) -> str:
-    return "an array" if isinstance(value, np.ndarray) else f"a value of type {type(value).__name__}"
+def _refuse_dtype(value: Any, dtype: np.dtype[Any], name: str) -> NoReturn:
+    given = f"dtype {dtype}" if isinstance(value, np.ndarray) else f"{_shortened(value)} of type {type(value).__name__}"
+    remedy = "Convert it first, for example with x.astype('float32')." if dtype.kind in "fiub" else "Give real numbers."
+    raise InvalidArgumentError(
+        f"cannot combine {name}, which is {given}: collectives take {', '.join(_DTYPES[:-1])} and {_DTYPES[-1]}. "
+        f"{remedy}"
+    )
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def as_result(dtype: np.dtype[Any], op: Op) -> np.dtype[Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ringlet import _core
-from ringlet.collectives.buffers import Array, Outputs, apart_from, as_buffer
+from ringlet.collectives.buffers import Array, Outputs, apart_from, as_buffer, as_buffers
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.collectives.options import resolve_timeout
 from ringlet.errors import InvalidArgumentError
@@ -88,14 +88,18 @@ class Group:
         InvalidArgumentError
             If there is no such rank.
         """
-        return Member(self._core.member(rank))
+        try:
+            number = operator.index(rank)
+        except TypeError:
+            raise InvalidArgumentError(f"rank is {rank!r}: expected a whole number below {self.num_ranks}.") from None
+        return Member(self._core, number)
 
     def abort(self, reason: str) -> None:
         """Make every waiting and every later call raise `CollectiveAborted` with this reason.
 
         A group that has failed before keeps its first cause.
         """
-        self._core.abort(reason)
+        self._core.abort(str(reason))
 
     def __repr__(self) -> str:
         failure = f", failed: {self.failure.splitlines()[0]}" if self.failure else ""
@@ -116,12 +120,15 @@ class Member:
     array([1., 2.])
     """
 
-    __slots__ = ("_core", "num_ranks", "rank")
+    __slots__ = ("_core", "_group", "num_ranks", "rank")
 
-    def __init__(self, core: _core.Member) -> None:
-        self._core = core
-        self.rank = core.rank
-        self.num_ranks = core.num_ranks
+    def __init__(self, group: _core.Group, rank: int) -> None:
+        if not 0 <= rank < group.num_ranks:
+            raise InvalidArgumentError(f"rank {rank} is not in this group: its ranks are 0 to {group.num_ranks - 1}.")
+        self._group = group  # which must outlive its member
+        self._core = group.member(rank)
+        self.rank = rank
+        self.num_ranks = group.num_ranks
 
     def all_reduce(
         self, x: Any, op: Op = Op.SUM, *, algorithm: Algorithm = Algorithm.AUTO, out: Array | None = None
@@ -181,10 +188,12 @@ class Member:
         list of ndarray
             In the order of `arrays`.
         """
+        if type(op) is not Op or type(algorithm) is not Algorithm:
+            _refuse_selection(op, algorithm)
         try:
             return self._core.all_reduce(arrays, op.value, algorithm.value, outs)
         except _core.Unusable:  # the usual case costs nothing
-            buffers = [as_buffer(array) for array in arrays]
+            buffers = as_buffers(arrays)
         if outs is None:
             return self._core.all_reduce(buffers, op.value, algorithm.value, None)
         outputs = Outputs(outs, buffers, op)
@@ -214,6 +223,10 @@ class Member:
         InvalidArgumentError
             If there is no rank `root`, the root sends nothing, or `out` does not fit.
         """
+        try:
+            root = operator.index(root)
+        except TypeError:
+            raise InvalidArgumentError(f"root is {root!r}: expected the number of a rank.") from None
         if x is None and out is None:
             return self._core.broadcast(None, root, None)[0]
         buffers = [as_buffer(out if x is None else x)]
@@ -231,7 +244,7 @@ class Member:
         name : str
             The same on all ranks; another name is a mismatch. Messages show it.
         """
-        self._core.barrier(name)
+        self._core.barrier(str(name))
 
     def depart(self, reason: str) -> None:
         """State that this rank makes no more calls, so that ranks that wait for it raise instead.
@@ -278,10 +291,12 @@ def all_reduce_buffers(arrays: Sequence[Any], op: Op = Op.SUM, *, out: Array | N
     >>> all_reduce_buffers([[1, 2], [3, 5]], Op.MEAN)
     array([2. , 3.5])
     """
+    if type(op) is not Op:
+        _refuse_selection(op, Algorithm.AUTO)
     try:
         return _core.reduce_buffers(arrays, op.value, out)
     except _core.Unusable:
-        buffers = [as_buffer(array) for array in arrays]
+        buffers = as_buffers(arrays)
     if not buffers:
         raise InvalidArgumentError("there is nothing to reduce: give the array of at least one rank.")
     for rank, buffer in enumerate(buffers):
@@ -295,3 +310,9 @@ def all_reduce_buffers(arrays: Sequence[Any], op: Op = Op.SUM, *, out: Array | N
     outputs = Outputs([out], buffers[:1], op)
     _core.reduce_buffers([apart_from(outputs.direct[0], buffer) for buffer in buffers], op.value, outputs.direct[0])
     return outputs.store()[0]
+
+
+def _refuse_selection(op: Any, algorithm: Any) -> NoReturn:
+    name, given, expected = ("algorithm", algorithm, Algorithm) if type(op) is Op else ("op", op, Op)
+    choices = ", ".join(f"{expected.__name__}.{choice.name}" for choice in expected)
+    raise InvalidArgumentError(f"{name} is {given!r}: expected one of ringlet.collectives.{choices}.")

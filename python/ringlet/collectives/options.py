@@ -37,7 +37,7 @@ def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
     >>> default_timeout_seconds({"RINGLET_TIMEOUT_SECONDS": "0"})
     inf
     """
-    text = (os.environ if environ is None else environ).get(TIMEOUT_VARIABLE, "")
+    text = (os.environ if environ is None else environ).get(TIMEOUT_VARIABLE, "").strip()
     if not text:
         return DEFAULT_TIMEOUT_SECONDS
     try:
