@@ -11,6 +11,7 @@ slice of every batch: it adds the gradients of all replicas with one `all_reduce
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -244,41 +245,75 @@ def save_figure(history, path):
 def check(settings, replicas):
     """Whether N replicas and 1 replica end with the same weights, after the same global batches in float64."""
     settings = replace(settings, dtype="float64", epochs=CHECK_EPOCHS)
-    weights = [train(settings, n, f"{n} replicas" if n > 1 else "1 replica")[0].weights for n in (1, replicas)]
+    weights = [train(settings, n, counted(n))[0].weights for n in (1, replicas)]
     largest = max(np.abs(w).max() for w in weights[0].values())
     difference = max(np.abs(weights[0][name] - weights[1][name]).max() for name in weights[0]) / largest
     passed = difference <= CHECK_LIMIT
     console.print(
-        f"\n1 replica and {replicas} replicas, {CHECK_EPOCHS} epochs: largest difference of weights "
+        f"\n1 replica and {counted(replicas)}, {CHECK_EPOCHS} epochs: largest difference of weights "
         f"{difference:.1e} of the largest weight, allowed {CHECK_LIMIT:.0e}: {'passed' if passed else 'FAILED'}"
     )
     return passed
 
 
-def positive(text):
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
-    return int(text)
+def counted(replicas):
+    return f"{replicas} replica" + "s" * (replicas != 1)
+
+
+def whole_number(least):
+    """What reads a number of an option."""
+
+    def read(text):
+        if not (text.isascii() and text.isdecimal()) or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, got {text!r}")
+        return int(text)
+
+    return read
+
+
+def figure_path(text):
+    """Where a figure can be written to; a name without an ending is given the one of PNG."""
+    path = Path(text)
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is a folder: give the name of a file in it, as in {path / 'a.png'}")
+    if path.suffix in ("", "."):
+        path = path.with_name(path.name.rstrip(".") + ".png")
+    supported = Figure().canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in supported:
+        raise argparse.ArgumentTypeError(
+            f"cannot draw a {path.suffix} file; one of {', '.join(sorted(supported))} can be"
+        )
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise argparse.ArgumentTypeError(f"cannot write into {folder}")
+    return path
 
 
 def parse_arguments(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicas", type=positive, help="default: all cores, at least 2")
-    parser.add_argument("--epochs", type=positive, default=Settings.epochs, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=Settings.seed, help="of the split, the weights and the order")
-    parser.add_argument("--out", type=Path, default=Path("out/digits.png"), help="figure; default: %(default)s")
+    parser.add_argument("--replicas", type=whole_number(1), help="default: all cores, at least 2")
+    parser.add_argument("--epochs", type=whole_number(1), default=Settings.epochs, help="default: %(default)s")
+    seed_help = "of the split, the weights and the order; default: %(default)s"
+    parser.add_argument("--seed", type=whole_number(0), default=Settings.seed, help=seed_help)
+    parser.add_argument("--out", type=figure_path, default="out/digits.png", help="figure; default: %(default)s")
     parser.add_argument("--small", action="store_true", help="a narrow layer and small batches")
     parser.add_argument("--check", action="store_true", help=f"compare with 1 replica: {CHECK_EPOCHS} epochs, float64")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    settings = Settings(epochs=options.epochs, seed=options.seed, **(SMALL if options.small else {}))
+    if options.replicas and options.replicas > settings.batch:
+        parser.error(
+            f"argument --replicas: expected at most {settings.batch}, the images of a batch, got {options.replicas}"
+        )
+    return options, settings
 
 
 def main(arguments=None):
-    options = parse_arguments(arguments)
-    replicas = options.replicas or max(2, ringlet.show_config("dicts")["cores"]["count"])
-    settings = Settings(epochs=options.epochs, seed=options.seed, **(SMALL if options.small else {}))
+    options, settings = parse_arguments(arguments)
+    cores = ringlet.show_config("dicts")["cores"]["count"]
+    replicas = options.replicas or min(max(2, cores), settings.batch)
     if options.check:
         return 0 if check(settings, replicas) else 1
-    _, history = train(settings, replicas, f"{replicas} replicas")
+    _, history = train(settings, replicas, counted(replicas))
     if replicas > 1:
         report_speed(settings, replicas)
     save_figure(history, options.out)

@@ -96,6 +96,63 @@ def test_an_unknown_name_is_an_attribute_error_that_python_can_complete():
     assert (caught.value.name, caught.value.obj) == ("MirorredStrategy", ringlet)
 
 
+# Public names of TensorFlow 2.21's tf.distribute, and tf.Variable.
+OF_TENSORFLOW = {
+    "CrossDeviceOps",
+    "DistributedDataset",
+    "DistributedIterator",
+    "DistributedValues",
+    "HierarchicalCopyAllReduce",
+    "InputContext",
+    "InputOptions",
+    "InputReplicationMode",
+    "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
+    "NcclAllReduce",
+    "OneDeviceStrategy",
+    "ParameterServerStrategy",
+    "ReduceOp",
+    "ReductionToOneDevice",
+    "ReplicaContext",
+    "RunOptions",
+    "Server",
+    "Strategy",
+    "StrategyExtended",
+    "TPUStrategy",
+    "Variable",
+    "cluster_resolver",
+    "coordinator",
+    "experimental",
+    "experimental_set_strategy",
+    "get_replica_context",
+    "get_strategy",
+    "has_strategy",
+    "in_cross_replica_context",
+}
+
+
+@pytest.mark.parametrize("name", sorted(OF_TENSORFLOW - set(dir(ringlet))))
+def test_a_name_of_tensorflow_that_is_missing_is_an_attribute_error_that_says_so_and_what_is_there(name):
+    with pytest.raises(AttributeError, match=rf"{name} is not in this version of ringlet\..* dir\(ringlet\)") as caught:
+        getattr(ringlet, name)
+    assert (caught.value.name, caught.value.obj, hasattr(ringlet, name)) == (name, ringlet, False)
+
+
+def test_the_nearest_names_are_those_that_a_user_would_try_next():
+    with pytest.raises(AttributeError, match=r"nearest names that are: MirroredStrategy\W"):
+        ringlet.MultiWorkerMirroredStrategy  # noqa: B018
+
+
+def test_input_classes_are_at_the_top_as_in_tensorflow():
+    assert ringlet.InputOptions is ringlet.data.InputOptions
+    assert {"InputContext", "InputReplicationMode", "DistributedDataset", "DistributedIterator"} <= set(ringlet.__all__)
+
+
+def test_no_name_is_both_there_and_missing():
+    assert not ringlet._MISSING & set(dir(ringlet))
+    assert ringlet._MISSING | set(dir(ringlet)) >= OF_TENSORFLOW
+
+
 def test_the_version_is_the_one_of_pyproject_and_of_the_newest_changes():
     def first(pattern: str, file: str) -> str:
         return re.search(pattern, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE).group(1)

@@ -37,6 +37,12 @@ _PUBLIC = {
     "get_strategy": "strategy",
     "has_strategy": "strategy",
     "in_cross_replica_context": "strategy",
+    # what strategies make of datasets
+    "DistributedDataset": "data",
+    "DistributedIterator": "data",
+    "InputContext": "data",
+    "InputOptions": "data",
+    "InputReplicationMode": "data",
     # how replicas combine their values
     "CrossDeviceOps": "collectives",
     "DirectAllReduce": "collectives",
@@ -54,16 +60,43 @@ _PUBLIC = {
     "testing": "testing",
 }
 
+# What else `tf.distribute` has, and `tf.Variable`: whoever asks for it has not mistyped a name.
+_MISSING = {
+    "HierarchicalCopyAllReduce",
+    "MultiWorkerMirroredStrategy",
+    "NcclAllReduce",
+    "OneDeviceStrategy",
+    "ParameterServerStrategy",
+    "ReductionToOneDevice",
+    "RunOptions",
+    "Server",
+    "TPUStrategy",
+    "Variable",
+    "cluster_resolver",
+    "coordinator",
+    "experimental",
+}
+
 __all__ = [name for name in _PUBLIC if not name.startswith("_")]
 
 
 def __getattr__(name: str) -> object:
     if name not in _PUBLIC:
-        raise AttributeError(f"module 'ringlet' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+        text = _missing(name) if name in _MISSING else f"module 'ringlet' has no attribute {name!r}"
+        raise AttributeError(text, name=name, obj=sys.modules[__name__])
     module = importlib.import_module(f"{__name__}.{_PUBLIC[name]}")
     value = module if name == _PUBLIC[name] else getattr(module, name)
     globals()[name] = value
     return value
+
+
+def _missing(name: str) -> str:
+    from difflib import get_close_matches
+
+    origin = "tf" if name == "Variable" else "tf.distribute"
+    near = get_close_matches(name, __all__, n=3, cutoff=0.55)
+    there = f"The nearest names that are: {', '.join(near)}. " if near else ""
+    return f"{origin}.{name} is not in this version of ringlet. {there}dir(ringlet) lists all that it has."
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,11 @@ from ringlet.collectives import ReduceOp as ReduceOp
 from ringlet.collectives import RingAllReduce as RingAllReduce
 from ringlet.config import __version__ as __version__
 from ringlet.config import show_config as show_config
+from ringlet.data import DistributedDataset as DistributedDataset
+from ringlet.data import DistributedIterator as DistributedIterator
+from ringlet.data import InputContext as InputContext
+from ringlet.data import InputOptions as InputOptions
+from ringlet.data import InputReplicationMode as InputReplicationMode
 from ringlet.devices import set_logical_devices as set_logical_devices
 from ringlet.strategy import MirroredStrategy as MirroredStrategy
 from ringlet.strategy import ReplicaContext as ReplicaContext

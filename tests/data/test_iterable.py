@@ -44,6 +44,19 @@ def test_arrays_become_read_only_views():
     assert not element.flags.writeable
 
 
+@pytest.mark.parametrize("make", [lambda x: x, lambda x: (x[:1], {"a": x})])
+def test_a_generator_may_fill_one_buffer_for_all_of_its_elements(make):
+    def generate():
+        buffer = np.zeros(2)
+        for number in range(3):
+            buffer[:] = number
+            yield make(buffer)
+
+    (batch,) = Dataset(iterable_source(generate())).batch(3)
+    whole = batch if isinstance(batch, np.ndarray) else batch[1]["a"]
+    assert whole.tolist() == [[0, 0], [1, 1], [2, 2]]
+
+
 def test_arrays_of_other_libraries_stay_what_they_are():
     tensor = Tensor(np.arange(4))
     (element,) = Dataset(iterable_source([{"x": tensor}]))

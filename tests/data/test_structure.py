@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ringlet.data.structure import as_element, paths, read_only
+from ringlet.data.structure import as_element, detached, paths, read_only
 from ringlet.errors import InvalidArgumentError
 
 Point = namedtuple("Point", "x y")
@@ -74,6 +74,17 @@ def test_what_numpy_can_make_no_numbers_or_text_of_is_refused(value):
 def test_a_ragged_list_is_refused_with_the_way_out():
     with pytest.raises(InvalidArgumentError, match="Use a tuple"):
         as_element([[1], [2, 3]])
+
+
+def test_an_array_that_somebody_can_write_to_is_detached_by_a_copy_and_no_other_is():
+    writable, fixed = np.zeros((2, 3)), read_only(np.ones(3).copy())
+    fixed.base.setflags(write=False)
+    element = as_element((writable.T, fixed, fixed[1:], "text"))
+    copy, *others = detached(element)
+    assert not np.shares_memory(copy, writable)
+    assert (copy.flags.writeable, copy.flags.f_contiguous) == (False, True)
+    assert all(one is other for one, other in zip(others, element[1:], strict=True))
+    assert detached(element, {"given": writable[1:]})[0] is element[0]
 
 
 def test_a_masked_array_is_refused_because_its_mask_would_be_lost():

@@ -87,8 +87,36 @@ def test_the_script_reports_accuracy_and_speed_explains_small_steps_and_saves_a_
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("arguments", [["--replicas", "0"], ["--epochs", "-1"], ["--replicas", "two"]])
-def test_a_number_that_cannot_be_is_refused_with_what_was_given(arguments, capsys):
-    with pytest.raises(SystemExit):
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        # what is given, what is said
+        (["--replicas", "0"], "expected a whole number of at least 1, got '0'"),
+        (["--epochs=-1"], "expected a whole number of at least 1, got '-1'"),
+        (["--replicas", "two"], "expected a whole number of at least 1, got 'two'"),
+        (["--seed=-1"], "expected a whole number of at least 0, got '-1'"),
+        (["--seed", "-1"], "argument --seed: "),
+        (["--replicas", "5000"], "expected at most 448, the images of a batch, got 5000"),
+        (["--small", "--replicas", "33"], "expected at most 32, the images of a batch, got 33"),
+        (["--out", "x.foo"], "cannot draw a .foo file; one of "),
+        (["--out", "."], "'.' is a folder"),
+        (["--out", f"{digits.__file__}/a.png"], f"cannot write into {digits.__file__}"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_refused_before_training_with_what_was_given(arguments, words, capsys):
+    with pytest.raises(SystemExit) as caught:
         digits.main(arguments)
-    assert f"expected a whole number of at least 1, got '{arguments[1]}'" in capsys.readouterr().err
+    assert caught.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("out", "written"), [("curve", "curve.png"), ("curve.", "curve.png"), ("a.b.PDF", "a.b.PDF")])
+def test_the_last_line_names_the_file_that_is_written(out, written, tmp_path, capsys):
+    digits.main(["--small", "--epochs", "1", "--replicas", "1", "--out", str(tmp_path / out)])
+    printed = capsys.readouterr().out
+    assert printed.endswith(f"training curve: {tmp_path / written}\n")
+    assert [path.name for path in tmp_path.iterdir()] == [written]
+
+
+def test_one_replica_is_no_replicas():
+    assert [digits.counted(n) for n in (1, 2)] == ["1 replica", "2 replicas"]

@@ -16,7 +16,7 @@ from ringlet.data.distributed import DistributedDataset, DistributedIterator
 from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions, InputReplicationMode
 from ringlet.data.iterator import DatasetIterator
-from ringlet.data.operations.prefetch import AUTOTUNE
+from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.optional import Optional
 from ringlet.data.spec import PerReplicaSpec, TensorSpec
 

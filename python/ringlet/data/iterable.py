@@ -13,7 +13,7 @@ import optree
 from ringlet.data.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.node import Node, Run, Stream
 from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest, as_leaf, read_only
+from ringlet.data.structure import Nest, as_leaf, detached, read_only
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import NAMESPACE, flatten, map_structure
 
@@ -50,8 +50,10 @@ def iterable_source(iterable: Any) -> IterableSource:
 class IterableSource(Node):
     """What an iterable gives.
 
-    Arrays of other libraries stay what they are, since they can be cut too; NumPy's become read-only views. A list that
-    holds arrays is a structure here, as a ``DataLoader`` gives it; a list of numbers or text is an array, written out.
+    Arrays of other libraries stay what they are, since they can be cut too. NumPy's become read-only: views where the
+    iterable is a list or a tuple, which holds all of them at once; copies of what others give, which may be one buffer
+    filled again and again. A list that holds arrays is a structure here, as a ``DataLoader`` gives it; a list of
+    numbers or text is an array, written out.
     """
 
     iterable: Iterable[Any]
@@ -123,16 +125,19 @@ class IterableSource(Node):
 class IterableElements(Stream):
     """The elements of one iteration."""
 
-    __slots__ = ("_iterator",)
+    __slots__ = ("_is_stored", "_iterator")
 
     def __init__(self, iterable: Iterable[Any]) -> None:
         self._iterator: Iterator[Any] = iter(iterable)
+        self._is_stored = isinstance(iterable, (list, tuple))
 
     def __next__(self) -> Nest:
         element = next(self._iterator)
         if type(element) is np.ndarray:
-            return read_only(element)
-        return optree.tree_map(_part, element, none_is_leaf=True, namespace=NAMESPACE, is_leaf=_is_written_out)
+            element = read_only(element)
+        else:
+            element = optree.tree_map(_part, element, none_is_leaf=True, namespace=NAMESPACE, is_leaf=_is_written_out)
+        return element if self._is_stored else detached(element)
 
     def close(self) -> None:
         """Close the iterator, if it is a generator, and forget it."""

@@ -19,7 +19,7 @@ import optree
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import NAMESPACE
 
-__all__ = ["Array", "Nest", "as_element", "as_leaf", "paths", "read_only"]
+__all__ = ["Array", "Nest", "as_element", "as_leaf", "detached", "paths", "read_only"]
 
 Array = np.ndarray[Any, Any]
 
@@ -82,6 +82,66 @@ def as_element(value: Nest) -> Nest:
     if kind is dict:
         return {key: as_element(child) for key, child in value.items()}
     return optree.tree_map(as_leaf, value, none_is_leaf=True, namespace=NAMESPACE, is_leaf=_is_list)
+
+
+def detached(element: Nest, given: Nest = ()) -> Nest:
+    """Copy the arrays of an element whose memory a user could still write to, as a function does that reuses a buffer.
+
+    Parameters
+    ----------
+    element : nest
+        Made by `as_element`.
+    given : nest, optional
+        The element that a function was given: views of its arrays stay views.
+
+    Examples
+    --------
+    >>> buffer = np.zeros(2)
+    >>> element = detached(as_element(buffer))
+    >>> buffer[:] = 1
+    >>> element
+    array([0., 0.])
+    """
+    kind = type(element)
+    if kind is np.ndarray:
+        return _detached_array(element, given)
+    if issubclass(kind, LEAF_TYPES):
+        return element
+    if kind is tuple:
+        return tuple([detached(child, given) for child in element])
+    if kind is dict:
+        return {key: detached(child, given) for key, child in element.items()}
+
+    def leaf(value: Any) -> Any:
+        return _detached_array(value, given) if isinstance(value, np.ndarray) else value
+
+    return optree.tree_map(leaf, element, none_is_leaf=True, namespace=NAMESPACE)
+
+
+def _detached_array(array: Array, given: Nest) -> Array:
+    owner = _owner(array)
+    if not owner.flags.writeable or _holds_memory_of(given, owner):
+        return array
+    copy: Array = array.copy(order="K")
+    copy.setflags(write=False)
+    return copy
+
+
+def _owner(array: Array) -> Array:
+    """The array at the bottom of views: itself where it has memory of its own, or of something that is no array."""
+    base = array.base
+    while isinstance(base, np.ndarray):
+        array, base = base, base.base
+    return array
+
+
+def _holds_memory_of(nest: Nest, owner: Array) -> bool:
+    if type(nest) is np.ndarray:
+        return _owner(nest) is owner
+    if isinstance(nest, LEAF_TYPES):
+        return False
+    leaves = optree.tree_leaves(nest, none_is_leaf=True, namespace=NAMESPACE)
+    return any(isinstance(leaf, np.ndarray) and _owner(leaf) is owner for leaf in leaves)
 
 
 def as_leaf(value: Any) -> Any:

@@ -127,10 +127,10 @@ class RangeColumn:
     def rows(self, rows: Rows) -> Array:
         """Give many numbers as one read-only array."""
         numbers: Array = row_numbers(rows)
-        if self._step != 1:
-            numbers = numbers * self._step
-        if self._start != 0:
-            numbers = numbers + self._start
+        if (self._start, self._step) != (0, 1):
+            # Modulo 2**64, where any start and step are right for numbers that fit into int64 or uint64 in the end.
+            step, start = np.uint64(self._step % 2**64), np.uint64(self._start % 2**64)
+            numbers = (numbers.view(np.uint64) * step + start).view(np.int64)
         if self.spec.dtype != numbers.dtype:
             numbers = numbers.astype(self.spec.dtype)
         numbers.setflags(write=False)

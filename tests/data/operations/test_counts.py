@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.data import Dataset
+from ringlet.data import AUTOTUNE, Dataset
 from ringlet.data.operations.counts import count_or_all, positive
 from ringlet.errors import InvalidArgumentError
 
@@ -48,3 +48,28 @@ def test_every_operation_refuses_negative_counts(call):
 def test_every_operation_refuses_what_is_no_integer(name, count):
     with pytest.raises(TypeError, match="must be an integer"):
         getattr(Dataset.range(3), name)(count)
+
+
+PARALLEL = pytest.mark.parametrize("call", [lambda d, **k: d.map(lambda x: x, **k), lambda d, **k: d.batch(2, **k)])
+
+
+@PARALLEL
+@pytest.mark.parametrize("num_parallel_calls", [None, AUTOTUNE, 1, np.int64(4)])
+@pytest.mark.parametrize("deterministic", [None, True, False])
+def test_parallel_calls_are_accepted_and_results_keep_their_order(call, num_parallel_calls, deterministic):
+    dataset = call(Dataset.range(6), num_parallel_calls=num_parallel_calls, deterministic=deterministic, name="n")
+    assert np.concatenate([np.atleast_1d(x) for x in dataset]).tolist() == list(range(6))
+
+
+@PARALLEL
+@pytest.mark.parametrize(("number", "error"), [(0, InvalidArgumentError), (-2, InvalidArgumentError), (1.5, TypeError)])
+def test_parallel_calls_that_cannot_be_are_refused(call, number, error):
+    with pytest.raises(error, match=f"num_parallel_calls must be .*got {number}"):
+        call(Dataset.range(6), num_parallel_calls=number)
+
+
+def test_operations_take_a_name_where_those_of_tensorflow_do():
+    dataset = Dataset.range(3, name="a").repeat(1, name="b").shuffle(1, name="c")
+    dataset = dataset.take(2, name="d").prefetch(1, name="e")
+    assert [int(x) for x in dataset] == [0, 1]
+    assert len(Dataset.from_tensor_slices([1, 2], name="f")) == 2

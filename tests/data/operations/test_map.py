@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 import numpy as np
+import optree
 import pytest
 
 from ringlet.data import Dataset, TensorSpec
@@ -41,9 +42,50 @@ def test_elements_handed_to_the_function_cannot_be_written_to():
 def test_an_array_that_the_function_keeps_cannot_be_changed_through_the_element():
     kept = np.zeros(3)
     (element,) = Dataset.range(1).map(lambda _: kept)
-    assert np.shares_memory(element, kept)
+    assert not np.shares_memory(element, kept)
     assert not element.flags.writeable
     assert kept.flags.writeable
+
+
+def test_a_given_array_and_a_view_of_it_are_handed_on_without_a_copy():
+    rows = np.arange(6.0).reshape(2, 3)
+    dataset = Dataset.from_tensor_slices((rows, rows)).map(lambda x, y: (x, {"part": y[1:]}))
+    assert all(np.shares_memory(x, rows) and np.shares_memory(y["part"], rows) for x, y in dataset)
+    first, second = dataset.map(lambda x, y: (x, y["part"])), dataset.batch(2).map(lambda x, y: x)
+    assert np.shares_memory(next(iter(first))[0], rows)
+    assert [x.tolist() for x in second] == [rows.tolist()]
+
+
+REUSES = {
+    "the buffer": lambda buffer: buffer,
+    "a view of it": lambda buffer: buffer[:1],
+    "a view that is read-only": lambda buffer: np.broadcast_to(buffer, (1, 2)),
+    "it in a tuple": lambda buffer: (buffer, 1),
+    "it in a dictionary": lambda buffer: {"a": [0], "b": (buffer,)},
+    "it in a named tuple": lambda buffer: Point(buffer, buffer),
+}
+KEEPS = {
+    "batch": lambda dataset: next(iter(dataset.batch(3))),
+    "prefetch": lambda dataset: next(iter(dataset.prefetch(3).batch(3))),
+    "shuffle": lambda dataset: next(iter(dataset.shuffle(2, seed=0).batch(3))),
+}
+
+
+@pytest.mark.parametrize("result", REUSES)
+@pytest.mark.parametrize("keep", KEEPS)
+def test_a_function_may_fill_one_buffer_for_all_of_its_results(result, keep):
+    buffer = np.zeros(2)
+
+    def fills(x):
+        buffer[:] = x
+        return REUSES[result](buffer)
+
+    def makes(x):
+        return REUSES[result](np.full(2, float(x)))
+
+    reused, fresh = (KEEPS[keep](Dataset.range(3).map(function)) for function in (fills, makes))
+    reused, fresh = (optree.tree_map(np.ndarray.tolist, found, namespace="ringlet") for found in (reused, fresh))
+    assert reused == fresh
 
 
 def test_an_exception_surfaces_with_the_number_of_its_element_and_iteration_goes_on_behind_it():

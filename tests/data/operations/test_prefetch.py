@@ -219,6 +219,41 @@ def test_closing_in_one_thread_ends_the_wait_of_another():
     assert not closer.is_alive()
 
 
+@pytest.mark.parametrize("num_readers", [2, 4, 8])
+def test_readers_in_many_threads_share_the_elements_and_all_come_to_the_end(num_readers):
+    iterator = iter(mapped(2000).prefetch(2))
+    found = []
+    readers = [threading.Thread(target=lambda: found.extend(iterator), daemon=True) for _ in range(num_readers)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(DEADLINE_SECONDS)
+    assert not any(reader.is_alive() for reader in readers)
+    assert sorted(map(int, found)) == list(range(2000))
+
+
+def test_a_reader_that_asks_on_at_once_after_every_exception_never_waits_for_a_thread_that_has_ended():
+    def function(x):
+        raise KeyError(int(x))
+
+    iterator, errors = iter(mapped(2000, function).prefetch(2)), []
+
+    def read():
+        while True:
+            try:
+                next(iterator)
+            except KeyError as error:
+                errors.append(error.args[0])
+            except StopIteration:
+                return
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(DEADLINE_SECONDS)
+    assert not reader.is_alive()
+    assert errors == list(range(2000))
+
+
 def test_the_function_sees_the_context_of_the_reader():
     setting = contextvars.ContextVar("setting", default="outside")
 

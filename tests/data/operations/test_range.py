@@ -43,10 +43,47 @@ def test_the_numbers_next_to_the_limits_of_int64_are_given():
     assert [x.tolist() for x in Dataset.range(-(2**63), -(2**63) + 2).batch(2)] == [[-(2**63), -(2**63) + 1]]
 
 
-@pytest.mark.parametrize(("args", "output_type"), [((2**63 + 1,), np.int64), ((300,), np.int8), ((-1, 1), np.uint8)])
-def test_numbers_that_do_not_fit_are_refused(args, output_type):
-    with pytest.raises(InvalidArgumentError, match="fit"):
+@pytest.mark.parametrize(
+    ("args", "output_type"),
+    [
+        # what fits only just
+        ((2**63, 2**63 + 3), np.uint64),
+        ((2**64 - 1, 2**64 - 9, -3), np.uint64),
+        ((-(2**63), 2**63, 2**64 - 1), np.int64),
+        ((5, 6, 2**70), np.int64),
+        ((2**70, 2**70), np.int8),
+        ((-65504, 65505, 65504), np.float16),
+        ((127, -129, -255), np.int8),
+    ],
+)
+def test_numbers_up_to_the_limits_of_their_dtype_are_given_one_by_one_and_in_batches(args, output_type):
+    dataset = Dataset.range(*args, output_type=output_type)
+    assert [int(x) for x in dataset] == list(range(*args))
+    assert [int(x) for batch in dataset.batch(2) for x in batch] == list(range(*args))
+
+
+@pytest.mark.parametrize(
+    ("args", "output_type", "limit"),
+    [
+        # range, dtype, the limit that is named
+        ((2**63 + 1,), np.int64, 2**63 - 1),
+        ((300,), np.int8, 127),
+        ((-1, 1), np.uint8, 0),
+        ((2**64, 2**64 + 1), np.uint64, 2**64 - 1),
+        ((100000, 100003), np.float16, 65504),
+        ((-65505, 0), np.float16, -65504),
+        ((2**63, 2**63 + 1), np.float32, 2**63 - 1),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused_with_those_that_do(args, output_type, limit):
+    with pytest.raises(InvalidArgumentError, match=rf"does not fit.* {limit} "):
         Dataset.range(*args, output_type=output_type)
+
+
+def test_as_many_numbers_as_python_can_count_are_accepted_and_no_more():
+    assert len(Dataset.range(-1, 2**63 - 2)) == 2**63 - 1
+    with pytest.raises(InvalidArgumentError, match="more numbers than a dataset can count"):
+        Dataset.range(-1, 2**63 - 1)
 
 
 def test_a_step_of_zero_is_refused():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.node import RowStream, Run, Stream, Transformation
-from ringlet.data.operations.counts import positive
+from ringlet.data.operations.counts import check_parallel_calls, positive
 from ringlet.data.stacking import stack
 from ringlet.data.structure import Array, Nest
 from ringlet.data.table import Table, row_count
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "batch"]
 
 
-def batch(self: Dataset, batch_size: int, drop_remainder: bool = False) -> Dataset:
+def batch(
+    self: Dataset,
+    batch_size: int,
+    drop_remainder: bool = False,
+    num_parallel_calls: int | None = None,
+    deterministic: bool | None = None,
+    *,
+    name: str | None = None,
+) -> Dataset:
     """Put `batch_size` consecutive elements together along a new first dimension.
 
     Parameters
@@ -29,6 +37,12 @@ def batch(self: Dataset, batch_size: int, drop_remainder: bool = False) -> Datas
     batch_size : int
     drop_remainder : bool, default False
         Whether to leave out the last batch where it is short. Only then is the size known to `element_spec`.
+    num_parallel_calls : int, optional
+        A positive number or AUTOTUNE. Checked, and has no effect yet: batches are made one after another.
+    deterministic : bool, optional
+        Has no effect: results keep their order, which is right for True and for False.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
 
     Returns
     -------
@@ -38,7 +52,8 @@ def batch(self: Dataset, batch_size: int, drop_remainder: bool = False) -> Datas
     Raises
     ------
     InvalidArgumentError
-        If `batch_size` is zero or negative; during iteration, if elements differ in structure, shape or dtype.
+        If `batch_size` is zero or negative, or `num_parallel_calls` neither positive nor AUTOTUNE; during iteration, if
+        elements differ in structure, shape or dtype.
 
     Examples
     --------
@@ -48,6 +63,7 @@ def batch(self: Dataset, batch_size: int, drop_remainder: bool = False) -> Datas
     >>> Dataset.range(5).batch(2, drop_remainder=True).element_spec
     TensorSpec(shape=(2,), dtype=int64)
     """
+    check_parallel_calls(num_parallel_calls)
     return type(self)(Batch(self.node, positive(batch_size, "batch_size"), bool(drop_remainder)))
 
 

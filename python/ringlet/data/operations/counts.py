@@ -7,9 +7,12 @@ from typing import Any
 
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["count_or_all", "positive"]
+__all__ = ["AUTOTUNE", "check_parallel_calls", "count_or_all", "positive"]
 
 ALL = -1
+
+AUTOTUNE = -1
+"""Let the library choose a number (``tf.data.AUTOTUNE``)."""
 
 
 def positive(value: Any, name: str, hint: str = "") -> int:
@@ -52,6 +55,26 @@ def count_or_all(value: Any, name: str, meaning: str) -> int:
     if count < ALL:
         raise InvalidArgumentError(f"{name} must be zero or more, or -1 for {meaning}, got {count}.")
     return count
+
+
+def check_parallel_calls(value: Any) -> None:
+    """Check how many calls of a function may run at once: None, AUTOTUNE, or one or more.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is another number.
+    TypeError
+        If it is no integer.
+
+    Examples
+    --------
+    >>> check_parallel_calls(None), check_parallel_calls(AUTOTUNE), check_parallel_calls(4)
+    (None, None, None)
+    """
+    if value is None or _integer(value, "num_parallel_calls") == AUTOTUNE:
+        return
+    positive(value, "num_parallel_calls", f" AUTOTUNE ({AUTOTUNE}) lets the library choose.")
 
 
 def _integer(value: Any, name: str) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["from_tensor_slices"]
 
 
-def from_tensor_slices(cls: type[Dataset], tensors: Nest) -> Dataset:
+def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = None) -> Dataset:
     """Make a dataset whose elements are the slices of arrays along their first dimension.
 
     Parameters
@@ -26,6 +26,8 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest) -> Dataset:
     tensors : array, or nest of arrays of one length
         Tuples and dictionaries are the structure of the elements; a list is one array, written out. Anything that NumPy
         can view is shared, not copied, so it must not change while the dataset is used: the elements are views of it.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
 
     Returns
     -------

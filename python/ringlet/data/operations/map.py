@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.node import Run, Stream, Transformation
+from ringlet.data.operations.counts import check_parallel_calls
 from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest, as_element
+from ringlet.data.structure import Nest, as_element, detached
 from ringlet.nest import flatten, map_structure
 
 if TYPE_CHECKING:
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["Map", "map"]
 
 
-def map(self: Dataset, map_func: Callable[..., Nest]) -> Dataset:
+def map(
+    self: Dataset,
+    map_func: Callable[..., Nest],
+    num_parallel_calls: int | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> Dataset:
     """Give ``map_func(element)`` for every element, in their order.
 
     Parameters
@@ -28,6 +35,14 @@ def map(self: Dataset, map_func: Callable[..., Nest]) -> Dataset:
     map_func : callable
         Takes an element; one that is a tuple comes as several arguments. Gives an array, a number, text, a list, which
         is one array, or a nest of those. What it does to arrays it is given must not be in place: they are read-only.
+        Arrays that it gives are copied, so that it may fill one buffer again and again; views of what it was given, and
+        arrays that nobody can write to, are not.
+    num_parallel_calls : int, optional
+        A positive number or AUTOTUNE. Checked, and has no effect yet: elements are made one after another.
+    deterministic : bool, optional
+        Has no effect: results keep their order, which is right for True and for False.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
 
     Returns
     -------
@@ -37,6 +52,8 @@ def map(self: Dataset, map_func: Callable[..., Nest]) -> Dataset:
 
     Raises
     ------
+    InvalidArgumentError
+        If `num_parallel_calls` is neither positive nor AUTOTUNE.
     TypeError
         If `map_func` cannot be called; during iteration, if NumPy can make no array of what it gives.
 
@@ -56,6 +73,7 @@ def map(self: Dataset, map_func: Callable[..., Nest]) -> Dataset:
     """
     if not callable(map_func):
         raise TypeError(f"map needs a function of an element, got {map_func!r}")
+    check_parallel_calls(num_parallel_calls)
     return type(self)(Map(self.node, map_func))
 
 
@@ -137,7 +155,8 @@ class MapElements(Stream):
         element = next(self._input)
         self._count += 1
         try:
-            return as_element(self._function(*element) if type(element) is tuple else self._function(element))
+            result = self._function(*element) if type(element) is tuple else self._function(element)
+            return detached(as_element(result), element)
         except StopIteration as error:
             # Let through, it would look like the end of the dataset.
             raise RuntimeError(self._where("raised StopIteration")) from error

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.node import RowStream, Run, Stream, Transformation
-from ringlet.data.operations.counts import count_or_all
+from ringlet.data.operations.counts import AUTOTUNE, count_or_all
 from ringlet.data.structure import Nest
 from ringlet.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["AUTOTUNE", "Prefetch", "PrefetchElements", "prefetch"]
-
-AUTOTUNE = -1
-"""Let the library choose a number (``tf.data.AUTOTUNE``)."""
+__all__ = ["Prefetch", "PrefetchElements", "prefetch"]
 
 # What AUTOTUNE means for a buffer: one element in work while one is ready.
 _AUTOMATIC_SIZE = 2
@@ -35,13 +32,15 @@ WORTH_A_THREAD_BYTES = 256 * 1024
 _DROPPED_SECONDS = 1.0
 
 
-def prefetch(self: Dataset, buffer_size: int) -> Dataset:
+def prefetch(self: Dataset, buffer_size: int, name: str | None = None) -> Dataset:
     """Make elements in a thread, before they are asked for.
 
     Parameters
     ----------
     buffer_size : int
         How many elements may wait to be asked for. AUTOTUNE (-1) chooses; 0 makes them when they are asked for.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
 
     Returns
     -------
@@ -108,6 +107,8 @@ class _Channel:
         self._size = size
         self._ready: deque[object] = deque()
         # Reentrant: a garbage collection inside may drop another reader, or even this one, and shut its channel.
+        # Always notify_all: readers and the thread wait for different changes, and one wake-up could go to who waits
+        # for another.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
         self._is_shut = False
@@ -127,7 +128,7 @@ class _Channel:
                 if self._thread is None:
                     self._start()
                 self._changed.wait()
-            self._changed.notify()
+            self._changed.notify_all()
             return self._ready.popleft()
 
     def _start(self) -> None:
@@ -145,7 +146,7 @@ class _Channel:
             is_last = item is _END or type(item) is _Failed
             with self._changed:
                 self._ready.append(item)
-                self._changed.notify()
+                self._changed.notify_all()
             del item  # or this frame would keep it alive until the next one is there
         self._leave()
 
@@ -167,6 +168,8 @@ class _Channel:
         with self._changed:
             self._thread = None
             must_close = self._is_shut
+            # A reader that came before this waits: it starts the next thread.
+            self._changed.notify_all()
         if must_close:
             self.stream.close()
 
@@ -180,7 +183,7 @@ class _Channel:
             self._is_shut = True
             self._ready.clear()
             thread = self._thread
-            self._changed.notify()
+            self._changed.notify_all()
         if thread is None:
             self.stream.close()
         elif thread is not threading.current_thread():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["range"]
 
+# Python gives no larger length.
+MOST_ELEMENTS = sys.maxsize
 
-def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64) -> Dataset:
+
+def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, name: str | None = None) -> Dataset:
     """Make a dataset of evenly spaced integers, as Python's ``range`` has them.
 
     Parameters
@@ -29,6 +33,8 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64) -> 
         ``stop``, or ``start, stop``, or ``start, stop, step``.
     output_type : dtype, default int64
         A dtype of integers or floats.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
 
     Returns
     -------
@@ -38,7 +44,8 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64) -> 
     Raises
     ------
     InvalidArgumentError
-        If the step is zero, or a number does not fit into `output_type`.
+        If the step is zero, or a number does not fit into `output_type`; floats hold what fits into int64 too, and are
+        rounded where they have too few digits. If there are more numbers than a length in Python can count.
     TypeError
         If an argument is no integer, or there are none or more than three.
 
@@ -70,9 +77,20 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64) -> 
 def _check_fit(span: builtins.range, dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "iuf":
         raise InvalidArgumentError(f"Dataset.range gives integers or floats, not {dtype}")
-    # Numbers are made in int64 first, whatever they become.
-    limits = [np.iinfo(np.int64)] + ([np.iinfo(dtype)] if dtype.kind in "iu" else [])
-    lowest, highest = max(int(x.min) for x in limits), min(int(x.max) for x in limits)
+    lowest, highest = _limits(dtype)
     for number in (span[0], span[-1]) if span else ():
         if not lowest <= number <= highest:
-            raise InvalidArgumentError(f"{span} holds {number}, which is no {dtype}: {lowest} to {highest} fit.")
+            raise InvalidArgumentError(
+                f"{span} holds {number}, which does not fit into {dtype}: numbers from {lowest} to {highest} do. "
+                "Choose another output_type, or make a smaller range and add to it in a map."
+            )
+    if span and (span[-1] - span[0]) // span.step >= MOST_ELEMENTS:
+        raise InvalidArgumentError(f"{span} holds more numbers than a dataset can count, {MOST_ELEMENTS}")
+
+
+def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
+    if dtype.kind in "iu":
+        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    # Floats are made of int64; half precision ends before that does.
+    whole, largest = np.iinfo(np.int64), int(np.finfo(dtype).max)
+    return max(int(whole.min), -largest), min(int(whole.max), largest)

@@ -21,13 +21,15 @@ __all__ = ["Repeat", "repeat"]
 FOREVER = -1
 
 
-def repeat(self: Dataset, count: int | None = None) -> Dataset:
+def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> Dataset:
     """Go through the dataset `count` times.
 
     Parameters
     ----------
     count : int, optional
         None or -1 repeats without end. A dataset without elements ends all the same.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
 
     Returns
     -------

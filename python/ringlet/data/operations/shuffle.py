@@ -41,7 +41,11 @@ WHOLE = 2**63 - 1
 
 
 def shuffle(
-    self: Dataset, buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool | None = None
+    self: Dataset,
+    buffer_size: int,
+    seed: int | None = None,
+    reshuffle_each_iteration: bool | None = None,
+    name: str | None = None,
 ) -> Dataset:
     """Give the elements in random order.
 
@@ -57,6 +61,8 @@ def shuffle(
     reshuffle_each_iteration : bool, optional
         True, the default, gives another order each time that the dataset is iterated, and in each round of a `repeat`.
         False gives one and the same order every time, also without a seed.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
 
     Returns
     -------

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["Take", "take"]
 
 
-def take(self: Dataset, count: int) -> Dataset:
+def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     """Keep the first `count` elements.
 
     Parameters
     ----------
     count : int
         -1 keeps all of them, and so does a number that is larger than the dataset.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
 
     Returns
     -------
