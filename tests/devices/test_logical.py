@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from ringlet.devices import CoreCount, LogicalDevices
@@ -52,10 +53,16 @@ def test_reading_the_reason_is_no_use():
     assert len(found.names()) == 7
 
 
-@pytest.mark.parametrize("count", [0, -1, 1.5, "2", None, True])
+@pytest.mark.parametrize("count", [0, -1, 1.5, "2", None, True, np.True_, np.ones(2, int)])
 def test_a_number_that_is_none_is_refused(count):
     with pytest.raises(ValueError, match="an int of at least 1"):
         devices().set_count(count)
+
+
+def test_numpys_integers_are_numbers():
+    asked = devices()
+    asked.set_count(np.int64(2))
+    assert len(asked.names()) == 2
 
 
 @pytest.mark.parametrize("text", ["0", "-2", "two", "1.5"])

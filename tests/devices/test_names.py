@@ -60,6 +60,12 @@ def test_a_string_that_cannot_be_read_is_refused_by_its_bad_part(name, bad_part)
     assert "'CPU:0'" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["/CPU:0/GPU:0", "/job:a/job:b", "/task:0/task:0"])
+def test_a_string_that_names_two_devices_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name!r} gives the (kind|job|task) a second time"):
+        Device.parse(name)
+
+
 @pytest.mark.parametrize("name", [0, None, ["CPU:0"], b"CPU:0"])
 def test_what_is_no_string_is_refused(name):
     with pytest.raises(TypeError, match="a device is a string such as 'CPU:0'"):

@@ -38,17 +38,17 @@ def limiter(*fakes: FakeLibrary, cores: int = 8, environment: dict[str, str] | N
 def test_each_replica_has_its_share_of_the_cores(cores, replicas, limit):
     fake = FakeLibrary(16)
     limits = limiter(fake, cores=cores)
-    limits.enter(replicas)
+    limits.enter("run", replicas)
     assert fake.threads == limit
-    limits.leave(replicas)
+    limits.leave("run")
     assert fake.threads == 16
 
 
 def test_a_smaller_number_of_the_user_stays():
     fake = FakeLibrary(1)
     limits = limiter(fake)
-    limits.enter(2)
-    limits.leave(2)
+    limits.enter("run", 2)
+    limits.leave("run")
     assert fake.history == [1]
 
 
@@ -57,9 +57,9 @@ def test_what_the_user_sets_between_runs_is_restored():
     limits = limiter(fake)
     for threads in (8, 6):
         fake.threads = threads
-        limits.enter(2)
+        limits.enter("run", 2)
         assert fake.threads == 4
-        limits.leave(2)
+        limits.leave("run")
         assert fake.threads == threads
 
 
@@ -67,23 +67,36 @@ def test_what_the_user_sets_between_runs_is_restored():
 def test_concurrent_runs_share_the_cores_and_the_last_one_restores(first_to_leave):
     fake = FakeLibrary(8)
     limits = limiter(fake)
-    limits.enter(2)
-    limits.enter(4)
+    limits.enter(2, 2)
+    limits.enter(4, 4)
     assert fake.threads == 1
     limits.leave(first_to_leave)
     assert fake.threads == 1
     limits.leave(6 - first_to_leave)
+    limits.leave("a run that never entered")
+    assert fake.threads == 8
+
+
+def test_a_run_that_leaves_twice_counts_once():
+    fake = FakeLibrary(8)
+    limits = limiter(fake)
+    for run in ("one", "other"):
+        limits.enter(run, 2)
+    for _ in range(2):
+        limits.leave("one")
+    assert fake.threads == 2
+    limits.leave("other")
     assert fake.threads == 8
 
 
 def test_a_forked_child_starts_without_a_limit():
     fake = FakeLibrary(8)
     limits = limiter(fake)
-    limits.enter(2)
+    limits.enter("run", 2)
     limits.forget()
     assert fake.threads == 8
-    limits.leave(2)  # by a run that the child inherited
-    limits.enter(4)
+    limits.leave("run")  # by a run that the child inherited
+    limits.enter("run", 4)
     assert fake.threads == 2
 
 
@@ -91,9 +104,9 @@ def test_a_forked_child_starts_without_a_limit():
 def test_the_environment_overrides(text, during):
     fake = FakeLibrary(8)
     limits = limiter(fake, environment={"RINGLET_BLAS_THREADS": text})
-    limits.enter(2)
+    limits.enter("run", 2)
     assert fake.threads == during
-    limits.leave(2)
+    limits.leave("run")
     assert fake.threads == 8
 
 
@@ -113,18 +126,18 @@ def test_libraries_are_searched_again_only_after_further_imports():
 
     limits = BlasLimiter({}, 8, find, modules)
     for _ in range(3):
-        limits.enter(2)
-        limits.leave(2)
+        limits.enter("run", 2)
+        limits.leave("run")
     modules.append("scipy")
-    limits.enter(2)
+    limits.enter("run", 2)
     assert searches == [1, 2]
 
 
 def test_helper_threads_limit_the_libraries_that_count_by_thread():
     shared, by_thread = FakeLibrary(8), FakeLibrary(8)
     limits = BlasLimiter({}, 8, lambda: [shared.as_library(), by_thread.as_library(is_per_thread=True)], ())
-    limits.enter(4)
-    limits.leave(4)
+    limits.enter("run", 4)
+    limits.leave("run")
     limits.limit_this_thread(4)
     assert (shared.threads, by_thread.threads) == (8, 2)
 

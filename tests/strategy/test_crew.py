@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import gc
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 
 import ringlet
 from ringlet.errors import FailedPreconditionError
-from ringlet.strategy.crew import Crew, CrewPool
+from ringlet.strategy.crew import Crew, CrewPool, _helpers
 
 SECONDS = 60
 
@@ -87,27 +89,87 @@ def test_a_failed_group_is_replaced_by_one_of_the_next_epoch():
 
 def test_concurrent_runs_have_crews_of_their_own_which_are_used_again():
     pool = CrewPool(2)
-    first, second = pool.acquire(), pool.acquire()
+    first, second = pool.acquire("a run"), pool.acquire("another run")
     assert first is not second
-    pool.release(first)
-    pool.release(second)
-    assert {pool.acquire(), pool.acquire()} == {first, second}
+    pool.release("a run")
+    pool.release("another run")
+    assert {pool.acquire("a third run"), pool.acquire("a fourth run")} == {first, second}
+
+
+def test_a_run_that_was_interrupted_while_it_took_a_crew_gives_it_back():
+    pool = CrewPool(2)
+    pool.release("a run that has none")
+    crew = pool.acquire("a run")
+    for _ in range(2):
+        pool.release("a run")
+    assert pool.acquire("another run") is crew
+    assert pool.acquire("a third run") is not crew
+
+
+def test_a_crew_is_free_again_if_its_run_was_interrupted_before_replicas_began():
+    pool = CrewPool(2)
+    crew = pool.acquire("a run")
+    crew.prepare(Recorder(crew, 2))
+    pool.release("a run")
+    assert pool.acquire("another run") is crew
+    assert len(run(crew, 2)) == 2
+    pool.close("the test is over")
+    pool.release("another run")
+
+
+def test_threads_of_collected_strategies_are_waited_for_when_the_interpreter_ends():
+    gc.collect()
+    strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy.run(lambda: ringlet.get_replica_context().all_reduce("SUM", 1.0))
+    [helper] = strategy.extended._crews.helpers()
+    assert helper in _helpers
+    del strategy
+    helper.join(timeout=SECONDS)
+    assert helper not in _helpers
+
+
+def test_replicas_in_a_collective_are_released_when_the_interpreter_ends():
+    code = """
+import atexit, threading, time, numpy as np, ringlet
+strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+reasons, begun = [], threading.Event()
+def step():
+    replica = ringlet.get_replica_context()
+    try:
+        if replica.replica_id_in_sync_group == 1:
+            begun.set()
+            while True:
+                replica.all_reduce("SUM", np.ones(100_000))
+        while True:
+            replica.all_reduce("SUM", np.ones(100_000))
+    except ringlet.errors.CollectiveAborted as error:
+        reasons.append(str(error))
+threading.Thread(target=strategy.run, args=(step,), daemon=True).start()
+begun.wait()
+before = ringlet.strategy.crew._close_all
+atexit.unregister(before)
+before()
+print(*reasons, sep="; ")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == "; ".join(["the interpreter is ending"] * 2)
 
 
 def test_a_closed_pool_says_why():
     pool = CrewPool(2)
-    crew = pool.acquire()
+    pool.acquire("a run")
     pool.close("the first reason")
     pool.close("another reason")
-    pool.release(crew)
+    pool.release("a run")
     with pytest.raises(FailedPreconditionError, match=r"closed: the first reason\. Make a new strategy"):
-        pool.acquire()
+        pool.acquire("another run")
 
 
 def test_giving_up_one_run_does_not_take_the_helpers_of_another():
     pool = CrewPool(3)
-    stuck, other, free = pool.acquire(), pool.acquire(), pool.acquire()
-    pool.release(free)
+    stuck, other, free = pool.acquire("stuck"), pool.acquire("other"), pool.acquire("free")
+    pool.release("free")
     for crew in (stuck, other, free):
         crew.prepare(Recorder(crew, 3))
     pool.give_up(stuck, "a test")
@@ -115,7 +177,7 @@ def test_giving_up_one_run_does_not_take_the_helpers_of_another():
         helper.join(timeout=SECONDS)
         assert not helper.is_alive()
     assert len(run(other, 3)) == 3
-    pool.release(other)
+    pool.release("other")
     for helper in other.helpers:
         helper.join(timeout=SECONDS)
         assert not helper.is_alive()
@@ -123,7 +185,7 @@ def test_giving_up_one_run_does_not_take_the_helpers_of_another():
 
 def test_a_deep_copy_has_no_crews_yet():
     pool = CrewPool(3)
-    run(pool.acquire(), 3)
+    run(pool.acquire("a run"), 3)
     twin = copy.deepcopy(pool)
     assert (twin.num_replicas, twin.helpers()) == (3, [])
 

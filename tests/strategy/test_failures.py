@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ringlet.errors import CollectiveAborted
-from ringlet.strategy.failures import add_note, first_failure, follows_from_abort, one_line, whereabouts
+from ringlet.strategy.failures import add_note, first_failure, follows_from_abort, one_line, other_failures, whereabouts
 
 ABORTED = CollectiveAborted("replica 2 raised")
 
@@ -64,6 +64,17 @@ def test_an_exception_whose_text_fails_can_be_told():
             raise RuntimeError
 
     assert "Broken" in one_line(Broken())
+
+
+def test_only_the_first_line_of_a_message_is_told():
+    assert one_line(ValueError("one\ntwo")) == "ValueError: one"
+
+
+def test_replicas_that_fail_alike_are_told_together():
+    failures: dict[int, BaseException] = {replica: KeyError(replica in (3, 5, 6)) for replica in range(8)}
+    failures[4] = ABORTED
+    expected = "; replicas 1-2, 7: the same; replicas 3, 5-6 failed by themselves, too: KeyError: True"
+    assert other_failures(failures, raised=0) == expected
 
 
 def test_a_thread_is_told_by_its_line():

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import threading
 import time
+from typing import Any
 
 import pytest
 
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
+from ringlet.strategy.blas import blas_limiter
+from ringlet.strategy.replica_run import ReplicaRun
 from tests.strategy.replicas import SECONDS, all_reduce, assert_usable, mirrored, replica_id
 
 
@@ -78,6 +82,66 @@ def test_ctrl_c_in_replica_0_is_raised():
 
     with pytest.raises(KeyboardInterrupt):
         strategy.run(step)
+    assert_usable(strategy)
+
+
+POINTS = {
+    "claim": ("ringlet.strategy.replica_run", "ReplicaRun", "execute"),
+    "leave": ("ringlet.strategy.replica_run", "ReplicaRun", "_leave"),
+    "prepare": ("ringlet.strategy.crew", "Crew", "prepare"),
+    "acquire": ("ringlet.strategy.crew", "CrewPool", "acquire"),
+    "release": ("ringlet.strategy.crew", "CrewPool", "release"),
+    "enter": ("ringlet.strategy.blas", "BlasLimiter", "enter"),
+    "leave BLAS": ("ringlet.strategy.blas", "BlasLimiter", "leave"),
+}
+
+
+@pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("point", POINTS)
+def test_ctrl_c_around_any_step_of_a_run_leaves_the_strategy_usable(point, is_before, monkeypatch):
+    module, owner_name, name = POINTS[point]
+    owner = getattr(importlib.import_module(module), owner_name)
+    original = getattr(owner, name)
+    interrupts = [KeyboardInterrupt()]
+
+    def interrupted(*args: Any) -> Any:
+        is_mine = threading.current_thread() is threading.main_thread()
+        if is_before and is_mine and interrupts:
+            raise interrupts.pop()
+        result = original(*args)
+        if is_mine and interrupts:
+            raise interrupts.pop()
+        return result
+
+    strategy = mirrored()
+    assert_usable(strategy)
+    monkeypatch.setattr(owner, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        strategy.run(all_reduce)
+    assert interrupts == []
+    assert blas_limiter()._replicas == {}
+    assert_usable(strategy)
+    crews = strategy.extended._crews
+    assert (len(crews._all), crews._owners) == (1, {})
+
+
+@pytest.mark.parametrize("part", ["depart", "finish"])
+def test_ctrl_c_while_a_replica_leaves_does_not_keep_the_run_from_ending(part, monkeypatch):
+    strategy = mirrored()
+    interrupts = [KeyboardInterrupt()]
+    leave = ReplicaRun._leave
+
+    def interrupted(run: ReplicaRun, replica: int) -> None:
+        if replica == 0 and interrupts:
+            run.ended[0] = True
+            if part == "finish":
+                run.crew.depart(0)
+            raise interrupts.pop()
+        leave(run, replica)
+
+    monkeypatch.setattr(ReplicaRun, "_leave", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        strategy.run(all_reduce)
     assert_usable(strategy)
 
 

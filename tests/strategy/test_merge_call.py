@@ -9,6 +9,7 @@ import pytest
 
 import ringlet
 from ringlet.errors import CollectiveMismatchError
+from ringlet.values import PerReplica
 from tests.strategy.replicas import all_reduce, assert_usable, mirrored, replica, replica_id
 
 
@@ -57,6 +58,25 @@ def test_an_exception_of_merge_fn_is_raised():
     with pytest.raises(KeyError, match="from merge_fn"):
         strategy.run(lambda: replica().merge_call(merge))
     assert_usable(strategy)
+
+
+def test_an_exception_of_merge_fn_may_be_handled_by_every_replica():
+    def merge(_: ringlet.Strategy) -> None:
+        raise KeyError("from merge_fn")
+
+    def step() -> Any:
+        with pytest.raises(KeyError, match="from merge_fn"):
+            replica().merge_call(merge)
+        return replica().merge_call(lambda _: "the next one")
+
+    assert mirrored(3).run(step) == "the next one"
+
+
+@pytest.mark.parametrize("num_replicas", [1, 3])
+def test_a_merge_fn_that_gives_too_few_components_is_told(num_replicas):
+    strategy = mirrored(num_replicas)
+    with pytest.raises(ValueError, match=f"merge_fn gave a PerReplica with 2 components for {num_replicas} replicas"):
+        strategy.run(lambda: replica().merge_call(lambda _: {"x": PerReplica([1, 2])}))
 
 
 def test_a_different_number_of_merge_calls_is_named():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import logging
+import pickle
 import subprocess
 import sys
 import weakref
@@ -51,6 +52,10 @@ def test_objects_with_a_name_are_devices():
         (["nonsense"], ValueError, "cannot read 'nonsense'"),
         ("CPU:0", ValueError, r"write \['CPU:0'\]"),
         ([3], TypeError, "a device is a string"),
+        (5, TypeError, r"got 5 of type int: write a list such as \['CPU:0', 'CPU:1'\]"),
+        (np.array(["CPU:0", "CPU:1"]), TypeError, "of type ndarray: write a list"),
+        ({"CPU:0", "CPU:1"}, TypeError, "in the order of the replicas, got .* of type set"),
+        ([f"CPU:{i}" for i in range(4097)], ValueError, "names 4097 devices, and a strategy has at most 4096 replicas"),
         (["/job:worker/task:0", "/job:worker/task:1"], RuntimeError, "over several workers is not supported"),
         (["CPU:0", "/job:worker/task:0/cpu:0"], ValueError, "mix localhost"),
     ],
@@ -92,12 +97,40 @@ def test_positional_arguments_come_in_a_list_or_tuple(args):
         mirrored(2).run(lambda *_: None, args=args)
 
 
+@pytest.mark.parametrize("args", [5, "ab"])
+@pytest.mark.parametrize("num_replicas", [1, 2])
+def test_positional_arguments_of_merge_call_come_in_a_list_or_tuple(num_replicas, args):
+    with pytest.raises(ValueError, match="positional args must be a list or tuple"):
+        mirrored(num_replicas).run(lambda: ringlet.get_replica_context().merge_call(lambda *_: None, args=args))
+
+
+def test_keyword_arguments_come_in_a_mapping():
+    strategy = mirrored(2)
+    with pytest.raises(TypeError, match=r"kwargs must be a mapping .*, got \[1\]"):
+        strategy.run(lambda **_: None, kwargs=[1])
+    with pytest.raises(TypeError, match=r"kwargs must be a mapping .*, got \[1\]"):
+        strategy.run(lambda: ringlet.get_replica_context().merge_call(lambda *_: None, kwargs=[1]))
+
+
+def test_options_of_datasets_are_input_options():
+    strategy = mirrored(2)
+    with pytest.raises(TypeError, match="InputOptions or None, got 5"):
+        strategy.experimental_distribute_dataset([1], options=5)
+    with pytest.raises(TypeError, match="InputOptions or None, got 5"):
+        strategy.distribute_datasets_from_function(lambda _: [1], options=5)
+
+
 # --- copies and life time -------------------------------------------------------------------------------------------
 
 
 def test_a_shallow_copy_is_refused():
     with pytest.raises(RuntimeError, match="deepcopy"):
         copy.copy(mirrored(2))
+
+
+def test_pickling_is_refused():
+    with pytest.raises(TypeError, match=r"cannot pickle MirroredStrategy.* Make a strategy in each process"):
+        pickle.dumps(mirrored(2))
 
 
 def test_a_deep_copy_is_a_strategy_of_its_own():

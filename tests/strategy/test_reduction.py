@@ -166,3 +166,10 @@ def test_text_has_no_sum_over_an_axis():
 def test_components_of_another_strategy_are_refused(axis):
     with pytest.raises(ValueError, match="with 3 components cannot be reduced over 2 replicas"):
         TWO.reduce("SUM", PerReplica([np.ones(1)] * 3), axis=axis)
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_a_mask_is_not_lost_in_silence(axis):
+    masked = np.ma.MaskedArray([1.0, 99.0], mask=[False, True])
+    with pytest.raises(InvalidArgumentError, match=r"masked array.*x\.filled"):
+        TWO.reduce("SUM", PerReplica([masked, masked]), axis=axis)

@@ -103,6 +103,42 @@ def test_a_wrapped_function_may_use_the_replica_from_a_thread_of_its_own():
     assert [result.tolist() for result in STRATEGIES[2].run(step).values] == [[2, 2], [2, 2]]
 
 
+@pytest.mark.parametrize("is_in_a_later_run", [False, True])
+def test_a_thread_that_outlives_its_run_takes_no_part_in_a_later_one(is_in_a_later_run):
+    may_begin = threading.Event()
+    refusals: list[str] = []
+    threads: list[threading.Thread] = []
+
+    def late() -> None:
+        may_begin.wait(60)
+        try:
+            replica().all_reduce("SUM", 1000.0)
+        except RuntimeError as error:
+            refusals.append(str(error))
+
+    def first_step() -> Any:
+        if int(replica().replica_id_in_sync_group) == 0:
+            threads.append(threading.Thread(target=ringlet.context.wrap(late)))
+            threads[0].start()
+        return replica().all_reduce("SUM", 1.0)
+
+    def wait_for_the_thread() -> None:
+        may_begin.set()
+        threads[0].join(timeout=60)
+
+    def second_step() -> Any:
+        if int(replica().replica_id_in_sync_group) == 0 and is_in_a_later_run:
+            wait_for_the_thread()
+        return replica().all_reduce("SUM", 1.0)
+
+    strategy = mirrored(2)
+    strategy.run(first_step)
+    if not is_in_a_later_run:
+        wait_for_the_thread()
+    assert [float(result) for result in strategy.run(second_step).values] == [2, 2]
+    assert [text.partition(":")[0] for text in refusals] == ["Mismatching ReplicaContext"]
+
+
 # --- all_reduce: arrays ---------------------------------------------------------------------------------------------
 
 LAYOUTS = {
@@ -176,11 +212,18 @@ def test_the_mean_of_integers_is_a_float64():
         assert (result.dtype, result.tolist()) == (np.float64, [1.5, 3])
 
 
+@every_count
 @pytest.mark.parametrize("value", [np.array(["text"]), np.array([object()]), "text", None, np.zeros(2, "M8[s]")])
-def test_what_is_no_array_of_numbers_is_refused(value):
+def test_what_is_no_array_of_numbers_is_refused(num_replicas, value):
     with pytest.raises(InvalidArgumentError, match="float32"):
-        all_reduce_everywhere(2, [value, value])
-    assert all_reduce_everywhere(2, [1.0, 1.0])[0] == 2
+        all_reduce_everywhere(num_replicas, [value] * num_replicas)
+    assert all_reduce_everywhere(num_replicas, [1.0] * num_replicas)[0] == num_replicas
+
+
+def test_one_replica_gets_the_mean_of_integers_back_as_they_are():
+    out = np.empty(2, np.int64)
+    assert all_reduce_everywhere(1, [np.array([1, 2])], "MEAN", out=out)[0] is out
+    assert out.tolist() == [1, 2]
 
 
 # --- all_reduce: operations and options -----------------------------------------------------------------------------
@@ -209,9 +252,10 @@ def test_an_unknown_operation_is_refused(op):
         all_reduce_everywhere(2, [1.0, 1.0], op)
 
 
-def test_options_without_an_implementation_are_refused():
+@every_count
+def test_options_without_an_implementation_are_refused(num_replicas):
     with pytest.raises(TypeError, match="CommunicationOptions"):
-        all_reduce_everywhere(2, [1.0, 1.0], options={"implementation": "RING"})
+        all_reduce_everywhere(num_replicas, [1.0] * num_replicas, options={"implementation": "RING"})
 
 
 # --- all_reduce: structures -----------------------------------------------------------------------------------------

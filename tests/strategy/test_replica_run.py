@@ -144,6 +144,13 @@ def test_the_lowest_replica_that_failed_by_itself_is_raised_and_the_others_are_n
     ]
 
 
+def test_a_mismatch_of_many_replicas_is_told_once():
+    strategy = mirrored(17)
+    with pytest.raises(CollectiveMismatchError) as caught:
+        strategy.run(mismatched, args=("shape",))
+    assert caught.value.__notes__ == ["raised in replica 0 of 17; replicas 1-16: the same"]
+
+
 def test_an_exception_that_wraps_an_abort_is_no_cause_of_its_own():
     def step() -> None:
         if replica_id() == 1:

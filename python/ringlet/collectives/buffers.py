@@ -10,7 +10,7 @@ import numpy as np
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Outputs", "apart_from", "as_buffer", "as_buffers", "as_result"]
+__all__ = ["Outputs", "apart_from", "as_buffer", "as_buffers", "as_ndarray", "as_result"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -44,7 +44,7 @@ def as_buffer(value: Any, name: str = "the array") -> Array:
     >>> as_buffer(np.arange(6, dtype=">i4")[::2])
     array([0, 2, 4], dtype=int32)
     """
-    array = value if type(value) is np.ndarray else _to_array(value, name)
+    array = value if type(value) is np.ndarray else as_ndarray(value, name)
     if array.dtype not in _SUPPORTED:
         native = array.dtype.newbyteorder("=")
         if native not in _SUPPORTED:
@@ -69,7 +69,19 @@ def as_buffers(values: Sequence[Any]) -> list[Array]:
     return [as_buffer(value, f"array {number} of {len(values)}") for number, value in enumerate(values)]
 
 
-def _to_array(value: Any, name: str) -> Array:
+def as_ndarray(value: Any, name: str = "the array") -> Array:
+    """Give the ndarray of a value, of any dtype and layout, without a copy where there can be one.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the value is a masked array, whose mask would be lost.
+
+    Examples
+    --------
+    >>> as_ndarray([1, 2])
+    array([1, 2])
+    """
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidArgumentError(
             f"{name} is a masked array, whose mask would be lost. Combine x.filled(0) and the mask each by itself."

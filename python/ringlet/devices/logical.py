@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Callable, Mapping
+from typing import SupportsIndex
 
 from ringlet.devices.cores import CoreCount, visible_cores
 from ringlet.devices.names import Device
@@ -78,9 +80,17 @@ class LogicalDevices:
 
 
 def _positive_int(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    # NumPy's integers and its arrays of one are as good as an int.
+    if isinstance(value, bool) or not hasattr(value, "__index__") or (count := _index_or_zero(value)) < 1:
         raise ValueError(f"the number of logical devices is an int of at least 1, got {value!r}")
-    return value
+    return count
+
+
+def _index_or_zero(value: SupportsIndex) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:  # arrays have the method and may have several elements
+        return 0
 
 
 _DEVICES = LogicalDevices(os.environ, visible_cores)

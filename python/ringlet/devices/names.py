@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from ringlet.errors import DuplicateDeviceError
@@ -82,7 +82,7 @@ class Device:
             raise TypeError(f"a device is a string such as 'CPU:0', got {name!r} of type {type(name).__name__}")
         fields: dict[str, str | int] = {}
         for part in filter(None, name.strip().split("/")):
-            fields.update(_read_part(part, name))
+            fields.update(_read_part(part, name, fields))
         return cls(**fields)  # type: ignore[arg-type]  # the regular expressions keep names and numbers apart
 
     @property
@@ -107,7 +107,17 @@ class Device:
         return self.kind in DRIVEN_TYPES
 
 
-def _read_part(part: str, name: str) -> dict[str, str | int]:
+def _read_part(part: str, name: str, before: Collection[str]) -> dict[str, str | int]:
+    fields = _parse_part(part, name)
+    if twice := [field for field in fields if field in before]:
+        raise ValueError(
+            f"{part!r} in the device string {name!r} gives the {twice[0]} a second time: a string names one device. "
+            "Write ['CPU:0', 'CPU:1'] for two"
+        )
+    return fields
+
+
+def _parse_part(part: str, name: str) -> dict[str, str | int]:
     place = _PLACE.fullmatch(part)
     if place and place[1]:
         return {"job": place[2]}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ringlet import context
+from ringlet.strategy.arguments import check_arguments, check_input_options
 from ringlet.strategy.extended import StrategyExtended
 from ringlet.strategy.modes import require_cross_replica
 from ringlet.strategy.reduction import parse_reduce_op, reduce_over_axis
@@ -109,6 +110,8 @@ class Strategy:
         ------
         ValueError
             If `args` is no list or tuple, or if the replicas' answers differ in structure.
+        TypeError
+            If `kwargs` is no mapping.
         RuntimeError
             Inside a replica, or inside the scope of another strategy.
         Exception
@@ -125,10 +128,7 @@ class Strategy:
           1: 1
         })
         """
-        if not isinstance(args, (list, tuple)):
-            raise ValueError(
-                f"positional args must be a list or tuple, got {args!r} of type {type(args)}: write args=(value,)"
-            )
+        check_arguments(args, kwargs)
         require_cross_replica(self)
         return self._extended._call_for_each_replica(fn, args, kwargs or {})
 
@@ -239,6 +239,11 @@ class Strategy:
         DistributedDataset
             Each element is one global batch, as a nested structure of :class:`~ringlet.values.PerReplica`.
 
+        Raises
+        ------
+        TypeError
+            If `options` are no InputOptions.
+
         Examples
         --------
         >>> import ringlet
@@ -251,6 +256,7 @@ class Strategy:
           1: [2 3]
         }
         """
+        check_input_options(options)
         return self._extended._distribute_dataset(dataset, options)
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
@@ -272,6 +278,8 @@ class Strategy:
         ------
         ValueError
             If the options contradict each other.
+        TypeError
+            If they are no InputOptions.
 
         Examples
         --------
@@ -282,10 +290,17 @@ class Strategy:
         >>> next(iter(strategy.distribute_datasets_from_function(dataset_fn))).values[1]
         array([2, 3])
         """
+        check_input_options(options)
         return self._extended._distribute_datasets_from_function(dataset_fn, options)
 
     def __copy__(self) -> Strategy:
         raise RuntimeError(f"Must only deepcopy a strategy: a shallow copy of {self!r} would share its threads")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"cannot pickle {self!r}: its replicas are threads of this process. Make a strategy in each process, from "
+            "the same arguments"
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Strategy:
         twin = type(self).__new__(type(self))

@@ -135,10 +135,10 @@ class BlasLimiter:
     >>> threads = [8]
     >>> library = BlasLibrary(lambda: threads[0], lambda count: threads.__setitem__(0, count))
     >>> limiter = BlasLimiter({}, cores=8, find=lambda: [library], modules=())
-    >>> limiter.enter(4)
+    >>> limiter.enter("a run", 4)
     >>> threads
     [2]
-    >>> limiter.leave(4)
+    >>> limiter.leave("a run")
     >>> threads
     [8]
     """
@@ -154,39 +154,37 @@ class BlasLimiter:
         self._num_modules = -1
         self._libraries: Sequence[BlasLibrary] = ()
         self._lock = threading.Lock()
-        self._num_replicas = 0
+        # By run, not a sum: so that a run which Ctrl-C interrupts may leave without knowing whether it had entered.
+        self._replicas: dict[object, int] = {}
         # What takes each change back, the latest one last.
         self._changes: list[tuple[Callable[[int], Any], int]] = []
 
-    def enter(self, num_replicas: int) -> None:
-        """State that so many more replicas run from now on."""
+    def enter(self, run: object, num_replicas: int) -> None:
+        """State that so many more replicas run from now on; `run` is any hashable object that stands for them."""
         # Every run of replicas passes here: written for speed.
-        self._lock.acquire()
-        try:
-            if len(self._modules) != self._num_modules:
-                self._num_modules = len(self._modules)
+        with self._lock:
+            num_modules = len(self._modules)
+            if num_modules != self._num_modules:
                 self._libraries = self._find()
-            self._num_replicas += num_replicas
-            share = self._cores // self._num_replicas or 1
+                self._num_modules = num_modules
+            self._replicas[run] = num_replicas
+            total = num_replicas if len(self._replicas) == 1 else sum(self._replicas.values())
+            share = self._cores // total or 1
             for library in self._libraries:
                 threads = library.get_threads()
                 limit = self._asked or (share if share < threads else threads)
                 if limit != threads:
                     self._changes.append((library.set_threads, threads))
                     library.set_threads(limit)
-        finally:
-            self._lock.release()
 
-    def leave(self, num_replicas: int) -> None:
-        """State that they have ended; the last ones restore what was."""
-        self._lock.acquire()
-        try:
-            self._num_replicas = total = max(0, self._num_replicas - num_replicas)
-            while self._changes and total == 0:
-                set_threads, threads = self._changes.pop()
+    def leave(self, run: object) -> None:
+        """State that they have ended; the last ones restore what was. A run that never entered may leave, too."""
+        with self._lock:
+            self._replicas.pop(run, None)
+            while self._changes and not self._replicas:
+                set_threads, threads = self._changes[-1]
                 set_threads(threads)
-        finally:
-            self._lock.release()
+                self._changes.pop()  # after it was done, so that Ctrl-C in between repeats it
 
     def limit_this_thread(self, num_replicas: int) -> None:
         """Limit the libraries that keep a number for every thread, for good: for threads that only run replicas."""
@@ -197,7 +195,8 @@ class BlasLimiter:
     def forget(self) -> None:
         """Restore the libraries in a forked child, where no replicas run."""
         self._lock = threading.Lock()
-        self.leave(self._num_replicas)
+        self._replicas.clear()
+        self.leave(None)
 
 
 def _read_variable(environment: Mapping[str, str]) -> int | None:

@@ -19,12 +19,14 @@ from ringlet.collectives import Group, Member, default_timeout_seconds
 from ringlet.errors import FailedPreconditionError
 from ringlet.strategy.blas import blas_limiter
 
-__all__ = ["Crew", "CrewPool", "fork_count"]
+__all__ = ["NO_WORK", "Crew", "CrewPool", "fork_count"]
 
 # How long the end of the interpreter waits for helpers that are on their way out.
 EXIT_SECONDS = 1.0
 
 _ENDED = "has returned from its step function"
+_GIVEN_UP = "a run of it was given up while replicas were running"
+_INTERPRETER_ENDS = "the interpreter is ending"
 
 
 class Work(Protocol):
@@ -40,7 +42,8 @@ class _NoWork:
         raise AssertionError(f"replica {replica} was claimed while no run was on")
 
 
-_NO_WORK = _NoWork()
+# What a crew has between runs.
+NO_WORK = _NoWork()
 
 
 class Crew:
@@ -62,7 +65,7 @@ class Crew:
 
     def __init__(self, num_replicas: int, timeout_seconds: float) -> None:
         self.claims = _core.Crew(num_replicas)
-        self.work: Work = _NO_WORK
+        self.work: Work = NO_WORK
         self.helpers: list[threading.Thread] = []
         # Which thread a helper's replica runs or last ran in.
         self.threads: dict[int, int] = {}
@@ -108,16 +111,24 @@ class Crew:
 def _help(crew: Crew) -> None:
     """What a helper thread does for all its life."""
     forks = fork_count()
-    blas_limiter().limit_this_thread(crew.group.num_ranks)
-    while (replica := crew.claims.wait_for_claim()) >= 0:
-        crew.threads[replica] = threading.get_ident()
-        crew.work.execute(replica)
-        if fork_count() != forks:  # this is the child of a step function that forked: there is no crew here
-            return
+    thread = threading.current_thread()
+    _helpers.add(thread)
+    try:
+        blas_limiter().limit_this_thread(crew.group.num_ranks)
+        while (replica := crew.claims.wait_for_claim()) >= 0:
+            crew.threads[replica] = threading.get_ident()
+            crew.work.execute(replica)
+            if fork_count() != forks:  # this is the child of a step function that forked: there is no crew here
+                return
+    finally:
+        _helpers.discard(thread)
 
 
 class CrewPool:
     """The crews of one strategy.
+
+    A crew in use has an owner, some object that stands for a run. Ctrl-C may come between any two instructions, so
+    what is in use is told by owners alone: whoever is interrupted gives back whatever it may have got.
 
     Parameters
     ----------
@@ -127,23 +138,28 @@ class CrewPool:
     Examples
     --------
     >>> pool = CrewPool(2)
-    >>> crew = pool.acquire()
-    >>> pool.release(crew)
-    >>> pool.acquire() is crew
+    >>> crew = pool.acquire("a run")
+    >>> pool.release("a run")
+    >>> pool.acquire("another run") is crew
     True
     """
 
     def __init__(self, num_replicas: int) -> None:
         self.num_replicas = num_replicas
         self.timeout_seconds = default_timeout_seconds()
-        self._free: list[Crew] = []
         self._all: list[Crew] = []
+        self._owners: dict[Crew, object] = {}
         self._closed: str | None = None
         weakref.finalize(self, _close_crews, self._all).atexit = False
         _pools.add(self)
 
-    def acquire(self) -> Crew:
+    def acquire(self, owner: object) -> Crew:
         """Take a crew for one run.
+
+        Parameters
+        ----------
+        owner : object
+            Another one for every run.
 
         Raises
         ------
@@ -152,29 +168,38 @@ class CrewPool:
         """
         if self._closed is not None:
             raise FailedPreconditionError(f"this strategy is closed: {self._closed}. Make a new strategy")
-        try:
-            return self._free.pop()
-        except IndexError:
-            crew = Crew(self.num_replicas, self.timeout_seconds)
-            self._all.append(crew)
-            return crew
+        for crew in self._all:
+            if self._owners.setdefault(crew, owner) is owner:
+                return crew
+        crew = Crew(self.num_replicas, self.timeout_seconds)
+        self._owners[crew] = owner
+        self._all.append(crew)
+        return crew
 
-    def release(self, crew: Crew) -> None:
-        """Give a crew back whose run is over."""
-        crew.work = _NO_WORK
-        if self._closed is None:
-            self._free.append(crew)
-        else:
-            crew.close()
+    def release(self, owner: object) -> None:
+        """Give back what a run has, if anything; the pool is closed if replicas of it are still running."""
+        for crew, holder in tuple(self._owners.items()):
+            if holder != owner:
+                continue
+            if crew.work is not NO_WORK and not _is_idle(crew):
+                self.give_up(crew, _GIVEN_UP)
+                return
+            crew.work = NO_WORK
+            if self._closed is None:
+                del self._owners[crew]
+            else:
+                crew.close()
 
     def close(self, reason: str) -> None:
         """Refuse further runs and let the helpers end; those of a run that is on end with it."""
         self._closed = self._closed or reason
-        while self._free:
-            self._free.pop().close()
+        for crew in list(self._all):
+            if self._owners.setdefault(crew, self._owners) is self._owners:  # free: nobody else gets it now
+                crew.close()
 
     def give_up(self, crew: Crew, reason: str) -> None:
         """Close the pool because of a run that does not end; a replica keeps its thread until it returns."""
+        crew.group.abort(reason)
         crew.close()
         self.close(reason)
 
@@ -186,11 +211,18 @@ class CrewPool:
         """Drop all crews in a forked child, where their threads do not exist."""
         # Not closed and not freed: threads of the parent may hold their locks in this copy of them.
         _left_behind.extend(self._all)
-        self._free.clear()
+        self._owners.clear()
         self._all.clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CrewPool:
         return CrewPool(self.num_replicas)
+
+
+def _is_idle(crew: Crew) -> bool:
+    """Whether no replica runs, or will: those that nobody has claimed are left out."""
+    for unclaimed in iter(crew.claims.claim, -1):
+        crew.claims.finish(unclaimed)
+    return not crew.claims.running()
 
 
 def _close_crews(crews: list[Crew]) -> None:
@@ -200,6 +232,8 @@ def _close_crews(crews: list[Crew]) -> None:
 
 _pools: weakref.WeakSet[CrewPool] = weakref.WeakSet()
 _left_behind: list[Crew] = []
+# Helpers between their first and their last instruction here, also those whose pool is gone.
+_helpers: set[threading.Thread] = set()
 _forks = 0
 
 
@@ -221,18 +255,25 @@ def fork_count() -> int:
 def _after_fork_in_child() -> None:
     global _forks
     _forks += 1
+    _helpers.clear()
     for pool in list(_pools):
         pool.forget()
 
 
 def _close_all() -> None:
-    """At exit: a helper that woke later would find an interpreter that is being torn down."""
+    """At exit: a thread that came out of the core later would find an interpreter that is being torn down."""
     deadline = time.monotonic() + EXIT_SECONDS
     pools = list(_pools)
+    crews = [crew for pool in pools for crew in list(pool._all)]
     for pool in pools:
-        pool.close("the interpreter is ending")
-        _close_crews(pool._all)
-    for thread in [thread for pool in pools for thread in pool.helpers()]:
+        pool.close(_INTERPRETER_ENDS)
+    for crew in crews:
+        crew.group.abort(_INTERPRETER_ENDS)
+        crew.close()
+    # The thread that called run is no helper, and may be in a collective, too.
+    while any(crew.claims.running() for crew in crews) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    for thread in _helpers.copy():
         thread.join(timeout=max(0.0, deadline - time.monotonic()))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet import context, nest
 from ringlet.collectives import ReduceOp
+from ringlet.strategy.arguments import check_arguments
 from ringlet.strategy.modes import StrategyScope, require_cross_replica
 from ringlet.strategy.value_context import ValueContext
 from ringlet.values import DistributedValues, regroup, select_replica
@@ -108,6 +109,7 @@ class StrategyExtended:
         >>> strategy.extended.call_for_each_replica(lambda: 3)
         3
         """
+        check_arguments(args, kwargs)
         require_cross_replica(self._container_strategy())
         return self._call_for_each_replica(fn, args, kwargs or {})
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from ringlet.errors import CollectiveAborted
 
-__all__ = ["add_note", "first_failure", "follows_from_abort", "one_line", "whereabouts"]
+__all__ = ["add_note", "first_failure", "follows_from_abort", "one_line", "other_failures", "whereabouts"]
 
 
 def first_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseException]:
@@ -86,7 +86,7 @@ def add_note(error: BaseException, text: str) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """Give the type and the message of an exception.
+    """Give the type of an exception and the first line of its message.
 
     Parameters
     ----------
@@ -101,7 +101,51 @@ def one_line(error: BaseException) -> str:
     >>> one_line(ValueError("bad shape"))
     'ValueError: bad shape'
     """
-    return "".join(traceback.format_exception_only(type(error), error)).strip()
+    lines = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def other_failures(failures: Mapping[int, BaseException], raised: int) -> str:
+    """Tell what happened in other replicas than the one whose exception is raised; what is equal is told once.
+
+    Parameters
+    ----------
+    failures : mapping of int to BaseException
+        What replicas raised. Those that follow from another one's failure are left out.
+    raised : int
+        The replica whose exception is raised.
+
+    Returns
+    -------
+    str
+        Continues a sentence about that replica; empty if there is nothing to tell.
+
+    Examples
+    --------
+    >>> other_failures({0: KeyError("x"), 1: KeyError("x"), 2: KeyError("x"), 3: ValueError("y")}, raised=0)
+    '; replicas 1-2: the same; replica 3 failed by itself, too: ValueError: y'
+    """
+    replicas_of: dict[str, list[int]] = {}
+    for replica, error in sorted(failures.items()):
+        if replica >= 0 and replica != raised and not follows_from_abort(error):
+            replicas_of.setdefault(one_line(error), []).append(replica)
+    same = replicas_of.pop(one_line(failures[raised]), [])
+    parts = [f"; {_replicas(same)}: the same"] if same else []
+    for text, replicas in replicas_of.items():
+        themselves = "itself" if len(replicas) == 1 else "themselves"
+        parts.append(f"; {_replicas(replicas)} failed by {themselves}, too: {text}")
+    return "".join(parts)
+
+
+def _replicas(numbers: list[int]) -> str:
+    """A list of ascending numbers as people write it: ``replicas 1-3, 5``."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1] = [ranges[-1][0], number]
+        else:
+            ranges.append([number])
+    return f"replica{'s' if len(numbers) > 1 else ''} " + ", ".join("-".join(map(str, ends)) for ends in ranges)
 
 
 def whereabouts(thread: int | None) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ringlet import context, nest
 from ringlet.collectives import Algorithm, CrossDeviceOps, ReduceOp
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from ringlet.data import InputContext
 
 __all__ = ["MirroredExtended", "MirroredStrategy"]
+
+# As many ranks as a group can have.
+MAX_REPLICAS = 4096
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +48,10 @@ class MirroredStrategy(Strategy):
     DuplicateDeviceError
         If a device is given twice.
     ValueError
-        If a device string cannot be read, or local devices are mixed with those of a cluster.
+        If a device string cannot be read, local devices are mixed with those of a cluster, or there are more than
+        4,096 devices.
+    TypeError
+        If `devices` is no sequence of strings; a set is none, because it has no order.
     RuntimeError
         If the devices belong to several tasks: one process cannot run the replicas of another.
 
@@ -88,7 +96,8 @@ class MirroredExtended(StrategyExtended):
         self, container_strategy: Strategy, devices: Sequence[str] | None, cross_device_ops: CrossDeviceOps | None
     ) -> None:
         super().__init__(container_strategy)
-        self._devices = _local_devices(devices) if devices else _all_devices()
+        names = [] if devices is None else _device_names(devices)
+        self._devices = _local_devices(names) if names else _all_devices()
         self._algorithm = _algorithm_of(cross_device_ops)
         self._crews = CrewPool(len(self._devices))
 
@@ -121,15 +130,21 @@ class MirroredExtended(StrategyExtended):
         rows: Sequence[Sequence[Any]],
         keywords: Sequence[Mapping[str, Any]],
     ) -> list[Any]:
-        crews, hint, limiter = self._crews, slow_step_hint(), blas_limiter()
-        limiter.enter(len(rows))
+        crews, hint, limiter, owner = self._crews, slow_step_hint(), blas_limiter(), object()
         started = hint.start()
         try:
-            run = ReplicaRun(strategy, crews.acquire(), self._algorithm, self._first_replica)
-            return run.drive(fn, rows, keywords, crews)
+            limiter.enter(owner, len(rows))
+            run = ReplicaRun(strategy, crews.acquire(owner), self._algorithm, self._first_replica)
+            return run.drive(fn, rows, keywords, crews.timeout_seconds)
         finally:
+            try:
+                crews.release(owner)
+                limiter.leave(owner)
+            except BaseException:  # Ctrl-C on the way out; both may be done twice
+                crews.release(owner)
+                limiter.leave(owner)
+                raise
             hint.finish(started)
-            limiter.leave(len(rows))
 
     def _distribute_dataset(self, dataset: Any, options: Any) -> Any:
         from ringlet.data.distribute import distribute_dataset  # loaded where datasets are used
@@ -157,10 +172,25 @@ def _all_devices() -> tuple[str, ...]:
     return devices
 
 
-def _local_devices(devices: Sequence[str]) -> tuple[str, ...]:
+def _device_names(devices: Any) -> list[str]:
     if isinstance(devices, str):
         raise ValueError(f"devices is a list of device strings, got the string {devices!r}: write [{devices!r}]")
-    names = [getattr(device, "name", device) for device in devices]
+    # The order of devices is that of the replicas: sets have none.
+    if not isinstance(devices, Iterable) or isinstance(devices, (Set, Mapping, np.ndarray)):
+        raise TypeError(
+            f"devices is a list of device strings in the order of the replicas, got {devices!r} of type "
+            f"{type(devices).__name__}: write a list such as ['CPU:0', 'CPU:1']"
+        )
+    names: list[Any] = [getattr(device, "name", device) for device in devices]
+    if len(names) > MAX_REPLICAS:
+        raise ValueError(
+            f"devices names {len(names)} devices, and a strategy has at most {MAX_REPLICAS} replicas in one process: "
+            "name fewer, for example one for each core"
+        )
+    return names
+
+
+def _local_devices(names: list[str]) -> tuple[str, ...]:
     parsed = [Device.parse(name) for name in names]
     if len({device.is_local for device in parsed}) > 1:
         raise ValueError(

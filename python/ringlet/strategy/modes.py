@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from ringlet import context
 
-__all__ = ["StrategyScope", "require_cross_replica", "require_replica"]
+__all__ = ["StrategyScope", "refuse_stale", "require_cross_replica", "require_replica"]
+
+_REMEDY = "Call get_replica_context() inside the function that strategy.run calls, in every step"
 
 
 def require_cross_replica(strategy: Any) -> None:
@@ -61,16 +63,35 @@ def require_replica(replica: context.Mode) -> None:
     mode = context.current()
     if mode is replica:
         return
-    remedy = "Call get_replica_context() inside the function that strategy.run calls, in every step"
     if mode is None or mode.strategy is not replica.strategy:
         current = "the default strategy" if mode is None else repr(mode.strategy)
         raise RuntimeError(
             f"Mismatching strategies: {current} is current and is not {replica.strategy!r}, to which this replica "
-            f"context belongs. {remedy}"
+            f"context belongs. {_REMEDY}"
         )
     if mode.is_cross_replica:
-        raise RuntimeError(f"a replica context was used in cross-replica context, outside of its replica. {remedy}")
-    raise RuntimeError(f"Mismatching ReplicaContext: it belongs to another replica, or to a run that is over. {remedy}")
+        raise RuntimeError(f"a replica context was used in cross-replica context, outside of its replica. {_REMEDY}")
+    refuse_stale()
+
+
+def refuse_stale() -> NoReturn:
+    """Refuse a call on a replica context that is not the current one any more.
+
+    Raises
+    ------
+    RuntimeError
+        Always.
+
+    Examples
+    --------
+    >>> refuse_stale()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: Mismatching ReplicaContext: it belongs to another replica, or to a run that is over. ...
+    """
+    raise RuntimeError(
+        f"Mismatching ReplicaContext: it belongs to another replica, or to a run that is over. {_REMEDY}"
+    )
 
 
 class StrategyScope(context.Scope):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ringlet import nest
 from ringlet.collectives import Op, ReduceOp, all_reduce_buffers
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.values import DistributedValues, PerReplica
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def _as_index(entry: Any) -> int:
 
 def _reduce_leaf_over_axes(extended: StrategyExtended, op: ReduceOp, leaf: Any, axes: tuple[int, ...]) -> Any:
     components = leaf.values if isinstance(leaf, DistributedValues) else (leaf,) * extended._num_local_replicas
-    arrays = [np.asarray(component) for component in components]
+    arrays = [as_ndarray(component) for component in components]
     total = _over_replicas(extended, [_sum_along(array, axes) for array in arrays])
     if op is ReduceOp.SUM:
         return total

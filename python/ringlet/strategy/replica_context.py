@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from ringlet import context, nest
 from ringlet.collectives import Algorithm, Op, ReduceOp
-from ringlet.collectives.buffers import Outputs
-from ringlet.strategy.modes import require_replica
+from ringlet.collectives.buffers import Outputs, as_buffer
+from ringlet.strategy.arguments import check_arguments
+from ringlet.strategy.modes import refuse_stale, require_replica
 from ringlet.strategy.reduction import NUMBER_TYPES, as_op, parse_reduce_op
-from ringlet.values import regroup, select_replica
+from ringlet.strategy.shapes import LEAF
+from ringlet.values import check_components, regroup, select_replica
 
 if TYPE_CHECKING:
     from ringlet.strategy.base import Strategy
@@ -114,7 +116,8 @@ class ReplicaContext(context.Mode):
         options : CommunicationOptions, optional
             ``implementation`` RING chooses the ring.
         out : nested structure of ndarray, optional
-            Where to put the results: the structure of `value`. All replicas give one or none does.
+            Where to put the results: the structure of `value`. All replicas give one or none does. The MEAN of
+            integers is a float64, except with one replica, which gets its integers back as in TensorFlow.
 
         Returns
         -------
@@ -124,7 +127,8 @@ class ReplicaContext(context.Mode):
         Raises
         ------
         CollectiveMismatchError
-            On all replicas, if they did not make the same call; it lists who called what.
+            On all replicas, if they did not make the same call; it lists who called what. On those whose value has
+            another structure than that of replica 0, if only the structures differ.
         CollectiveAborted
             If another replica failed.
         InvalidArgumentError
@@ -149,12 +153,12 @@ class ReplicaContext(context.Mode):
         self._require_current()
         op = _op_or_sum(reduce_op)
         if type(value) is np.ndarray:
-            return self._combine(op, [value], options, None if out is None else [out])[0]
+            return self._combine(op, [value], LEAF, options, None if out is None else [out])[0]
         if type(value) in NUMBER_TYPES:
-            return self._combine(op, [np.asarray(value)], options, None if out is None else [out])[0]
+            return self._combine(op, [np.asarray(value)], LEAF, options, None if out is None else [out])[0]
         leaves, shape = nest.flatten(value)
         outs = None if out is None else _same_structure(shape, out)
-        return nest.unflatten(shape, self._combine(op, leaves, options, outs))
+        return nest.unflatten(shape, self._combine(op, leaves, shape, options, outs))
 
     def merge_call(
         self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -168,7 +172,7 @@ class ReplicaContext(context.Mode):
         merge_fn : callable
             Takes the strategy and then the arguments, in which the replicas' values are regrouped: identical objects
             arrive bare, others as :class:`~ringlet.values.PerReplica`. Replica 0's function is the one that is called.
-        args : sequence
+        args : list or tuple
         kwargs : mapping, optional
             This replica's arguments.
 
@@ -183,6 +187,12 @@ class ReplicaContext(context.Mode):
             On all replicas that wait, if another one returned or called something else.
         RuntimeError
             Outside of this replica.
+        ValueError
+            If `args` is no list or tuple, or `merge_fn` gave a value that has not one component for each replica.
+        TypeError
+            If `kwargs` is no mapping.
+        Exception
+            What `merge_fn` raised, on all replicas.
 
         Examples
         --------
@@ -195,6 +205,7 @@ class ReplicaContext(context.Mode):
         >>> print(strategy.run(step))
         3.0
         """
+        check_arguments(args, kwargs)
         self._require_current()
         if self._run is not None:
             return self._run.merge_call(self.local_replica_id, merge_fn, args, kwargs or {})
@@ -204,18 +215,28 @@ class ReplicaContext(context.Mode):
                 *(regroup([arg]) for arg in args),
                 **{name: regroup([value]) for name, value in (kwargs or {}).items()},
             )
+        check_components(merged, 1, "merge_fn gave")
         return select_replica(0, merged)
 
     def _require_current(self) -> None:
         require_replica(self)
+        # A thread of the step function's own may be left when its replica has ended, and even when another run is on.
+        if self._run is not None and self._run.ended[self.local_replica_id]:
+            refuse_stale()
 
-    def _combine(self, op: ReduceOp, leaves: list[Any], options: Any, outs: list[Any] | None) -> list[Any]:
+    def _combine(
+        self, op: ReduceOp, leaves: list[Any], shape: nest.PyTreeSpec, options: Any, outs: list[Any] | None
+    ) -> list[Any]:
         if self._run is None:
+            _algorithm(options, Algorithm.AUTO)
             return _alone(leaves, outs)
         algorithm = _algorithm(options, self._run.algorithm)
         self._run.begin_collective()
-        member = self._run.crew.members[self.local_replica_id]
-        return member.all_reduce_many(leaves, as_op(op), algorithm=algorithm, outs=outs)
+        replica, shapes = self.local_replica_id, self._run.shapes
+        shapes.state(replica, shape)
+        results = self._run.crew.members[replica].all_reduce_many(leaves, as_op(op), algorithm=algorithm, outs=outs)
+        shapes.compare(replica, shape)
+        return results
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of replica {self._id} of {self.strategy!r}>"
@@ -256,13 +277,15 @@ def _same_structure(shape: nest.PyTreeSpec, out: Any) -> list[Any]:
         raise ValueError(f"out must have the structure of the value, which is {shape}: {error}") from error
 
 
-def _copied(array: Array) -> Array:
-    return array.copy() if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+def _own_copy(leaf: Any) -> Array:
+    array = leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
+    # TensorFlow gives one replica numbers of any dtype back; everything else is refused as with several replicas.
+    return np.array(array, array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else np.array(as_buffer(leaf))
 
 
 def _alone(leaves: list[Any], outs: list[Any] | None) -> list[Any]:
     """What one replica without others gets: its own values, in memory that nobody else writes to."""
-    results = [_copied(np.asarray(leaf)) for leaf in leaves]
+    results = [_own_copy(leaf) for leaf in leaves]
     if outs is None:
         for result in results:
             result.setflags(write=False)

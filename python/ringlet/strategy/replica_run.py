@@ -13,10 +13,12 @@ import numpy as np
 from ringlet import context
 from ringlet.collectives import Algorithm
 from ringlet.errors import CollectiveMismatchError, DeadlineExceededError
-from ringlet.strategy.crew import Crew, CrewPool, fork_count
-from ringlet.strategy.failures import add_note, first_failure, follows_from_abort, one_line, whereabouts
+from ringlet.strategy.crew import NO_WORK, Crew, fork_count
+from ringlet.strategy.failures import add_note, first_failure, one_line, other_failures, whereabouts
+from ringlet.strategy.modes import refuse_stale
 from ringlet.strategy.replica_context import ReplicaContext
-from ringlet.values import regroup, select_replica
+from ringlet.strategy.shapes import Shapes
+from ringlet.values import check_components, regroup, select_replica
 
 if TYPE_CHECKING:
     from ringlet.strategy.base import Strategy
@@ -63,23 +65,28 @@ class ReplicaRun:
     _keywords: Sequence[Mapping[str, Any]]
     _contexts: list[contextvars.Context]
     _results: list[Any]
-    _ended: list[bool]
     _errors: Any
 
-    # False while a replica may be running.
-    is_over = True
+    shapes: Shapes
+    """What replicas give to ``all_reduce``: compared, because the core sees flat lists of arrays."""
+
+    ended: list[bool]
+    """Which replicas have ended: their contexts are of no use any more."""
+
     # Whether replicas that have not begun are left out.
     _stops = False
     # Whether a replica has used the group in this run, so that the others must hear of it when one ends.
     _uses_group = not _HAS_INTERPRETER_LOCK
+    # What the last merge_call gave or raised.
     _merged: Any = None
+    _merge_error: Exception | None = None
 
     def drive(
         self,
         fn: Callable[..., Any],
         rows: Sequence[Sequence[Any]],
         keywords: Sequence[Mapping[str, Any]],
-        crews: CrewPool,
+        timeout_seconds: float,
     ) -> list[Any]:
         """Run all replicas, in this thread those that no helper takes.
 
@@ -90,28 +97,37 @@ class ReplicaRun:
             Positional arguments of each replica.
         keywords : sequence of mapping
             Keyword arguments of each replica.
-        crews : CrewPool
-            Gets the crew back; closed if replicas are still running when this ends.
+        timeout_seconds : float
+            How long to wait for replicas that run in helpers.
 
         Returns
         -------
         list
             What each replica gave.
+
+        Raises
+        ------
+        DeadlineExceededError
+            If replicas are still running then.
         """
         self._fn, self._rows, self._keywords = fn, rows, keywords
         self._contexts = [contextvars.copy_context() for _ in rows]
         self._results = results = [None] * len(rows)
-        self._ended = [False] * len(rows)
+        self.ended = [False] * len(rows)
+        if self._uses_group:
+            self.shapes = Shapes(len(rows))
         self._errors = None if _CONTEXTS_CARRY_ERRSTATE else np.geterr()
+        forks, deadline = fork_count(), time.monotonic() + timeout_seconds
         try:
-            if self._claim_all() < len(rows):
-                self._wait_for_all(crews.timeout_seconds)
-            self.is_over = True
-        finally:
-            if self.is_over:
-                crews.release(self.crew)
-            else:
-                crews.give_up(self.crew, "a run of it was given up while replicas were running")
+            num_mine = self._claim_all()
+            _refuse_child(forks)
+            is_finished = num_mine == len(rows) or self.crew.claims.wait_finished(timeout_seconds)
+        except BaseException as error:  # Ctrl-C, in most cases
+            _refuse_child(forks)
+            is_finished = self._wind_up(error, deadline)
+        if not is_finished:
+            self._raise_deadline(timeout_seconds)
+        self.crew.work = NO_WORK
         self._forget()
         if self._failures:
             self._raise_first(len(rows))
@@ -133,9 +149,13 @@ class ReplicaRun:
         A run that never calls the group, as a mapping over replicas does, is spared that cost.
         """
         if not self._uses_group:
+            if self.crew.work is not self:  # a thread that outlived its run
+                refuse_stale()
+            # One for all: several replicas may come here before one has passed.
+            self.__dict__.setdefault("shapes", Shapes(len(self.ended)))
             self._uses_group = True
             self.crew.claims.summon_all()
-            for replica, has_ended in enumerate(self._ended):
+            for replica, has_ended in enumerate(self.ended):
                 if has_ended:
                     self.crew.depart(replica)
 
@@ -147,9 +167,14 @@ class ReplicaRun:
         self._merge_calls[replica] = (merge_fn, args, kwargs)
         self._meet(replica, "merge_call")
         if replica == 0:
-            self._merged = self._merge()
+            try:
+                self._merged, self._merge_error = self._merge(), None
+            except Exception as error:
+                self._merge_error = error
         # Nobody starts the next merge_call, which would overwrite this answer, before all have passed here.
         self._meet(replica, "the end of merge_call")
+        if self._merge_error is not None:
+            raise self._merge_error
         return select_replica(replica, self._merged)
 
     def _call(self, replica: int) -> Any:
@@ -161,7 +186,7 @@ class ReplicaRun:
     def _leave(self, replica: int) -> None:
         # In this order, while begin_collective works in the opposite one: under the interpreter lock one of the two
         # sees what the other did.
-        self._ended[replica] = True
+        self.ended[replica] = True
         if self._uses_group:
             self.crew.depart(replica)
         self.crew.claims.finish(replica)
@@ -174,41 +199,35 @@ class ReplicaRun:
     def _claim_all(self) -> int:
         """Run replicas until none is left to claim; give the number of those that ran in this thread."""
         claims = self.crew.claims
-        self.crew.prepare(self)
-        self.is_over = False
-        forks = fork_count()
         replica = -1
         num_mine = 0
         try:
+            self.crew.prepare(self)
             claims.open()
+            # No signal is handled between a claim and the assignment of its replica.
             for replica in iter(claims.claim, -1):
                 self.execute(replica)
                 num_mine += 1
         except BaseException as error:  # Ctrl-C between two instructions of this file
-            self._fail(max(replica, 0), error)
-            if replica >= 0 and not self._ended[replica]:
+            self._fail(_CALLER, error)
+            if replica in claims.running():  # it left in part at most, and may leave again
                 self._leave(replica)
-            for unclaimed in iter(claims.claim, -1):
-                self._leave(unclaimed)
-        if fork_count() != forks:
-            raise RuntimeError(
-                "a step function forked this process, and the child returned from it into strategy.run, whose other "
-                "replicas are in the parent: end the child inside of the step function, with os._exit"
-            )
+            raise
         return num_mine
 
-    def _wait_for_all(self, timeout_seconds: float) -> None:
-        deadline = time.monotonic() + timeout_seconds
+    def _wind_up(self, error: BaseException, deadline: float) -> bool:
+        """End a run that the calling thread cannot go on with; give whether all replicas have ended."""
         claims = self.crew.claims
-        try:
-            is_finished = claims.wait_finished(timeout_seconds)
-        except KeyboardInterrupt as error:
-            if any(isinstance(failure, KeyboardInterrupt) for failure in self._failures.values()):
-                raise
-            self._fail(_CALLER, error)  # replicas in a collective unwind now; others are waited for
-            is_finished = claims.wait_finished(max(0.0, deadline - time.monotonic()))
-        if not is_finished:
-            self._raise_deadline(timeout_seconds)
+        is_second = any(
+            isinstance(other, KeyboardInterrupt) and other is not error for other in self._failures.values()
+        )
+        self._fail(_CALLER, error)  # replicas in a collective unwind now; others are waited for
+        for unclaimed in iter(claims.claim, -1):
+            self._leave(unclaimed)
+        if is_second:
+            raise error
+        # Nothing runs if Ctrl-C came before the run was opened, and then nothing will ever finish.
+        return not claims.running() or claims.wait_finished(max(0.0, deadline - time.monotonic()))
 
     def _raise_deadline(self, timeout_seconds: float) -> NoReturn:
         running = self.crew.claims.running()
@@ -226,26 +245,18 @@ class ReplicaRun:
         self._rows, self._keywords, self._results = [], [], []
         self._contexts.clear()
         self._merge_calls.clear()
-        self._merged = None
+        self._merged = self._merge_error = None
 
     def _raise_first(self, num_replicas: int) -> NoReturn:
         replica, error = first_failure(self._failures)
         if replica != _CALLER:
-            add_note(error, f"raised in replica {replica} of {num_replicas}{self._others(replica)}")
+            add_note(error, f"raised in replica {replica} of {num_replicas}{other_failures(self._failures, replica)}")
         # The traceback holds this frame and this run: neither may hold the exception in turn.
         self._failures = {}
         try:
             raise error
         finally:
             del error
-
-    def _others(self, replica: int) -> str:
-        others = [
-            f"; replica {other} failed by itself, too: {one_line(error)}"
-            for other, error in sorted(self._failures.items())
-            if other not in (replica, _CALLER) and not follows_from_abort(error)
-        ]
-        return "".join(others)
 
     def _meet(self, replica: int, name: str) -> None:
         try:
@@ -261,4 +272,14 @@ class ReplicaRun:
         args = regroup([tuple(args) for _, args, _ in calls])
         kwargs = regroup([dict(kwargs) for _, _, kwargs in calls])
         with context.Scope(context.Mode(self.strategy)):
-            return merge_fn(self.strategy, *args, **kwargs)
+            merged = merge_fn(self.strategy, *args, **kwargs)
+        check_components(merged, len(self._rows), "merge_fn gave")
+        return merged
+
+
+def _refuse_child(forks: int) -> None:
+    if fork_count() != forks:
+        raise RuntimeError(
+            "a step function forked this process, and the child returned from it into strategy.run, whose other "
+            "replicas are in the parent: end the child inside of the step function, with os._exit"
+        )

@@ -11,7 +11,7 @@ from ringlet import nest
 from ringlet.values.base import DistributedValues
 from ringlet.values.per_replica import PerReplica
 
-__all__ = ["regroup", "select_replica", "split_arguments"]
+__all__ = ["check_components", "regroup", "select_replica", "split_arguments"]
 
 # Leaves that need no walk to be known as such.
 _LEAF_TYPES = nest.PLAIN_TYPES | {np.ndarray, np.float32, np.float64, np.int32, np.int64}
@@ -80,6 +80,39 @@ def _leaves_like(shape: nest.PyTreeSpec, value: Any, replica: int) -> list[Any]:
             f"the replicas gave different structures: replica 0 {shape}, replica {replica} {nest.flatten(value)[1]}. "
             "Return the same nested structure from every replica, with None where one has nothing to say"
         ) from error
+
+
+def check_components(structure: Any, num_replicas: int, giver: str) -> None:
+    """Refuse distributed values that have not one component for each replica.
+
+    Parameters
+    ----------
+    structure : nested structure
+    num_replicas : int
+        Replicas of this process.
+    giver : str
+        Begins the message: who gave the value.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message gives both numbers.
+
+    Examples
+    --------
+    >>> check_components({"x": PerReplica([1, 2])}, 3, "merge_fn gave")
+    Traceback (most recent call last):
+        ...
+    ValueError: merge_fn gave a PerReplica with 2 components for 3 replicas: give it one component for each replica
+    """
+    if type(structure) in _LEAF_TYPES:
+        return
+    for leaf in nest.flatten(structure)[0]:
+        if isinstance(leaf, DistributedValues) and len(leaf.values) != num_replicas:
+            raise ValueError(
+                f"{giver} a {type(leaf).__name__} with {len(leaf.values)} components for {num_replicas} replicas: give "
+                "it one component for each replica"
+            )
 
 
 def select_replica(local_replica_id: int, structure: Any) -> Any:

@@ -1,0 +1,73 @@
+"""What may be given as arguments and options of calls: checked once, in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["check_arguments", "check_input_options"]
+
+
+def check_arguments(args: Any, kwargs: Any) -> None:
+    """Refuse what are no positional or no keyword arguments.
+
+    Parameters
+    ----------
+    args : list or tuple
+    kwargs : mapping or None
+
+    Raises
+    ------
+    ValueError
+        If `args` is neither a list nor a tuple.
+    TypeError
+        If `kwargs` is no mapping.
+
+    Examples
+    --------
+    >>> check_arguments((1, 2), {"x": 3})
+    >>> check_arguments(5, None)
+    Traceback (most recent call last):
+        ...
+    ValueError: positional args must be a list or tuple, got 5 of type <class 'int'>: write args=(value,)
+    """
+    if not isinstance(args, (list, tuple)):
+        raise ValueError(
+            f"positional args must be a list or tuple, got {args!r} of type {type(args)}: write args=(value,)"
+        )
+    if kwargs is not None and type(kwargs) is not dict and not isinstance(kwargs, Mapping):
+        raise TypeError(
+            f"kwargs must be a mapping of names to values or None, got {kwargs!r} of type {type(kwargs)}: write "
+            "kwargs={'name': value}, or give positional arguments as args"
+        )
+
+
+def check_input_options(options: Any) -> None:
+    """Refuse what are no options of a distributed dataset.
+
+    Parameters
+    ----------
+    options : ringlet.data.InputOptions or None
+
+    Raises
+    ------
+    TypeError
+        If they are anything else.
+
+    Examples
+    --------
+    >>> check_input_options(None)
+    >>> check_input_options(5)
+    Traceback (most recent call last):
+        ...
+    TypeError: options are a ringlet.data.InputOptions or None, got 5 of type int: write options=InputOptions(...)
+    """
+    if options is None:
+        return
+    from ringlet.data import InputOptions  # loaded where datasets are used
+
+    if not isinstance(options, InputOptions):
+        raise TypeError(
+            f"options are a ringlet.data.InputOptions or None, got {options!r} of type {type(options).__name__}: write "
+            "options=InputOptions(...)"
+        )
