@@ -5,12 +5,13 @@ A new algorithm adds a row to ``ALGORITHMS``; a new dtype or operation, an entry
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ringlet.collectives import Algorithm, Op
+from ringlet.collectives import Algorithm, Group, Member, Op
 from ringlet.testing import reduce_in_ring_order, reduce_in_tree_order, run_on_ranks
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -65,3 +66,26 @@ def check_bits(inputs: Sequence[Array], op: Op, algorithm: Algorithm, place: str
 def fits(algorithm: Algorithm, count: int, dtype: str) -> bool:
     """Whether an algorithm takes an array of this size."""
     return algorithm is not Algorithm.SMALL or count * np.dtype(dtype).itemsize <= 2000
+
+
+def outcomes_of(num_ranks: int, step: Callable[[Member], Any], timeout_seconds: float = 30.0) -> list[Any]:
+    """What every rank of a group returned or raised; nobody aborts the group on their behalf."""
+    group = Group(num_ranks, timeout_seconds=timeout_seconds)
+
+    def drive(member: Member) -> Any:
+        try:
+            return step(member)
+        except Exception as error:
+            return error
+
+    outcomes: list[Any] = [None] * num_ranks
+
+    def keep(rank: int) -> None:
+        outcomes[rank] = drive(group.member(rank))
+
+    threads = [threading.Thread(target=keep, args=(rank,)) for rank in range(num_ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
