@@ -21,6 +21,11 @@ int main(int argc, char** argv) {
       }
     }
   });
+  for (const int beside : {-65, -64, -63, -1, 0, 1, 64}) {
+    const auto bytes = static_cast<std::size_t>(static_cast<int>(ringlet::memory::Region::kHugePage) + beside);
+    const ringlet::memory::Region region(bytes);
+    std::memset(region.data(), 1, region.size());
+  }
   check(pool.statistics().live_blocks == 0, "released blocks are not live");
   check(pool.statistics().idle_bytes > 0, "released blocks are kept");
   check(pool.trim() > 0 && pool.statistics().idle_blocks == 0, "trim gives all of them back");

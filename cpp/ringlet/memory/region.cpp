@@ -30,18 +30,17 @@ std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-Region::Region(std::size_t bytes) {
-  if (bytes >= kHugePage) {
-    size_ = round_up(bytes, kHugePage);
+// The rounded size decides, here and in the destructor: rounding may bring a size from below kHugePage up to it.
+Region::Region(std::size_t bytes) : size_(round_up(bytes, kAlignment)) {
+  if (size_ >= kHugePage) {
+    size_ = round_up(size_, kHugePage);
     data_ = map_aligned(size_, kHugePage);
   } else {
-    size_ = round_up(bytes, kAlignment);
     data_ = static_cast<std::byte*>(::operator new(size_, std::align_val_t{kAlignment}));
   }
 }
 
 Region::~Region() {
-  if (data_ == nullptr) return;
   if (size_ >= kHugePage) {
     munmap(data_, size_);
   } else {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
 namespace ringlet::memory {
 
@@ -13,14 +12,7 @@ class Region {
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;
   static constexpr std::size_t kAlignment = 64;
 
-  Region() = default;
   explicit Region(std::size_t bytes);  // throws std::bad_alloc
-  Region(Region&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  Region& operator=(Region&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
   ~Region();
@@ -29,8 +21,8 @@ class Region {
   std::size_t size() const noexcept { return size_; }
 
  private:
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+  std::byte* data_;
+  std::size_t size_;
 };
 
 }  // namespace ringlet::memory
