@@ -7,4 +7,6 @@ from hypothesis import settings
 # A deadline per example would fail on a machine that is busy; pytest-timeout bounds every test instead.
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile("nightly", deadline=None, max_examples=2000, print_blob=True)
+# What sanitizers slow down many times over. They look for wrong memory, which a few examples of each test reach.
+settings.register_profile("sanitizer", deadline=None, max_examples=5)
 settings.load_profile("default")

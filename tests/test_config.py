@@ -1,9 +1,10 @@
 import json
+from pathlib import Path
 
 import pytest
 
 import ringlet
-from ringlet.config import _collect
+from ringlet.config import _cmake_dir_beside, _collect, cmake_dir
 
 
 def test_the_table_shows_what_the_dictionary_holds(capsys):
@@ -43,3 +44,18 @@ def test_a_forced_cpu_target_is_given_as_the_reason_and_only_our_variables_are_s
 def test_an_unknown_mode_is_refused_with_the_known_ones():
     with pytest.raises(ringlet.errors.InvalidArgumentError, match=r"mode is 'yaml', expected \"stdout\".*\"dicts\""):
         ringlet.show_config("yaml")
+
+
+def test_the_cmake_package_lies_beside_headers_and_library_and_does_not_say_where():
+    package = Path(cmake_dir())
+    installed = package.parents[2]
+    assert (installed / "include/ringlet/collectives/group.hpp").exists()
+    assert (installed / "lib/libringlet.a").exists()
+    texts = [file.read_text(encoding="utf-8") for file in package.glob("*.cmake")]
+    assert any("ringlet::ringlet" in text for text in texts)
+    assert not any(str(installed.parent) in text for text in texts)
+
+
+def test_an_installation_without_the_cmake_package_says_how_to_get_one(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"has no CMake package: .* holds no ringletConfig.cmake\. Install"):
+        _cmake_dir_beside(tmp_path / "_core.so")

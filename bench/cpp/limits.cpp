@@ -1,6 +1,6 @@
-// What this machine's memory, caches and scheduler can do at best: the yardstick of the all-reduce benchmarks.
+// What this machine's memory, caches and scheduler can do at best: the yardstick of the benchmarks of collectives.
 //
-//   limits --measure update:1048576,copy:268435456,read:8388608,write:65536,reduce4:1048576 --threads 2 --latency 1
+//   limits --measure update:1048576,copy:268435456,read:8388608,reduce4:1048576,spread2:65536 --threads 2 --latency 1
 //
 // Bandwidths are those of `threads` cores together (0: all that the process may use), each passing over a part of its
 // own. The number behind the kind is the working set in bytes: everything that one pass reads or writes, an updated
@@ -23,25 +23,38 @@ namespace {
 
 struct Question {
   Kind kind;
-  std::size_t num_sources;  // buffers read beside `into`
-  std::size_t num_buffers;  // of equal size; together the working set
-  double moves_per_byte;    // bytes moved by one byte of the working set
+  std::size_t num_sources;      // buffers that are read
+  std::size_t num_targets;      // buffers that are written
+  bool is_in_place = false;     // the first source is the target
+  double moves_per_byte = 1.0;  // bytes moved by one byte of the working set
+
+  // Of equal size; together the working set.
+  std::size_t num_buffers() const { return num_sources + num_targets - (is_in_place ? 1 : 0); }
 };
 
-// reduceP sums P buffers into one.
-Question question_named(const std::string& name) {
-  if (name == "update") return {Kind::kUpdate, 0, 1, 2.0};
-  if (name == "copy") return {Kind::kCopy, 1, 2, 1.0};
-  if (name == "read") return {Kind::kRead, 1, 1, 1.0};
-  if (name == "write") return {Kind::kWrite, 0, 1, 1.0};
-  if (name.starts_with("reduce") && name.size() > 6) {
-    const std::size_t sources = std::stoul(name.substr(6));
-    if (sources >= 1 && sources <= kMaxSources) return {Kind::kReduce, sources, sources + 1, 1.0};
-  }
-  throw std::invalid_argument("unknown kind '" + name + "'; expected update, copy, read, write or reduce1 to reduce8");
+// The number behind the name of a kind; 0 if the name is another one.
+std::size_t number_behind(const std::string& kind, const std::string& name) {
+  if (!name.starts_with(kind) || name.size() == kind.size()) return 0;
+  const std::size_t number = std::stoul(name.substr(kind.size()));
+  return number <= kMaxBuffers ? number : 0;
 }
 
-void copy_by_libc(const Part& part) { std::memcpy(part.into, part.from[0], part.count * sizeof(float)); }
+// reduceP sums P buffers into another one, foldP into the first of them; spreadP copies one buffer into P others.
+Question question_named(const std::string& name) {
+  if (name == "update") return {Kind::kUpdate, 1, 1, true, 2.0};
+  if (name == "copy") return {Kind::kCopy, 1, 1};
+  if (name == "read") return {Kind::kRead, 1, 0};
+  if (name == "write") return {Kind::kWrite, 0, 1};
+  if (const std::size_t sources = number_behind("reduce", name); sources > 0) return {Kind::kReduce, sources, 1};
+  if (const std::size_t targets = number_behind("spread", name); targets > 0) return {Kind::kSpread, 1, targets};
+  if (const std::size_t sources = number_behind("fold", name); sources > 0) {
+    return {Kind::kReduce, sources, 1, true, 1.0 + 1.0 / static_cast<double>(sources)};
+  }
+  throw std::invalid_argument("unknown kind '" + name +
+                              "'; expected update, copy, read, write, or reduce, fold or spread with 1 to 8 behind it");
+}
+
+void copy_by_libc(const Part& part) { std::memcpy(part.into[0], part.from[0], part.count * sizeof(float)); }
 
 // The C library chooses streaming stores by size: neither always nor never. Its memset is no candidate: processors fill
 // lines with one byte faster than they can write what was computed.
@@ -80,18 +93,20 @@ class Workspace {
   Workspace(const Question& question, std::size_t working_set_bytes, std::size_t num_threads)
       : question_(question),
         num_threads_(num_threads),
-        lines_(std::max(working_set_bytes / question.num_buffers / kLine, num_threads)),
+        lines_(std::max(working_set_bytes / question.num_buffers() / kLine, num_threads)),
         stride_(lines_ * kLine + kSkew),
-        pages_(stride_ * question.num_buffers) {
-    for (std::size_t i = 0; i < question.num_buffers; ++i) buffers_.push_back(buffer(i));
+        pages_(stride_ * question.num_buffers()) {
+    for (std::size_t i = 0; i < question.num_buffers(); ++i) buffers_.push_back(buffer(i));
   }
 
-  // What `thread` works on: its contiguous run of lines in every buffer. `sources` holds the pointers.
-  Part part(std::size_t thread, std::vector<const float*>& sources) const {
+  // What `thread` works on: its contiguous run of lines in every buffer. `sources` and `targets` hold the pointers.
+  Part part(std::size_t thread, std::vector<const float*>& sources, std::vector<float*>& targets) const {
     const std::size_t begin = lines_ * thread / num_threads_ * kFloatsPerLine;
     const std::size_t end = lines_ * (thread + 1) / num_threads_ * kFloatsPerLine;
     for (std::size_t i = 0; i < question_.num_sources; ++i) sources.push_back(buffers_[i] + begin);
-    return {buffers_.back() + begin, sources, end - begin};
+    const std::size_t first = question_.is_in_place ? 0 : question_.num_sources;
+    for (std::size_t i = 0; i < question_.num_targets; ++i) targets.push_back(buffers_[first + i] + begin);
+    return {targets, sources, end - begin};
   }
 
   void touch(std::size_t thread) const {
@@ -101,7 +116,7 @@ class Workspace {
   }
 
   double bytes_moved() const {
-    return static_cast<double>(lines_ * kLine * question_.num_buffers) * question_.moves_per_byte;
+    return static_cast<double>(lines_ * kLine * question_.num_buffers()) * question_.moves_per_byte;
   }
 
  private:
@@ -124,7 +139,8 @@ void time_candidate(Candidate& candidate, const Workspace& workspace, const std:
   std::size_t passes = 1;
   on_cores(cores, [&](std::size_t thread) {
     std::vector<const float*> sources;
-    const Part part = workspace.part(thread, sources);
+    std::vector<float*> targets;
+    const Part part = workspace.part(thread, sources, targets);
     const auto region = [&] {
       line.wait();
       const double start = seconds_now();

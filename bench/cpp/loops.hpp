@@ -9,20 +9,21 @@ namespace ringlet::bench {
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kFloatsPerLine = kLine / sizeof(float);
-inline constexpr std::size_t kMaxSources = 8;
+inline constexpr std::size_t kMaxBuffers = 8;  // that a loop reads, or writes, beside one other
 
 enum class Kind {
-  kUpdate,  // into[i] += constant: each line is read and written back
-  kCopy,    // into[i] = from[0][i]
+  kUpdate,  // into[0][i] += constant: each line is read and written back
+  kCopy,    // into[0][i] = from[0][i]
   kRead,    // from[0] is read, nothing is written
-  kWrite,   // into[i] = constant
-  kReduce,  // into[i] = sum of from[...][i]
+  kWrite,   // into[0][i] = constant
+  kReduce,  // into[0][i] = sum of from[...][i]; into[0] may be one of them
+  kSpread,  // into[...][i] = from[0][i]
 };
 
 // One thread's part of a pass. Buffers are aligned to a line and `count` is a multiple of kFloatsPerLine; a loop of
 // kRead ignores `into`, loops of kUpdate and kWrite ignore `from`.
 struct Part {
-  float* into = nullptr;
+  std::span<float* const> into;
   std::span<const float* const> from;
   std::size_t count = 0;
 };

@@ -57,7 +57,7 @@ inline void sweep(std::size_t count, OnLine&& on_line) {
 template <class V, Manner kManner>
 void update(const Part& part) {
   const auto addend = typename V::Vector{} + kConstant;
-  float* const into = part.into;
+  float* const into = part.into[0];
   sweep<kManner>(part.count, [=](std::size_t line) {
     fetch_ahead<kManner>(into + line);
     for (std::size_t i = line; i < line + kFloatsPerLine; i += kWidth<V>) {
@@ -69,7 +69,7 @@ void update(const Part& part) {
 template <class V, Manner kManner>
 void copy(const Part& part) {
   const float* const from = part.from[0];
-  float* const into = part.into;
+  float* const into = part.into[0];
   sweep<kManner>(part.count, [=](std::size_t line) {
     fetch_ahead<kManner>(from + line);
     for (std::size_t i = line; i < line + kFloatsPerLine; i += kWidth<V>)
@@ -104,7 +104,7 @@ void read(const Part& part) {
 template <class V, Manner kManner>
 void write(const Part& part) {
   const auto value = typename V::Vector{} + kConstant;
-  float* const into = part.into;
+  float* const into = part.into[0];
   sweep<kManner>(part.count, [=](std::size_t line) {
     for (std::size_t i = line; i < line + kFloatsPerLine; i += kWidth<V>) store<V, kManner>(into + i, value);
   });
@@ -115,7 +115,7 @@ template <class V, Manner kManner, std::size_t kSources>
 void reduce_fixed(const Part& part) {
   const float* from[kSources];
   for (std::size_t source = 0; source < kSources; ++source) from[source] = part.from[source];
-  float* const into = part.into;
+  float* const into = part.into[0];
   sweep<kManner>(part.count, [&](std::size_t line) {
     for (std::size_t source = 0; source < kSources; ++source) fetch_ahead<kManner>(from[source] + line);
     for (std::size_t i = line; i < line + kFloatsPerLine; i += kWidth<V>) {
@@ -127,26 +127,38 @@ void reduce_fixed(const Part& part) {
   V::fence();
 }
 
+template <class V, Manner kManner, std::size_t kTargets>
+void spread_fixed(const Part& part) {
+  const float* const from = part.from[0];
+  float* into[kTargets];
+  for (std::size_t target = 0; target < kTargets; ++target) into[target] = part.into[target];
+  sweep<kManner>(part.count, [&](std::size_t line) {
+    fetch_ahead<kManner>(from + line);
+    for (std::size_t i = line; i < line + kFloatsPerLine; i += kWidth<V>) {
+      const auto value = load<V>(from + i);
+      for (std::size_t target = 0; target < kTargets; ++target) store<V, kManner>(into[target] + i, value);
+    }
+  });
+  V::fence();
+}
+
+// Calls f<n>() with n as a constant.
+template <std::size_t kMost = kMaxBuffers, class F>
+void with_constant(std::size_t n, F&& f) {
+  if constexpr (kMost > 1) {
+    if (n < kMost) return with_constant<kMost - 1>(n, f);
+  }
+  f.template operator()<kMost>();
+}
+
 template <class V, Manner kManner>
 void reduce(const Part& part) {
-  switch (part.from.size()) {
-    case 1:
-      return reduce_fixed<V, kManner, 1>(part);
-    case 2:
-      return reduce_fixed<V, kManner, 2>(part);
-    case 3:
-      return reduce_fixed<V, kManner, 3>(part);
-    case 4:
-      return reduce_fixed<V, kManner, 4>(part);
-    case 5:
-      return reduce_fixed<V, kManner, 5>(part);
-    case 6:
-      return reduce_fixed<V, kManner, 6>(part);
-    case 7:
-      return reduce_fixed<V, kManner, 7>(part);
-    default:
-      return reduce_fixed<V, kManner, kMaxSources>(part);
-  }
+  with_constant(part.from.size(), [&]<std::size_t kSources>() { reduce_fixed<V, kManner, kSources>(part); });
+}
+
+template <class V, Manner kManner>
+void spread(const Part& part) {
+  with_constant(part.into.size(), [&]<std::size_t kTargets>() { spread_fixed<V, kManner, kTargets>(part); });
 }
 
 // Distances and runs that were the best somewhere: second-level cache, third level, memory.
@@ -172,6 +184,11 @@ inline constexpr Loop kLoops[] = {
     {Kind::kReduce, true, "stream", reduce<V, Manner{.stream = true}>},
     {Kind::kReduce, true, "stream ahead 16", reduce<V, Manner{.stream = true, .ahead = 16}>},
     {Kind::kReduce, true, "stream ahead 64", reduce<V, Manner{.stream = true, .ahead = 64}>},
+    {Kind::kReduce, false, "ahead 16", reduce<V, Manner{.ahead = 16}>},
+    {Kind::kSpread, false, "plain", spread<V, Manner{}>},
+    {Kind::kSpread, true, "stream", spread<V, Manner{.stream = true}>},
+    {Kind::kSpread, true, "stream ahead 16", spread<V, Manner{.stream = true, .ahead = 16}>},
+    {Kind::kSpread, true, "stream ahead 64", spread<V, Manner{.stream = true, .ahead = 64}>},
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "dtypes.hpp"
+
 namespace py = pybind11;
 
 namespace ringlet::bindings {
@@ -28,28 +30,9 @@ py::array array_of(py::handle object) {
 }
 
 core::DType dtype_of(const py::array& array) {
-  const py::dtype dtype = array.dtype();
-  const char kind = dtype.kind();
-  const auto size = dtype.itemsize();
-  const char order = dtype.byteorder();
-  if (order == '=' || order == '|') {
-    if (kind == 'f' && size == 4) return core::DType::kFloat32;
-    if (kind == 'f' && size == 8) return core::DType::kFloat64;
-    if (kind == 'i' && size == 4) return core::DType::kInt32;
-    if (kind == 'i' && size == 8) return core::DType::kInt64;
-  }
-  throw Unusable();
-}
-
-bool is_apart(const void* one, std::size_t one_bytes, const void* other, std::size_t other_bytes) {
-  const auto first = reinterpret_cast<std::uintptr_t>(one);
-  const auto second = reinterpret_cast<std::uintptr_t>(other);
-  return first + one_bytes <= second || second + other_bytes <= first;
-}
-
-int type_number(core::DType dtype) {
-  constexpr int kNumbers[core::kNumDTypes] = {Api::NPY_FLOAT_, Api::NPY_DOUBLE_, Api::NPY_INT32_, Api::NPY_INT64_};
-  return kNumbers[static_cast<std::size_t>(dtype)];
+  const auto dtype = find_dtype(array);
+  if (!dtype.has_value()) throw Unusable();
+  return *dtype;
 }
 
 void release_block(PyObject* capsule) {
@@ -80,6 +63,12 @@ py::object new_array(PyObject* descriptor, std::span<const std::int64_t> shape, 
 
 }  // namespace
 
+bool is_apart(const void* one, std::size_t one_bytes, const void* other, std::size_t other_bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(one);
+  const auto second = reinterpret_cast<std::uintptr_t>(other);
+  return one_bytes == 0 || other_bytes == 0 || first + one_bytes <= second || second + other_bytes <= first;
+}
+
 collectives::Part part_of(py::handle input) {
   const py::array array = array_of(input);
   const auto* const dims = reinterpret_cast<const std::int64_t*>(array.shape());
@@ -89,26 +78,26 @@ collectives::Part part_of(py::handle input) {
           .shape = {dims, static_cast<std::size_t>(array.ndim())}};
 }
 
+collectives::Part writeable_part_of(py::handle output) {
+  if (!array_of(output).writeable()) throw Unusable();
+  return part_of(output);
+}
+
 void* output_for(py::handle output, const collectives::Part& part, core::DType result) {
-  const py::array array = array_of(output);
-  const auto* const dims = reinterpret_cast<const std::int64_t*>(array.shape());
-  const std::span<const std::int64_t> shape(dims, static_cast<std::size_t>(array.ndim()));
-  void* const data = const_cast<void*>(array.data());
-  const std::size_t bytes = part.count * core::size_of(result);
-  const bool is_in_place = data == part.input && bytes == part.input_bytes();
-  if (!array.writeable() || dtype_of(array) != result ||
-      !std::equal(shape.begin(), shape.end(), part.shape.begin(), part.shape.end()) ||
-      !(is_in_place || is_apart(data, bytes, part.input, part.input_bytes()))) {
+  const collectives::Part given = writeable_part_of(output);
+  const bool is_in_place = given.input == part.input && given.input_bytes() == part.input_bytes();
+  if (given.dtype != result ||
+      !std::equal(given.shape.begin(), given.shape.end(), part.shape.begin(), part.shape.end()) ||
+      !(is_in_place || is_apart(given.input, given.input_bytes(), part.input, part.input_bytes()))) {
     throw Unusable();
   }
-  return data;
+  return const_cast<void*>(given.input);
 }
 
 py::object array_on(memory::Block block, core::DType dtype, std::span<const std::int64_t> shape) {
   void* const data = block->data();
   py::object owner = owner_of(std::move(block));
-  PyObject* const descriptor = Api::get().PyArray_DescrFromType_(type_number(dtype));
-  return new_array(descriptor, shape, nullptr, data, 0, std::move(owner));
+  return new_array(descriptor_of(dtype), shape, nullptr, data, 0, std::move(owner));
 }
 
 py::object view_of(const py::array& parent, std::span<const std::int64_t> shape, const std::int64_t* strides,

@@ -24,6 +24,12 @@ class Unusable : public std::exception {
 // points into the array object: keep it alive.
 collectives::Part part_of(pybind11::handle input);
 
+// The same of an array that may be written.
+collectives::Part writeable_part_of(pybind11::handle output);
+
+// Whether two stretches of memory share no byte.
+bool is_apart(const void* one, std::size_t one_bytes, const void* other, std::size_t other_bytes);
+
 // The memory of an output for `part`: the same demands; writeable, of the result's shape and dtype, and either the
 // input itself or apart from it.
 void* output_for(pybind11::handle output, const collectives::Part& part, core::DType result);

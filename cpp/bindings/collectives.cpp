@@ -1,14 +1,15 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
+#include "arguments.hpp"
 #include "interpreter.hpp"
+#include "members.hpp"
 #include "registers.hpp"
-#include "ringlet/collectives/group.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace py = pybind11;
@@ -20,58 +21,197 @@ namespace {
 
 using collectives::Algorithm;
 using collectives::Group;
-using collectives::Member;
 using collectives::Part;
+using collectives::Results;
+using Shape = std::vector<std::int64_t>;
 
-// The arrays of one call: kept alive while it runs, described for the core.
-class Arguments {
- public:
-  Arguments(const py::sequence& arrays, const py::object& outs, core::Op op, bool is_reduction)
-      : arrays_(tuple_of(arrays)), outputs_(tuple_of(outs)) {
-    parts_.reserve(arrays_.size());
-    for (const py::handle array : arrays_) parts_.push_back(part_of(array));
-    keep_shapes();
-    if (outs.is_none()) return;
-    if (outputs_.size() != parts_.size()) throw Unusable();
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const core::DType result = is_reduction ? core::result_dtype(op, parts_[i].dtype) : parts_[i].dtype;
-      parts_[i].output = output_for(outputs_[i], parts_[i], result);
-    }
-  }
+// Runs `call(poll)` of a member without the interpreter.
+template <class Call>
+Results results_of(const HeldMember& member, Call&& call) {
+  Results results;
+  sync::Poll* const poll = signal_poll();
+  without_interpreter([&] { results = call(poll); }, member.takes_turns());
+  return results;
+}
 
-  const std::vector<Part>& parts() const noexcept { return parts_; }
-  py::list outputs() const { return py::list(outputs_); }
-
- private:
-  // Tuples, so that no other thread takes an array away meanwhile.
-  static py::tuple tuple_of(const py::object& arrays) { return arrays.is_none() ? py::tuple() : py::tuple(arrays); }
-
-  // An array's shape may be assigned to while the call runs without the interpreter.
-  void keep_shapes() {
-    std::size_t num_dims = 0;
-    for (const Part& part : parts_) num_dims += part.shape.size();
-    dims_.reserve(num_dims);
-    for (Part& part : parts_) {
-      const std::size_t first = dims_.size();
-      dims_.insert(dims_.end(), part.shape.begin(), part.shape.end());
-      part.shape = std::span<const std::int64_t>(dims_).subspan(first);
-    }
-  }
-
-  py::tuple arrays_;
-  py::tuple outputs_;
-  std::vector<Part> parts_;
-  std::vector<std::int64_t> dims_;
-};
-
-py::list as_list(collectives::Results results, std::span<const Part> parts, core::Op op, bool is_reduction) {
+py::list as_list(Results results, std::span<const Part> parts, const core::Op* op) {
   py::list list(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const core::DType dtype = is_reduction ? core::result_dtype(op, parts[i].dtype) : parts[i].dtype;
+    const core::DType dtype = op == nullptr ? parts[i].dtype : core::result_dtype(*op, parts[i].dtype);
     list[i] = array_on(std::move(results[i]), dtype, parts[i].shape);
   }
   return list;
 }
+
+py::list all_reduce(HeldMember& member, const py::object& arrays, int op_number, int algorithm_number,
+                    const py::object& outs) {
+  const core::Op op = op_of(op_number);
+  const Algorithm algorithm = algorithm_of(algorithm_number);
+  const Arguments arguments(arrays, outs, &op);
+  Results results =
+      results_of(member, [&](sync::Poll* poll) { return member.all_reduce(arguments.parts(), op, algorithm, poll); });
+  return outs.is_none() ? as_list(std::move(results), arguments.parts(), &op) : arguments.outputs();
+}
+
+py::object reduce(HeldMember& member, py::object array, int op_number, int root, py::object out) {
+  const core::Op op = op_of(op_number);
+  Argument argument(std::move(array));
+  const core::DType result = core::result_dtype(op, argument.part().dtype);
+  const bool may_be_in_place = result == argument.part().dtype;
+  argument.set_output(std::move(out), result, argument.part().shape, Argument::kNoDim,
+                      may_be_in_place ? 0 : Argument::kApart);
+  Results results =
+      results_of(member, [&](sync::Poll* poll) { return member.reduce(argument.part(), op, root, poll); });
+  if (member.rank() != root) return py::none();
+  return argument.take(std::move(results), result, argument.part().shape);
+}
+
+// The shape of one of equal blocks along dimension 0.
+Shape block_shape(const Argument& argument, const HeldMember& member) {
+  if (argument.part().shape.empty()) throw Unusable();
+  return argument.shape_with(0, argument.part().shape[0] / member.group().num_ranks());
+}
+
+py::object reduce_scatter(HeldMember& member, py::object array, int op_number, py::object out) {
+  const core::Op op = op_of(op_number);
+  Argument argument(std::move(array));
+  const Shape shape = block_shape(argument, member);
+  const core::DType result = core::result_dtype(op, argument.part().dtype);
+  if (argument.part().shape[0] % member.group().num_ranks() != 0) {
+    throw core::ArgumentError("cannot cut " + std::to_string(argument.part().shape[0]) + " rows into " +
+                              std::to_string(member.group().num_ranks()) + " equal blocks, one for each rank.");
+  }
+  const std::size_t block_bytes = argument.part().input_bytes() / static_cast<std::size_t>(member.group().num_ranks());
+  const auto place = static_cast<std::ptrdiff_t>(block_bytes) * member.rank();
+  argument.set_output(std::move(out), result, shape, Argument::kNoDim,
+                      result == argument.part().dtype ? place : Argument::kApart);
+  Results results =
+      results_of(member, [&](sync::Poll* poll) { return member.reduce_scatter(argument.part(), op, poll); });
+  return argument.take(std::move(results), result, shape);
+}
+
+py::object exclusive_scan(HeldMember& member, py::object array, int op_number, py::object out) {
+  const core::Op op = op_of(op_number);
+  Argument argument(std::move(array));
+  argument.set_output(std::move(out), argument.part().dtype, argument.part().shape, Argument::kNoDim, 0);
+  Results results =
+      results_of(member, [&](sync::Poll* poll) { return member.exclusive_scan(argument.part(), op, poll); });
+  return argument.take(std::move(results), argument.part().dtype, argument.part().shape);
+}
+
+// The length along the axis of what a gather gave, from the records of all ranks.
+std::int64_t gathered_length(const HeldMember& member, int axis) {
+  std::int64_t length = 0;
+  for (int rank = 0; rank < member.group().num_ranks(); ++rank) {
+    length += member.record_of(rank).parts.front().shape[static_cast<std::size_t>(axis)];
+  }
+  return length;
+}
+
+py::object gather(HeldMember& member, py::object array, std::optional<int> root, int axis, py::object out) {
+  Argument argument(std::move(array));
+  const Part& part = argument.part();
+  if (axis < 0 || static_cast<std::size_t>(axis) >= part.shape.size()) throw core::ArgumentError("no such axis.");
+  const auto dim = static_cast<std::size_t>(axis);
+  // An output may hold the input in its place if all pieces are equal and follow each other.
+  const auto place = static_cast<std::ptrdiff_t>(part.input_bytes()) * member.rank();
+  argument.set_output(std::move(out), part.dtype, part.shape, dim, Argument::kApart,
+                      axis == 0 ? place : Argument::kApart);
+  Results results = results_of(member, [&](sync::Poll* poll) {
+    return root.has_value() ? member.gather(part, *root, axis, poll) : member.all_gather(part, axis, poll);
+  });
+  if (root.has_value() && member.rank() != *root) return py::none();
+  const Shape shape = results.empty() ? Shape() : argument.shape_with(dim, gathered_length(member, axis));
+  return argument.take(std::move(results), part.dtype, shape);
+}
+
+py::object all_gather(HeldMember& member, py::object array, int axis, py::object out) {
+  return gather(member, std::move(array), std::nullopt, axis, std::move(out));
+}
+
+py::object gather_to(HeldMember& member, py::object array, int root, int axis, py::object out) {
+  return gather(member, std::move(array), root, axis, std::move(out));
+}
+
+// What the root of a scatter passes, with the rows for each rank.
+Argument rows_to_scatter(const HeldMember& member, py::object array, py::object out, Shape& rows) {
+  Argument argument(std::move(array));
+  const Shape shape = block_shape(argument, member);
+  const int num_ranks = member.group().num_ranks();
+  if (rows.empty()) {
+    rows.assign(static_cast<std::size_t>(num_ranks), shape[0]);
+    if (argument.part().shape[0] % num_ranks != 0) {
+      throw core::ArgumentError("cannot cut " + std::to_string(argument.part().shape[0]) + " rows into " +
+                                std::to_string(num_ranks) + " equal blocks, one for each rank. Give counts.");
+    }
+  }
+  argument.set_output(std::move(out), argument.part().dtype, shape, 0);
+  return argument;
+}
+
+py::object scatter(HeldMember& member, py::object array, int root, const std::optional<Shape>& counts, py::object out) {
+  Shape rows = counts.value_or(Shape());
+  Argument argument = array.is_none() ? Argument::described_by(std::move(out))
+                                      : rows_to_scatter(member, std::move(array), std::move(out), rows);
+  Results results =
+      results_of(member, [&](sync::Poll* poll) { return member.scatter(argument.part(), rows, root, poll); });
+  if (results.empty()) return argument.take({}, argument.part().dtype, {});
+  const collectives::Call& call = member.record_of(root);
+  Shape shape(call.parts.front().shape.begin(), call.parts.front().shape.end());
+  shape[0] = call.numbers[static_cast<std::size_t>(member.rank())];
+  return argument.take(std::move(results), call.parts.front().dtype, shape);
+}
+
+py::list broadcast(HeldMember& member, const py::object& arrays, int root, const py::object& outs) {
+  const Arguments arguments(arrays, outs, nullptr);
+  Results results = results_of(
+      member, [&](sync::Poll* poll) { return member.broadcast(arguments.parts(), !arrays.is_none(), root, poll); });
+  if (!outs.is_none()) return arguments.outputs();
+  return as_list(std::move(results), member.record_of(root).parts, nullptr);
+}
+
+py::object all_to_all(HeldMember& member, py::object array, const std::optional<Shape>& counts, py::object out) {
+  Argument argument(std::move(array));
+  const Part& part = argument.part();
+  if (part.shape.empty()) throw Unusable();
+  argument.set_output(std::move(out), part.dtype, part.shape, counts.has_value() ? 0 : Argument::kNoDim);
+  Results results = results_of(member, [&](sync::Poll* poll) {
+    return member.all_to_all(part, counts.value_or(Shape()), counts.has_value(), poll);
+  });
+  return argument.take(std::move(results), part.dtype, argument.shape_with(0, member.rows_received()));
+}
+
+py::object permute(HeldMember& member, py::object array,
+                   const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs, py::object out) {
+  Argument argument(std::move(array));
+  Shape numbers;
+  for (const auto& [source, target] : pairs) numbers.insert(numbers.end(), {source, target});
+  argument.set_output(std::move(out), argument.part().dtype, argument.part().shape);
+  Results results =
+      results_of(member, [&](sync::Poll* poll) { return member.permute(argument.part(), numbers, poll); });
+  return argument.take(std::move(results), argument.part().dtype, argument.part().shape);
+}
+
+void barrier(HeldMember& member, const std::string& name) {
+  sync::Poll* const poll = signal_poll();
+  without_interpreter([&] { member.barrier(name, poll); }, member.takes_turns());
+}
+
+std::unique_ptr<HeldMember> split(HeldMember& member, std::optional<int> color, std::int64_t key) {
+  collectives::PartMember part;
+  sync::Poll* const poll = signal_poll();
+  without_interpreter([&] { part = member.split(color, key, poll); });
+  if (part.group == nullptr) return nullptr;
+  return std::make_unique<HeldMember>(std::move(part.group), part.rank);
+}
+
+std::shared_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch, bool from_interpreter) {
+  return std::make_shared<Group>(
+      num_ranks, collectives::Options{
+                     .timeout = timeout_of(timeout_seconds), .epoch = epoch, .from_interpreter = from_interpreter});
+}
+
+}  // namespace
 
 core::Op op_of(int number) {
   if (number < 0 || number >= static_cast<int>(core::kNumOps)) throw core::ArgumentError("no such operation.");
@@ -83,87 +223,38 @@ Algorithm algorithm_of(int number) {
   return static_cast<Algorithm>(number);
 }
 
-py::list all_reduce(Member& member, const py::sequence& arrays, int op_number, int algorithm_number,
-                    const py::object& outs) {
-  const core::Op op = op_of(op_number);
-  const Algorithm algorithm = algorithm_of(algorithm_number);
-  const Arguments arguments(arrays, outs, op, true);
-  collectives::Results results;
-  sync::Poll* const poll = signal_poll();
-  without_interpreter([&] { results = member.all_reduce(arguments.parts(), op, algorithm, poll); });
-  return outs.is_none() ? as_list(std::move(results), arguments.parts(), op, true) : arguments.outputs();
-}
-
-py::list broadcast(Member& member, const py::object& arrays, int root, const py::object& outs) {
-  const bool has_arrays = !arrays.is_none();
-  const auto sequence = has_arrays ? py::cast<py::sequence>(arrays) : py::sequence(py::tuple());
-  const Arguments arguments(sequence, outs, core::Op::kSum, false);
-  collectives::Results results;
-  sync::Poll* const poll = signal_poll();
-  without_interpreter([&] { results = member.broadcast(arguments.parts(), has_arrays, root, poll); });
-  if (!outs.is_none()) return arguments.outputs();
-  return as_list(std::move(results), member.described_by(root), core::Op::kSum, false);
-}
-
-void barrier(Member& member, const std::string& name) {
-  sync::Poll* const poll = signal_poll();
-  without_interpreter([&] { member.barrier(name, poll); });
-}
-
-py::object reduce_buffers(const py::sequence& arrays, int op_number, const py::object& out) {
-  const core::Op op = op_of(op_number);
-  const Arguments arguments(arrays, py::none(), op, true);
-  const std::vector<Part>& parts = arguments.parts();
-  if (parts.empty()) throw Unusable();
-  const Part& first = parts.front();
-  std::vector<const void*> inputs;
-  for (const Part& part : parts) {
-    if (part.dtype != first.dtype ||
-        !std::equal(part.shape.begin(), part.shape.end(), first.shape.begin(), first.shape.end())) {
-      throw Unusable();
-    }
-    inputs.push_back(part.input);
-  }
-  const core::DType result = core::result_dtype(op, first.dtype);
-  const std::size_t bytes = first.count * core::size_of(result);
-  memory::Block block = out.is_none() ? memory::result_pool().allocate(bytes) : memory::Block();
-  void* output = out.is_none() ? block->data() : nullptr;
-  if (!out.is_none()) {
-    for (const Part& part : parts) output = output_for(out, part, result);
-  }
-  without_interpreter([&] { collectives::reduce_buffers(inputs, first.count, first.dtype, op, output); });
-  return out.is_none() ? array_on(std::move(block), result, first.shape) : out;
-}
-
-std::unique_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch, bool from_interpreter) {
-  return std::make_unique<Group>(
-      num_ranks, collectives::Options{
-                     .timeout = timeout_of(timeout_seconds), .epoch = epoch, .from_interpreter = from_interpreter});
-}
-
-}  // namespace
-
 void register_collectives(py::module_& m) {
   py::register_local_exception<Unusable>(m, "Unusable");
-  py::class_<Member>(m, "Member")
-      .def_property_readonly("rank", &Member::rank)
-      .def_property_readonly("num_ranks", [](const Member& member) { return member.group().num_ranks(); })
-      .def_property_readonly("calls", &Member::calls)
+  py::class_<HeldMember>(m, "Member")
+      .def_property_readonly("rank", &HeldMember::rank)
+      .def_property_readonly("num_ranks", [](const HeldMember& member) { return member.group().num_ranks(); })
+      .def_property_readonly("group", [](const HeldMember& member) { return member.keeper; })
+      .def_property_readonly("calls", &HeldMember::calls)
       .def("all_reduce", all_reduce, "arrays"_a, "op"_a, "algorithm"_a, "outs"_a)
+      .def("reduce", reduce, "array"_a, "op"_a, "root"_a, "out"_a)
+      .def("reduce_scatter", reduce_scatter, "array"_a, "op"_a, "out"_a)
+      .def("exclusive_scan", exclusive_scan, "array"_a, "op"_a, "out"_a)
+      .def("all_gather", all_gather, "array"_a, "axis"_a, "out"_a)
+      .def("gather", gather_to, "array"_a, "root"_a, "axis"_a, "out"_a)
+      .def("scatter", scatter, "array"_a, "root"_a, "counts"_a, "out"_a)
       .def("broadcast", broadcast, "arrays"_a, "root"_a, "outs"_a)
+      .def("all_to_all", all_to_all, "array"_a, "counts"_a, "out"_a)
+      .def("collective_permute", permute, "array"_a, "pairs"_a, "out"_a)
       .def("barrier", barrier, "name"_a)
+      .def("split", split, "color"_a, "key"_a)
       .def(
-          "depart", [](Member& member, const std::string& reason) { member.depart(reason); }, "reason"_a)
-      .def("rejoin", &Member::rejoin);
-  py::class_<Group>(m, "Group")
+          "depart", [](HeldMember& member, const std::string& reason) { member.depart(reason); }, "reason"_a)
+      .def("rejoin", &HeldMember::rejoin);
+  py::class_<Group, std::shared_ptr<Group>>(m, "Group")
       .def(py::init(&make_group), "num_ranks"_a, "timeout_seconds"_a, "epoch"_a, "from_interpreter"_a = true)
       .def_property_readonly("num_ranks", &Group::num_ranks)
       .def_property_readonly("epoch", &Group::epoch)
       .def_property_readonly("failure", &Group::failure)
       .def(
           "abort", [](Group& group, const std::string& reason) { group.abort(reason); }, "reason"_a)
-      .def("member", &Group::member, "rank"_a);
-  m.def("reduce_buffers", reduce_buffers, "arrays"_a, "op"_a, "out"_a);
+      .def(
+          "member", [](std::shared_ptr<Group> group, int rank) { return HeldMember(std::move(group), rank); },
+          "rank"_a);
 }
 
 }  // namespace ringlet::bindings

@@ -5,23 +5,31 @@
 #include <unistd.h>
 #include <pybind11/pybind11.h>
 
+#include <chrono>
 #include <exception>
 
+#include "ringlet/sync/turnstile.hpp"
 #include "ringlet/sync/wait.hpp"
 
 namespace ringlet::bindings {
 
-// Lets other Python threads run until the end of the scope. Up to Python 3.13, a thread that asks
-// for the interpreter back while it is being torn down is ended by unwinding its stack, which holds
-// Python objects that it must not touch any more: it stays here instead, as it does from 3.14 on,
-// until the process has ended. Nothing may be thrown through the destructor: use
-// without_interpreter.
+// Threads that come out of a collective together want the interpreter one after the other, each for a few microseconds.
+sync::Turnstile& interpreter_turnstile();
+
+// Lets other Python threads run until the end of the scope. Threads that take turns have a core each to wait awake on.
+// Up to Python 3.13, a thread that asks for the interpreter back while it is being torn down is ended by unwinding its
+// stack, which holds Python objects that it must not touch any more: it stays here instead, as it does from 3.14 on,
+// until the process has ended. Nothing may be thrown through the destructor: use without_interpreter.
 class Unlocked {
  public:
-  Unlocked() : state_(PyEval_SaveThread()) {}
+  explicit Unlocked(bool takes_turns) : state_(PyEval_SaveThread()), takes_turns_(takes_turns) {
+    if (takes_turns_) interpreter_turnstile().leave();
+  }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
   ~Unlocked() noexcept(false) {
+    constexpr std::chrono::microseconds kMostOfATurn{20};
+    if (takes_turns_) interpreter_turnstile().enter(kMostOfATurn);
 #if defined(__GLIBCXX__)
     try {
       PyEval_RestoreThread(state_);
@@ -35,13 +43,14 @@ class Unlocked {
 
  private:
   PyThreadState* state_;
+  bool takes_turns_;
 };
 
 template <class Work>
-void without_interpreter(Work&& work) {
+void without_interpreter(Work&& work, bool takes_turns = false) {
   std::exception_ptr raised;
   {
-    const Unlocked unlocked;
+    const Unlocked unlocked(takes_turns);
     try {
       work();
     } catch (...) {

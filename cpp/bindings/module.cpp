@@ -9,5 +9,8 @@ PYBIND11_MODULE(_core, m) {
   ringlet::bindings::register_memory(m);
   ringlet::bindings::register_sync(m);
   ringlet::bindings::register_tiling(m);
+  ringlet::bindings::register_dtypes(m);
   ringlet::bindings::register_collectives(m);
+  ringlet::bindings::register_plan(m);
+  ringlet::bindings::register_controller(m);
 }

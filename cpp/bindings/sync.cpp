@@ -55,6 +55,11 @@ bool wait_finished(sync::Crew& crew, double timeout_seconds) {
 
 }  // namespace
 
+sync::Turnstile& interpreter_turnstile() {
+  static sync::Turnstile turnstile;
+  return turnstile;
+}
+
 sync::Poll* signal_poll() {
   static SignalPoll poll;
   return PyThread_get_thread_ident() == main_thread ? &poll : nullptr;

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, TypedDict, overload
 
 from ringlet import _core
@@ -13,7 +14,7 @@ from ringlet.collectives import Algorithm, Op
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Config", "__version__", "show_config"]
+__all__ = ["Config", "__version__", "cmake_dir", "show_config"]
 
 __version__ = importlib.metadata.version("ringlet")
 
@@ -103,6 +104,40 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> Config | None:
         return config
     print("\n".join(f"{name:<12}{value}" for name, value in _rows(config)))
     return None
+
+
+def cmake_dir() -> str:
+    """Tell where CMake finds the package ``ringlet``, for C++ programs that use the core.
+
+    Returns
+    -------
+    str
+        The folder of ``ringletConfig.cmake``; pass it to CMake as ``-Dringlet_DIR=...``. Headers and library lie beside
+        it, also where the Python sources are installed in place.
+
+    Raises
+    ------
+    FileNotFoundError
+        If this installation came without them.
+
+    Examples
+    --------
+    >>> import pathlib, ringlet.config
+    >>> (pathlib.Path(ringlet.config.cmake_dir()) / "ringletConfig.cmake").exists()
+    True
+    """
+    return str(_cmake_dir_beside(Path(_core.__file__)))
+
+
+def _cmake_dir_beside(extension: Path) -> Path:
+    # The extension is always installed where the rest of the build is; Python files may be elsewhere.
+    found = extension.parent / "lib" / "cmake" / "ringlet"
+    if not (found / "ringletConfig.cmake").exists():
+        raise FileNotFoundError(
+            f"this installation of ringlet has no CMake package: {found} holds no ringletConfig.cmake. Install ringlet "
+            "with pip, from its sources or a wheel, or point ringlet_DIR to where `cmake --install` put it."
+        )
+    return found
 
 
 def _collect(environment: Mapping[str, str]) -> Config:

@@ -1,6 +1,6 @@
 """References in plain NumPy, to compare results with, and a harness that drives ranks.
 
-Everything here is slow and simple on purpose.
+Everything here is slow and simple on purpose. All NaNs count as one value: no reference promises the bits of one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ringlet.collectives import Group, Member, Op
+from ringlet.errors import CollectiveAborted
 
-__all__ = ["reduce_in_ring_order", "reduce_in_tree_order", "run_on_ranks"]
+__all__ = ["identity_of", "reduce_in_ring_order", "reduce_in_tree_order", "run_on_ranks", "scan_in_rank_order"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 T = TypeVar("T")
 
 _RING_PIECE_BYTES = 128 * 1024
+
+
+# --- orders -----------------------------------------------------------------------------------------------------------
 
 
 def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
@@ -29,12 +33,12 @@ def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     inputs : sequence of ndarray
         In rank order, of one shape and dtype.
     op : Op
-        SUM or MEAN.
+        One that takes the dtype.
 
     Returns
     -------
     ndarray
-        The bits that the algorithms DIRECT and SMALL give.
+        The bits that every reduction gives but the algorithm RING.
 
     Examples
     --------
@@ -42,25 +46,25 @@ def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     >>> ringlet.testing.reduce_in_tree_order([np.array([1, 2]), np.array([3, 4]), np.array([5, 6])])
     array([ 9, 12])
     """
-    level = list(inputs)
+    level = [_partial(array) for array in inputs]
     while len(level) > 1:
-        pairs = [level[i] + level[i + 1] for i in range(0, len(level) - 1, 2)]
+        pairs = [_combine(level[i], level[i + 1], op) for i in range(0, len(level) - 1, 2)]
         level = pairs + level[len(pairs) * 2 :]
-    return _finish(level[0], op, len(inputs))
+    return _finish(level[0], op, len(inputs), inputs[0])
 
 
 def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     """Combine the arrays of all ranks in the order of the ring.
 
     A flat array is cut into segments of P pieces of 128 KiB, the last segment into P pieces of about equal size. Piece
-    c is summed from rank c on round the ring, from left to right.
+    c is combined from rank c on round the ring, from left to right.
 
     Parameters
     ----------
     inputs : sequence of ndarray
         In rank order, of one shape and dtype.
     op : Op
-        SUM or MEAN.
+        One that takes the dtype.
 
     Returns
     -------
@@ -74,25 +78,173 @@ def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     array([ 9, 12])
     """
     num_ranks = len(inputs)
-    flat = [np.ascontiguousarray(array).reshape(-1) for array in inputs]
+    flat = [_partial(array) for array in inputs]
     total = np.empty_like(flat[0])
-    segment = num_ranks * (_RING_PIECE_BYTES // total.itemsize)
+    segment = num_ranks * (_RING_PIECE_BYTES // inputs[0].itemsize)
     for start in range(0, total.size, segment):
         size = min(segment, total.size - start)
         for piece in range(num_ranks):
             where = slice(start + piece * size // num_ranks, start + (piece + 1) * size // num_ranks)
             partial = flat[piece][where]
             for step in range(1, num_ranks):
-                partial = partial + flat[(piece + step) % num_ranks][where]
+                partial = _combine(partial, flat[(piece + step) % num_ranks][where], op)
             total[where] = partial
-    return _finish(total.reshape(np.shape(inputs[0])), op, num_ranks)
+    return _finish(total, op, num_ranks, inputs[0])
 
 
-def _finish(total: Array, op: Op, num_ranks: int) -> Array:
-    if op is Op.SUM:
-        return total
-    result = np.float64 if total.dtype.kind == "i" else total.dtype
-    return np.asarray(total.astype(result) / np.asarray(num_ranks, result))
+def scan_in_rank_order(inputs: Sequence[Array], op: Op = Op.SUM) -> list[Array]:
+    """Combine, for each rank, the arrays of the ranks before it from left to right.
+
+    Parameters
+    ----------
+    inputs : sequence of ndarray
+        In rank order, of one shape and dtype.
+    op : Op
+        One that takes the dtype, other than MEAN.
+
+    Returns
+    -------
+    list of ndarray
+        The bits that ``exclusive_scan`` gives to each rank; rank 0 has :func:`identity_of`.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.testing.scan_in_rank_order([np.array([1, 2]), np.array([3, 4]), np.array([5, 6])])
+    [array([0, 0]), array([1, 2]), array([4, 6])]
+    """
+    results = [np.full(inputs[0].shape, identity_of(op, inputs[0].dtype), inputs[0].dtype)]
+    partial = _partial(inputs[0])
+    for array in inputs[1:]:
+        results.append(_finish(partial, op, 1, inputs[0]))
+        partial = _combine(partial, _partial(array), op)
+    return results
+
+
+def identity_of(op: Op, dtype: Any) -> Any:
+    """Give the value that changes nothing when it is combined with another.
+
+    Parameters
+    ----------
+    op : Op
+        One that takes the dtype, other than MEAN.
+    dtype : dtype
+
+    Returns
+    -------
+    scalar
+        Of the dtype: 0 for SUM, OR and XOR, 1 for PROD, all bits (or True) for AND, the largest value (infinity where
+        there is one) for MIN, the smallest for MAX.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> print(ringlet.testing.identity_of(Op.MIN, "int8"), ringlet.testing.identity_of(Op.MAX, "float32"))
+    127 -inf
+    """
+    dtype = np.dtype(dtype)
+    if op in (Op.MIN, Op.MAX):
+        return _extremes(dtype)[0 if op is Op.MAX else 1]
+    if op is Op.AND:
+        return ~np.zeros((), dtype)[()]
+    return np.array(1 if op is Op.PROD else 0).astype(dtype)[()]
+
+
+def _extremes(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """The smallest and the largest value, infinities included."""
+    if dtype.kind == "b":
+        return np.False_, np.True_
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return dtype.type(limits.min), dtype.type(limits.max)
+    if not _is_narrow(dtype):
+        return dtype.type(-np.inf), dtype.type(np.inf)
+    # Not every narrow float has infinities: look at all its values.
+    codes = np.arange(2 ** (8 * dtype.itemsize)).astype(f"uint{8 * dtype.itemsize}").view(dtype)
+    with np.errstate(all="ignore"):
+        values = codes.astype(np.float32)
+    return codes[np.nanargmin(values)], codes[np.nanargmax(values)]
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Whether this is a float of 8 or 16 bits, NumPy's or one of ml_dtypes."""
+    return dtype == np.float16 or dtype.type.__module__ == "ml_dtypes"
+
+
+def _partial(array: Array) -> Array:
+    """What partial results are made of: flat, narrow floats as float32."""
+    flat = np.asarray(array).reshape(-1)
+    with np.errstate(all="ignore"):
+        return flat.astype(np.float32) if _is_narrow(flat.dtype) else flat
+
+
+def _combine(left: Array, right: Array, op: Op) -> Array:
+    with np.errstate(all="ignore"):
+        if op is Op.PROD and left.dtype.kind == "c":
+            return _complex_product(left, right)
+        return _COMBINE[op](left, right)
+
+
+def _complex_product(left: Array, right: Array) -> Array:
+    """The product by its definition: NumPy's own may be fused, and round in another way."""
+    product = np.empty_like(left)
+    product.real = left.real * right.real - left.imag * right.imag
+    product.imag = left.real * right.imag + left.imag * right.real
+    return product
+
+
+def _minimum(left: Array, right: Array) -> Array:
+    """NumPy's minimum, which lets NaN win, with -0 less than +0."""
+    least = np.minimum(left, right)
+    if left.dtype.kind != "f":
+        return least
+    return np.where((left == 0) & (right == 0), np.where(np.signbit(left), left, right), least)
+
+
+def _maximum(left: Array, right: Array) -> Array:
+    """NumPy's maximum, which lets NaN win, with +0 greater than -0."""
+    largest = np.maximum(left, right)
+    if left.dtype.kind != "f":
+        return largest
+    return np.where((left == 0) & (right == 0), np.where(np.signbit(left), right, left), largest)
+
+
+_COMBINE: dict[Op, Callable[[Array, Array], Array]] = {
+    Op.SUM: np.add,
+    Op.MEAN: np.add,
+    Op.MIN: _minimum,
+    Op.MAX: _maximum,
+    Op.PROD: np.multiply,
+    Op.AND: np.bitwise_and,
+    Op.OR: np.bitwise_or,
+    Op.XOR: np.bitwise_xor,
+}
+
+
+def _finish(total: Array, op: Op, num_ranks: int, like: Array) -> Array:
+    """Turn the combination of all ranks into a result of the input's shape, rounded once."""
+    dtype = np.asarray(like).dtype
+    with np.errstate(all="ignore"):
+        if op is Op.MEAN:
+            if dtype.kind in "iu":
+                dtype = np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
+                total = total.astype(dtype)
+            total = _divide(total, num_ranks)
+        return np.asarray(total.astype(dtype)).reshape(np.shape(like))
+
+
+def _divide(total: Array, num_ranks: int) -> Array:
+    if total.dtype.kind != "c":
+        return np.asarray(total / np.asarray(num_ranks, total.dtype))
+    mean = np.empty_like(total)  # complex division would be another formula
+    mean.real, mean.imag = _divide(total.real, num_ranks), _divide(total.imag, num_ranks)
+    return mean
+
+
+# --- ranks ------------------------------------------------------------------------------------------------------------
 
 
 def run_on_ranks(num_ranks: int, step: Callable[[Member], T], *, timeout_seconds: float = 30.0) -> list[T]:
@@ -115,7 +267,8 @@ def run_on_ranks(num_ranks: int, step: Callable[[Member], T], *, timeout_seconds
     Raises
     ------
     BaseException
-        What the lowest rank raised that failed, after all have ended. The group is aborted at the first failure.
+        What the lowest rank raised that failed by itself, after all have ended. The group is aborted at the first
+        failure, so that others may fail with `CollectiveAborted` in consequence.
 
     Examples
     --------
@@ -139,7 +292,7 @@ def run_on_ranks(num_ranks: int, step: Callable[[Member], T], *, timeout_seconds
         thread.start()
     for thread in threads:
         thread.join()
-    for failure in failures:
-        if failure is not None:
-            raise failure
+    raised = [failure for failure in failures if failure is not None]
+    if raised:
+        raise min(raised, key=lambda failure: isinstance(failure, CollectiveAborted))
     return results

@@ -1,20 +1,20 @@
-"""Groups whose ranks disagree, fail, leave or never come, and processes that end."""
+"""Groups whose ranks fail, leave or never come, and processes that end."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ringlet.collectives import Algorithm, Group, Member, Op
+from ringlet.collectives import Algorithm, Group, Member
 from ringlet.errors import (
     CollectiveAborted,
     CollectiveMismatchError,
@@ -22,62 +22,63 @@ from ringlet.errors import (
     InvalidArgumentError,
 )
 from ringlet.testing import run_on_ranks
-from tests.collectives.contract import outcomes_of
+from tests.collectives.contract import CALLS, LARGE, outcomes_of
 
-# --- disagreement -----------------------------------------------------------------------------------------------------
-
-MISMATCHES: dict[str, Callable[[Member], Any]] = {
-    "shape": lambda m: m.all_reduce(np.ones((3, 2) if m.rank else (2, 3))),
-    "count": lambda m: m.all_reduce(np.ones(5000 + m.rank)),
-    "dtype": lambda m: m.all_reduce(np.ones(3, "float32" if m.rank else "int32")),
-    "operation": lambda m: m.all_reduce(np.ones(3), Op.SUM if m.rank else Op.MEAN),
-    "algorithm": lambda m: m.all_reduce(np.ones(3), algorithm=Algorithm.RING if m.rank else Algorithm.AUTO),
-    "number of arrays": lambda m: m.all_reduce_many([np.ones(3)] * (m.rank + 1)),
-    "collective": lambda m: m.all_reduce(np.ones(9000)) if m.rank else m.broadcast(np.ones(9000)),
-    "large and barrier": lambda m: m.all_reduce(np.ones(9000)) if m.rank else m.barrier(),
-    "root": lambda m: m.broadcast(np.ones(3), m.rank),
-    "name of a barrier": lambda m: m.barrier(f"epoch {m.rank}"),
-}
+# --- failure inside each collective -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", MISMATCHES)
-def test_ranks_that_disagree_all_raise_and_name_who_called_what(kind: str) -> None:
-    outcomes = outcomes_of(2, MISMATCHES[kind])
-    for outcome in outcomes:
-        assert isinstance(outcome, CollectiveMismatchError)
-        assert "rank 0: " in str(outcome)
-        assert "rank 1: " in str(outcome)
-    assert str(outcomes[0]) == str(outcomes[1])
+@pytest.mark.parametrize("count", [24, LARGE])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_rank_that_fails_releases_the_others_from_any_collective(name: str, count: int) -> None:
+    group = Group(3, timeout_seconds=0)
+    raised: list[str] = []
+
+    def drive(rank: int) -> None:
+        try:
+            CALLS[name](group.member(rank), count)
+        except CollectiveAborted as error:
+            raised.append(str(error))
+
+    threads = [threading.Thread(target=drive, args=(rank,)) for rank in (0, 1)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 30
+    while not all(group.member(rank)._core.calls for rank in (0, 1)) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    start = time.monotonic()
+    group.abort("rank 2 raised KeyError: 'weights'")
+    for thread in threads:
+        thread.join(30)
+    assert time.monotonic() - start < 1
+    assert raised == ["rank 2 raised KeyError: 'weights'"] * 2
 
 
-def test_calls_in_another_order_are_a_mismatch() -> None:
-    def step(member: Member) -> None:
-        calls = [lambda: member.barrier("a"), lambda: member.all_reduce(np.ones(3))]
-        for call in calls if member.rank else reversed(calls):
-            call()
-
-    for outcome in outcomes_of(3, step):
-        assert isinstance(outcome, CollectiveMismatchError)
-
-
-@pytest.mark.parametrize("count", [3, 5000])
-def test_a_rank_that_departed_is_named_at_once(count: int) -> None:
+@pytest.mark.parametrize("count", [24, LARGE])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_rank_that_departs_releases_the_others_from_any_collective(name: str, count: int) -> None:
     def step(member: Member) -> Any:
-        member.barrier()
-        return member.depart("returned") if member.rank == 1 else member.all_reduce(np.ones(count))
+        return member.depart("returned") if member.rank == 2 else CALLS[name](member, count)
 
     outcomes = outcomes_of(3, step, timeout_seconds=0)
+    for outcome in outcomes[:2]:
+        assert isinstance(outcome, CollectiveMismatchError)
+        assert "rank 2 (returned after 0 calls)" in str(outcome)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_rank_that_never_comes_is_named_in_any_collective(name: str) -> None:
+    outcomes = outcomes_of(3, lambda m: None if m.rank == 1 else CALLS[name](m, 24), timeout_seconds=0.1)
     for rank in (0, 2):
-        assert isinstance(outcomes[rank], CollectiveMismatchError)
-        assert "rank 1 (returned after 1 call)" in str(outcomes[rank])
+        assert isinstance(outcomes[rank], DeadlineExceededError)
+        assert "waited 0.1 s for rank 1 (after 0 calls)" in str(outcomes[rank])
 
 
-def test_a_rank_that_rejoins_is_waited_for_again() -> None:
+@pytest.mark.parametrize("name", CALLS)
+def test_a_failed_group_refuses_every_call_with_its_first_cause(name: str) -> None:
     group = Group(1)
-    member = group.member(0)
-    member.depart("returned")
-    member.rejoin()
-    assert member.all_reduce(2.0) == 2.0
+    group.abort("the end")
+    with pytest.raises(CollectiveAborted, match="the end"):
+        CALLS[name](group.member(0), 24) if "permute" not in name else group.member(0).collective_permute(1.0, [])
 
 
 # --- failure ----------------------------------------------------------------------------------------------------------
@@ -127,6 +128,28 @@ def test_a_deadline_names_who_is_missing_and_how_to_wait_longer(count: int) -> N
         assert isinstance(outcomes[rank], TimeoutError)
         assert "waited 0.2 s for rank 1 (after 0 calls)" in str(outcomes[rank])
         assert "RINGLET_TIMEOUT_SECONDS" in str(outcomes[rank])
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_control_c_ends_the_wait_in_any_collective(name: str) -> None:
+    group = Group(2, timeout_seconds=30)
+    member = group.member(0)
+
+    def interrupt() -> None:
+        deadline = time.monotonic() + 30
+        while member._core.calls == 0 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        CALLS[name](member, 24)
+    assert time.monotonic() - start < 5
+    thread.join()
+    with pytest.raises(CollectiveAborted, match="was interrupted"):
+        group.member(1).barrier()
 
 
 def test_one_rank_is_driven_by_one_thread_at_a_time() -> None:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ringlet/core/error.hpp"
+
 namespace ringlet::collectives {
 
 namespace {
@@ -26,9 +28,25 @@ class Hash {
   std::uint64_t state_ = 0x243F6A8885A308D3;  // the fraction of pi: any constant but 0
 };
 
+std::string_view name_of(Kind kind) {
+  constexpr std::string_view kNames[] = {
+      "all_reduce", "reduce",    "reduce_scatter", "exclusive_scan",     "all_gather", "gather",
+      "scatter",    "broadcast", "all_to_all",     "collective_permute", "barrier",    "split"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 std::string_view name_of(Algorithm algorithm) {
   constexpr std::string_view kNames[] = {"AUTO", "RING", "DIRECT", "SMALL"};
   return kNames[static_cast<std::size_t>(algorithm)];
+}
+
+bool has_root(Kind kind) {
+  return kind == Kind::kReduce || kind == Kind::kGather || kind == Kind::kScatter || kind == Kind::kBroadcast;
+}
+
+// Whether all ranks give outputs, or none does. Elsewhere an output is its owner's business.
+bool shares_results(Kind kind) {
+  return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kScatter || kind == Kind::kBroadcast;
 }
 
 std::string describe_part(const Part& part) {
@@ -53,10 +71,42 @@ std::string describe_parts(const Call& call) {
   return call.parts.size() > kShown ? text + ", ..." : text;
 }
 
+std::string describe_pairs(const std::vector<std::int64_t>& numbers) {
+  constexpr std::size_t kShown = 16;
+  std::string text = "[";
+  for (std::size_t i = 0; i + 1 < numbers.size() && i < kShown; i += 2) {
+    text += (i > 0 ? ", (" : "(") + std::to_string(numbers[i]) + ", " + std::to_string(numbers[i + 1]) + ")";
+  }
+  return text + (numbers.size() > kShown ? ", ...]" : "]");
+}
+
 }  // namespace
+
+void check_supported(core::Op op, core::DType dtype) {
+  if (core::is_supported(op, dtype)) return;
+  throw core::ArgumentError("there is no " + std::string(core::name_of(op)) + " of " +
+                            std::string(core::name_of(dtype)) +
+                            ": bool takes MIN, MAX, AND, OR and XOR, integers everything, floats SUM, MEAN, MIN, MAX "
+                            "and PROD, complex numbers SUM, MEAN and PROD.");
+}
+
+void Call::reset(Kind new_kind) {
+  kind = new_kind;
+  op = core::Op::kSum;
+  algorithm = Algorithm::kAuto;
+  root = 0;
+  axis = 0;
+  has_outputs = false;
+  has_parts = true;
+  is_ragged = false;
+  parts.clear();
+  numbers.clear();
+  name.clear();
+}
 
 void Call::set_parts(std::span<const Part> from) {
   parts.assign(from.begin(), from.end());
+  has_outputs = !from.empty() && from.front().output != nullptr;
   std::size_t num_dims = 0;
   for (const Part& part : from) num_dims += part.shape.size();
   dims.resize(num_dims);
@@ -77,36 +127,45 @@ std::size_t Call::total_input_bytes() const {
 
 std::uint64_t Call::call_fingerprint() const {
   Hash hash;
+  const bool compares_outputs = has_outputs && shares_results(kind);
   hash.add(static_cast<std::uint64_t>(kind) | static_cast<std::uint64_t>(op) << 8 |
-           static_cast<std::uint64_t>(algorithm) << 16 | static_cast<std::uint64_t>(has_outputs) << 24 |
-           static_cast<std::uint64_t>(root) << 32);
+           static_cast<std::uint64_t>(algorithm) << 16 | static_cast<std::uint64_t>(compares_outputs) << 24 |
+           static_cast<std::uint64_t>(is_ragged) << 25 | static_cast<std::uint64_t>(root) << 32 |
+           static_cast<std::uint64_t>(axis) << 48);
   if (kind == Kind::kBarrier) hash.add(name);
+  if (kind == Kind::kPermute) {
+    for (const std::int64_t number : numbers) hash.add(static_cast<std::uint64_t>(number));
+  }
   return hash.value();
 }
 
 std::uint64_t Call::parts_fingerprint() const {
+  // The one dimension in which ranks may differ.
+  const std::size_t free_dim = is_gather(kind)                        ? static_cast<std::size_t>(axis)
+                               : kind == Kind::kAllToAll && is_ragged ? 0
+                                                                      : SIZE_MAX;
   Hash hash;
   for (const Part& part : parts) {
     hash.add(static_cast<std::uint64_t>(part.dtype) | part.shape.size() << 8);
-    for (const std::int64_t size : part.shape) hash.add(static_cast<std::uint64_t>(size));
+    for (std::size_t dim = 0; dim < part.shape.size(); ++dim) {
+      if (dim != free_dim) hash.add(static_cast<std::uint64_t>(part.shape[dim]));
+    }
   }
   return hash.add(parts.size()).value();
 }
 
 std::string Call::describe() const {
-  const std::string into = has_outputs ? ", out=" : "";
-  switch (kind) {
-    case Kind::kAllReduce: {
-      std::string text = "all_reduce(" + std::string(core::name_of(op)) + ", " + describe_parts(*this) + into;
-      if (algorithm != Algorithm::kAuto) text += ", algorithm=" + std::string(name_of(algorithm));
-      return text + ")";
-    }
-    case Kind::kBroadcast:
-      return "broadcast(" + describe_parts(*this) + ", root=" + std::to_string(root) + into + ")";
-    case Kind::kBarrier:
-      break;
-  }
-  return name.empty() ? "barrier()" : "barrier('" + name + "')";
+  if (kind == Kind::kBarrier) return name.empty() ? "barrier()" : "barrier('" + name + "')";
+  if (kind == Kind::kSplit) return "split()";
+  std::string text(name_of(kind));
+  text += '(' + (is_reduction(kind) ? std::string(core::name_of(op)) + ", " : "") + describe_parts(*this);
+  if (has_root(kind)) text += ", root=" + std::to_string(root);
+  if (is_gather(kind)) text += ", axis=" + std::to_string(axis);
+  if (kind == Kind::kPermute) text += ", pairs=" + describe_pairs(numbers);
+  if (kind == Kind::kAllToAll && is_ragged) text += ", counts=";
+  if (has_outputs && shares_results(kind)) text += ", out=";
+  if (algorithm != Algorithm::kAuto) text += ", algorithm=" + std::string(name_of(algorithm));
+  return text + ")";
 }
 
 }  // namespace ringlet::collectives

@@ -39,4 +39,7 @@ void Chunks::plan(const Call& call, int num_ranks) {
   if (starts_.back() != runs_.size()) starts_.push_back(runs_.size());
 }
 
+Ranges::Ranges(std::size_t total, std::size_t bytes_per_unit, int num_ranks)
+    : total_(total), step_(std::max<std::size_t>(1, chunk_bytes(total * bytes_per_unit, num_ranks) / bytes_per_unit)) {}
+
 }  // namespace ringlet::collectives

@@ -1,5 +1,6 @@
 #include "ringlet/collectives/direct.hpp"
 
+#include "ringlet/collectives/bytes.hpp"
 #include "ringlet/collectives/overlap.hpp"
 #include "ringlet/kernels/kernels.hpp"
 
@@ -7,30 +8,30 @@ namespace ringlet::collectives {
 
 namespace {
 
-const std::byte* at(const void* data, std::size_t bytes) { return static_cast<const std::byte*>(data) + bytes; }
-std::byte* at(void* data, std::size_t bytes) { return static_cast<std::byte*>(data) + bytes; }
-
-// Where the bytes from `offset` on of a part's result go: the shared result, or the output of every rank.
+// Where the bytes from `offset` on of a part's result go: the root's output, the shared result, or the output of every
+// rank.
 void find_outputs(Round& round, int announcer, std::size_t part, std::size_t offset) {
   auto& outputs = round.mine().outputs;
   outputs.clear();
-  if (!round.call().has_outputs) {
+  if (round.call().kind == Kind::kReduce) {
+    outputs.push_back(at(round.output_of(round.call().root, part), offset));
+  } else if (!round.call().has_outputs) {
     outputs.push_back(at(round.result_of(announcer, part), offset));
-    return;
+  } else {
+    for (int rank = 0; rank < round.num_ranks(); ++rank) outputs.push_back(at(round.output_of(rank, part), offset));
   }
-  for (int rank = 0; rank < round.num_ranks(); ++rank) outputs.push_back(at(round.output_of(rank, part), offset));
 }
 
 // Lines that were just read are in the cache, so results that replace their inputs are stored plainly.
-kernels::Store store_for(Round& round, std::size_t part) {
+kernels::Store store_of(Round& round, std::size_t part) {
   std::size_t bytes = round.call().result_bytes(round.call().parts[part]);
-  if (round.call().has_outputs) {
+  if (round.call().has_outputs && round.call().kind == Kind::kAllReduce) {
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
       if (round.input_of(rank, part) == round.output_of(rank, part)) return kernels::Store::kPlain;
     }
     bytes *= static_cast<std::size_t>(round.num_ranks());
   }
-  return bytes > kernels::streaming_threshold_bytes() ? kernels::Store::kStream : kernels::Store::kPlain;
+  return store_for(bytes);
 }
 
 void reduce_run(Round& round, const Run& run) {
@@ -41,8 +42,7 @@ void reduce_run(Round& round, const Run& run) {
   inputs.clear();
   for (int rank = 0; rank < round.num_ranks(); ++rank) inputs.push_back(at(round.input_of(rank, run.part), offset));
   find_outputs(round, 0, run.part, run.begin * core::size_of(call.result_dtype(part)));
-  const auto reduce = kernels::active().reduce[static_cast<std::size_t>(call.op)][static_cast<std::size_t>(part.dtype)];
-  reduce(inputs, run.count, round.mine().outputs, store_for(round, run.part));
+  kernels::active().reduce(call.op, part.dtype, inputs, run.count, round.mine().outputs, store_of(round, run.part));
 }
 
 void copy_run(Round& round, const Run& run) {
@@ -52,11 +52,7 @@ void copy_run(Round& round, const Run& run) {
   const std::size_t bytes = run.count * core::size_of(part.dtype);
   find_outputs(round, root, run.part, offset);
   for (void* const output : round.mine().outputs) {
-    const void* const input = at(part.input, offset);
-    const bool is_large = part.input_bytes() > kernels::streaming_threshold_bytes();
-    if (output != input) {
-      kernels::active().copy(input, bytes, output, is_large ? kernels::Store::kStream : kernels::Store::kPlain);
-    }
+    copy(at(part.input, offset), bytes, output, store_for(part.input_bytes()));
   }
 }
 
@@ -71,6 +67,14 @@ Results direct_all_reduce(Round& round) {
   if (!is_shared) check_overlap(round);
   round.share_work(chunks, [&](const Run& run) { reduce_run(round, run); });
   return is_shared ? round.take_results(0) : Results{};
+}
+
+void direct_reduce(Round& round) {
+  Chunks& chunks = round.mine().chunks;
+  chunks.plan(round.call(), round.num_ranks());
+  round.arrive_for_work();
+  check_overlap(round);
+  round.share_work(chunks, [&](const Run& run) { reduce_run(round, run); });
 }
 
 Results direct_broadcast(Round& round) {

@@ -1,4 +1,5 @@
-// DIRECT: every chunk is read from the inputs of all ranks and written once, to the shared result, or to every output.
+// DIRECT: every chunk is read from the inputs of all ranks and written once, to the shared result, to every
+// output, or to the root's.
 #pragma once
 
 #include "ringlet/collectives/round.hpp"
@@ -7,6 +8,9 @@ namespace ringlet::collectives {
 
 // In the tree order. P*S bytes read, S (shared) or P*S bytes written.
 Results direct_all_reduce(Round& round);
+
+// To the root's output. P*S bytes read, S written.
+void direct_reduce(Round& round);
 
 // S bytes read, S (shared) or (P-1)*S bytes written.
 Results direct_broadcast(Round& round);

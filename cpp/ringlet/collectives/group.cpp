@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "ringlet/collectives/direct.hpp"
-#include "ringlet/collectives/overlap.hpp"
-#include "ringlet/collectives/ring.hpp"
+#include "ringlet/collectives/member.hpp"
 #include "ringlet/collectives/round.hpp"
-#include "ringlet/collectives/small.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/kernels/kernels.hpp"
 #include "ringlet/sync/fork.hpp"
@@ -16,19 +13,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-constexpr int kMaxRanks = 4096;
-
-Algorithm resolve(Algorithm wanted, const Call& call) {
-  if (wanted != Algorithm::kAuto) return wanted;
-  return fits_slot(call) ? Algorithm::kSmall : Algorithm::kDirect;
-}
-
-void check_small(const Call& call) {
-  if (fits_slot(call)) return;
-  throw core::ArgumentError("algorithm SMALL carries at most " + std::to_string(sync::kSlotPayloadBytes) +
-                            " bytes a rank, " + call.describe() + " has " + std::to_string(call.total_input_bytes()) +
-                            ". Use AUTO or DIRECT.");
-}
+constexpr int kMaxRanks = static_cast<int>(kernels::kMaxInputs);
 
 }  // namespace
 
@@ -74,13 +59,18 @@ std::optional<std::string> Group::failure() const {
 }
 
 void Group::fail(Cause cause, std::string text) {
+  std::vector<Part> parts;
   {
     const std::scoped_lock lock(failure_mutex_);
     if (failure_.has_value()) return;
-    failure_ = Failure{cause, std::move(text)};
+    failure_ = Failure{cause, text};
     shared_->has_failed.set(true);  // before anybody else can find that the group has failed
+    parts = parts_;
   }
   shared_->event.notify();
+  for (const Part& part : parts) {
+    if (const std::shared_ptr<Group> group = part.group.lock()) group->fail(Cause::kAborted, text);
+  }
 }
 
 void Group::raise_failure() const {
@@ -101,94 +91,48 @@ void Group::raise_failure() const {
   throw core::AbortedError(failure.text);
 }
 
-std::uint64_t Member::calls() const noexcept { return group_->ranks_[static_cast<std::size_t>(rank_)]->sequence; }
-
-Results Member::all_reduce(std::span<const Part> parts, core::Op op, Algorithm algorithm, sync::Poll* poll) {
-  Round round(*group_, rank_, poll);
-  Call& call = round.call();
-  call.kind = Kind::kAllReduce;
-  call.op = op;
-  call.root = 0;
-  call.has_parts = true;
-  call.has_outputs = !parts.empty() && parts.front().output != nullptr;
-  call.set_parts(parts);
-  call.algorithm = algorithm;
-  Results results;
-  switch (resolve(algorithm, call)) {
-    case Algorithm::kSmall:
-      check_small(call);
-      results = small_all_reduce(round);
-      break;
-    case Algorithm::kRing:
-      results = ring_all_reduce(round);
-      break;
-    default:
-      results = direct_all_reduce(round);
-  }
-  round.finish();
-  return results;
+std::shared_ptr<Group> Group::make_part(const std::vector<int>& ranks) {
+  auto part = std::make_shared<Group>(static_cast<int>(ranks.size()), options_);
+  part->patience_ = patience_;  // other parts want the cores, too
+  const std::scoped_lock lock(failure_mutex_);
+  if (failure_.has_value()) throw core::AbortedError(failure_->text);  // fail() did not know this part
+  std::erase_if(parts_, [](const Part& known) { return known.group.expired(); });
+  parts_.push_back({part, ranks});
+  return part;
 }
 
-Results Member::broadcast(std::span<const Part> parts, bool has_parts, int root, sync::Poll* poll) {
-  group_->member(root);  // throws if there is none
-  if (rank_ == root && !has_parts) throw core::ArgumentError("the root of a broadcast must pass the arrays to send.");
-  Round round(*group_, rank_, poll);
-  Call& call = round.call();
-  call.kind = Kind::kBroadcast;
-  call.op = core::Op::kSum;
-  call.algorithm = Algorithm::kAuto;
-  call.root = root;
-  call.has_parts = has_parts;
-  call.has_outputs = !parts.empty() && parts.front().output != nullptr;
-  call.set_parts(parts);
-  Results results = direct_broadcast(round);
-  round.finish();
-  return results;
-}
-
-std::span<const Part> Member::described_by(int root) const {
-  const std::uint64_t sequence = group_->ranks_[static_cast<std::size_t>(rank_)]->sequence;
-  return group_->ranks_[static_cast<std::size_t>(root)]->sets[sequence % kSets].call.parts;
-}
-
-void Member::barrier(std::string_view name, sync::Poll* poll) {
-  Round round(*group_, rank_, poll);
-  Call& call = round.call();
-  call.kind = Kind::kBarrier;
-  call.op = core::Op::kSum;
-  call.algorithm = Algorithm::kAuto;
-  call.root = 0;
-  call.has_parts = true;
-  call.has_outputs = false;
-  call.name = name;
-  call.set_parts({});
-  round.arrive();
-  round.finish();
-}
-
-void Member::depart(std::string_view reason) {
-  if (group_->was_forked()) return;
+template <class F>
+void Group::for_each_part_of(int rank, F&& f) {
+  std::vector<std::pair<std::shared_ptr<Group>, int>> found;
   {
-    const std::scoped_lock lock(group_->failure_mutex_);
-    group_->departures_[static_cast<std::size_t>(rank_)] = reason;
+    const std::scoped_lock lock(failure_mutex_);
+    for (const Part& part : parts_) {
+      const auto place = std::find(part.ranks.begin(), part.ranks.end(), rank);
+      if (place != part.ranks.end()) {
+        found.emplace_back(part.group.lock(), static_cast<int>(place - part.ranks.begin()));
+      }
+    }
   }
-  group_->ranks_[static_cast<std::size_t>(rank_)]->has_departed.set(true);
-  group_->shared_->has_departures.set(true);
-  group_->shared_->event.notify();
+  for (const auto& [group, rank_in_part] : found) {
+    if (group != nullptr) f(group->member(rank_in_part));
+  }
 }
 
-void Member::rejoin() { group_->ranks_[static_cast<std::size_t>(rank_)]->has_departed.set(false); }
-
-void reduce_buffers(std::span<const void* const> inputs, std::size_t count, core::DType dtype, core::Op op,
-                    void* output) {
-  if (inputs.size() > static_cast<std::size_t>(kMaxRanks)) {
-    throw core::ArgumentError("cannot combine more than " + std::to_string(kMaxRanks) + " arrays in one call.");
+void Group::depart(int rank, std::string_view reason) {
+  if (was_forked()) return;
+  {
+    const std::scoped_lock lock(failure_mutex_);
+    departures_[static_cast<std::size_t>(rank)] = reason;
   }
-  const std::size_t bytes = count * core::size_of(core::result_dtype(op, dtype));
-  const bool is_in_place = std::find(inputs.begin(), inputs.end(), output) != inputs.end();
-  const bool streams = !is_in_place && bytes > kernels::streaming_threshold_bytes();
-  const auto reduce = kernels::active().reduce[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
-  reduce(inputs, count, {&output, 1}, streams ? kernels::Store::kStream : kernels::Store::kPlain);
+  ranks_[static_cast<std::size_t>(rank)]->has_departed.set(true);
+  shared_->has_departures.set(true);
+  shared_->event.notify();
+  for_each_part_of(rank, [&](Member member) { member.depart(reason); });
+}
+
+void Group::rejoin(int rank) {
+  ranks_[static_cast<std::size_t>(rank)]->has_departed.set(false);
+  for_each_part_of(rank, [](Member member) { member.rejoin(); });
 }
 
 }  // namespace ringlet::collectives

@@ -1,12 +1,48 @@
 // Whether the buffers of a call get in each other's way.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 #include "ringlet/collectives/round.hpp"
 
 namespace ringlet::collectives {
 
-// An output may be its own input, and must share no byte with any other buffer of any rank: it would be written while
-// that one is still read. All ranks see the same buffers, so all of them refuse, or none.
+// The memory that a call reads and writes. Its methods are noexcept: others may be using this rank's buffers by now, so
+// that without memory to look at them it can neither stay nor leave.
+class Buffers {
+ public:
+  void add_input(int rank, const void* data, std::size_t bytes, std::size_t part = 0) noexcept {
+    add(rank, data, bytes, part, false);
+  }
+  void add_output(int rank, const void* data, std::size_t bytes, std::size_t part = 0) noexcept {
+    add(rank, data, bytes, part, true);
+  }
+  // An input of which the bytes from `offset` on may be the output, because each is read before it is written.
+  void add_input_around(int rank, const void* data, std::size_t bytes, const void* output, std::size_t offset,
+                        std::size_t output_bytes) noexcept;
+
+  // Refuses the call if an output shares a byte with anything else: it would be written while that is still needed.
+  // All ranks see the same buffers, so all of them refuse, or none.
+  void check(Round& round);
+
+ private:
+  struct Buffer {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+    int rank;
+    std::size_t part;
+    bool is_output;
+  };
+
+  void add(int rank, const void* data, std::size_t bytes, std::size_t part, bool is_output) noexcept;
+  static std::string name_of(const Buffer& buffer);
+
+  std::vector<Buffer> buffers_;
+};
+
+// Of calls in which every output has the size of its input, and may be its own input.
 void check_overlap(Round& round);
 
 }  // namespace ringlet::collectives

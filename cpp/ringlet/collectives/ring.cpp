@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ringlet/collectives/bytes.hpp"
 #include "ringlet/collectives/overlap.hpp"
 #include "ringlet/kernels/kernels.hpp"
 
 namespace ringlet::collectives {
 
 namespace {
-
-std::byte* at(void* data, std::size_t bytes) { return static_cast<std::byte*>(data) + bytes; }
-const std::byte* at(const void* data, std::size_t bytes) { return static_cast<const std::byte*>(data) + bytes; }
 
 // One part going round the ring, seen from one rank.
 class RingPart {
@@ -23,8 +21,10 @@ class RingPart {
         index_(index),
         num_ranks_(static_cast<std::size_t>(round.num_ranks())),
         rank_(static_cast<std::size_t>(round.rank())),
+        partial_dtype_(core::partial_dtype(part_.dtype)),
         element_bytes_(core::size_of(part_.dtype)),
-        result_element_bytes_(core::size_of(call_.result_dtype(part_))) {}
+        partial_bytes_(core::size_of(partial_dtype_)),
+        result_bytes_(core::size_of(call_.result_dtype(part_))) {}
 
   void run() {
     const std::size_t segment = num_ranks_ * (kRingPieceBytes / element_bytes_);
@@ -50,51 +50,36 @@ class RingPart {
   }
   int left() const { return static_cast<int>((rank_ + num_ranks_ - 1) % num_ranks_); }
 
-  // Where partial sums of this dtype live: the results themselves, or scratch where results have another type.
+  // Where partial results live: in the results themselves, or in scratch where results have another type.
   std::byte* partial_of(int rank) const {
-    if (element_bytes_ != result_element_bytes_ || call_.result_dtype(part_) != part_.dtype) {
-      return round_.result_of(0, call_.parts.size() + index_);
-    }
+    if (call_.result_dtype(part_) != partial_dtype_) return round_.result_of(0, call_.parts.size() + index_);
     return result_of(rank);
   }
   std::byte* result_of(int rank) const {
     if (!call_.has_outputs) return round_.result_of(0, index_);
-    return static_cast<std::byte*>(round_.call_of(rank).parts[index_].output);
+    return static_cast<std::byte*>(round_.output_of(rank, index_));
   }
 
   void begin_step(std::size_t step) const { round_.wait_for_steps(left(), first_step_ + step); }
 
-  void reduce_scatter() {  // after step s, the piece has the sum of s + 1 ranks
-    const auto dtype = static_cast<std::size_t>(part_.dtype);
+  void reduce_scatter() {  // after step s, the piece has the combination of s + 1 ranks
     const kernels::Kernels& kernels = kernels::active();
     for (std::size_t step = 0; step < num_ranks_; ++step) {
       const Piece piece = piece_left_by(step);
-      const std::size_t offset = piece.begin * element_bytes_;
-      const void* const mine = at(part_.input, offset);
-      if (step > 0) begin_step(step);
-      if (step + 1 == num_ranks_) {
-        finish_piece(piece, mine, step > 0);
-      } else if (step == 0) {
-        if (piece.size > 0 && partial_of(round_.rank()) + offset != mine) {
-          std::memcpy(partial_of(round_.rank()) + offset, mine, piece.size * element_bytes_);
-        }
+      const void* const mine = at(part_.input, piece.begin * element_bytes_);
+      std::byte* const partial = partial_of(round_.rank()) + piece.begin * partial_bytes_;
+      if (step == 0) {
+        kernels.widen(part_.dtype, mine, piece.size, partial);
       } else {
-        kernels.combine[dtype](partial_of(left()) + offset, mine, piece.size, partial_of(round_.rank()) + offset);
+        begin_step(step);
+        const std::byte* const so_far = partial_of(left()) + piece.begin * partial_bytes_;
+        kernels.combine(call_.op, part_.dtype, so_far, mine, piece.size, partial);
+      }
+      if (step + 1 == num_ranks_) {
+        std::byte* const result = result_of(round_.rank()) + piece.begin * result_bytes_;
+        kernels.finish(call_.op, part_.dtype, partial, piece.size, num_ranks_, result);
       }
       round_.finish_step();
-    }
-  }
-
-  // The last step, which turns the sum into the result.
-  void finish_piece(const Piece& piece, const void* mine, bool has_partial) {
-    const auto op = static_cast<std::size_t>(call_.op);
-    const auto dtype = static_cast<std::size_t>(part_.dtype);
-    void* const result = at(result_of(round_.rank()), piece.begin * result_element_bytes_);
-    if (has_partial) {
-      const void* const partial = partial_of(left()) + piece.begin * element_bytes_;
-      kernels::active().combine_last[op][dtype](partial, mine, piece.size, num_ranks_, result);
-    } else {
-      kernels::active().reduce[op][dtype]({&mine, 1}, piece.size, {&result, 1}, kernels::Store::kPlain);
     }
   }
 
@@ -103,10 +88,10 @@ class RingPart {
   void all_gather() {
     for (std::size_t step = 1; step < num_ranks_; ++step) {
       const Piece piece = piece_left_by(num_ranks_ + step - 1);  // finished by the rank `step` places to the left
-      const std::size_t offset = piece.begin * result_element_bytes_;
+      const std::size_t offset = piece.begin * result_bytes_;
       begin_step(num_ranks_ + step - 1);
       if (piece.size > 0) {
-        std::memcpy(result_of(round_.rank()) + offset, result_of(left()) + offset, piece.size * result_element_bytes_);
+        std::memcpy(result_of(round_.rank()) + offset, result_of(left()) + offset, piece.size * result_bytes_);
       }
       round_.finish_step();
     }
@@ -118,8 +103,10 @@ class RingPart {
   std::size_t index_;
   std::size_t num_ranks_;
   std::size_t rank_;
+  core::DType partial_dtype_;
   std::size_t element_bytes_;
-  std::size_t result_element_bytes_;
+  std::size_t partial_bytes_;
+  std::size_t result_bytes_;
   std::size_t segment_begin_ = 0;
   std::size_t segment_size_ = 0;
   std::uint64_t first_step_ = 0;

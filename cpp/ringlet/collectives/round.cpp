@@ -47,17 +47,38 @@ void Round::announce_results(bool with_scratch) {
   const auto add = [&](std::size_t bytes) { blocks.push_back(memory::result_pool().allocate(bytes)); };
   for (const Part& part : set.call.parts) add(set.call.has_outputs ? 0 : set.call.result_bytes(part));
   if (with_scratch) {
-    for (const Part& part : set.call.parts) add(set.call.result_dtype(part) == part.dtype ? 0 : part.input_bytes());
+    for (const Part& part : set.call.parts) {
+      const core::DType partial = core::partial_dtype(part.dtype);
+      add(set.call.result_dtype(part) == partial ? 0 : part.count * core::size_of(partial));
+    }
   }
   set.results.clear();
   for (const memory::Block& block : blocks) set.results.push_back(block->data());
   set.holds.assign(static_cast<std::size_t>(num_ranks()), blocks);
 }
 
+void Round::announce_result(std::size_t bytes, bool is_for_all) {
+  RankState::Set& set = mine().sets[set_];
+  const memory::Block block = memory::result_pool().allocate(bytes);
+  set.results.assign(1, block->data());
+  set.holds.assign(static_cast<std::size_t>(num_ranks()), is_for_all ? Results{block} : Results{});
+  set.holds[static_cast<std::size_t>(rank_)] = {block};
+}
+
+void Round::announce_for_each(std::span<const std::size_t> sizes) {
+  RankState::Set& set = mine().sets[set_];
+  set.results.clear();
+  set.holds.clear();
+  for (const std::size_t bytes : sizes) {
+    set.holds.push_back({memory::result_pool().allocate(bytes)});
+    set.results.push_back(set.holds.back().front()->data());
+  }
+}
+
 Results Round::take_results(int announcer) {
   RankState::Set& set = of(announcer).sets[set_];
   Results hold = std::move(set.holds[static_cast<std::size_t>(rank_)]);
-  hold.resize(set.call.parts.size());  // lets go of the scratch buffers
+  if (hold.size() > set.call.parts.size()) hold.resize(set.call.parts.size());  // lets go of the scratch buffers
   return hold;
 }
 
@@ -163,7 +184,7 @@ void Round::compare() {
     all_equal &= other.call_fingerprint == own.call_fingerprint && other.parts_fingerprint == own.parts_fingerprint;
   }
   if (all_equal) return;
-  // Receivers of a broadcast may leave the parts to the root.
+  // Receivers of a broadcast or scatter may leave the parts to the root.
   bool matches = true;
   const sync::Slot& root = slot_of(call().root);
   for (int rank = 0; rank < num_ranks(); ++rank) {

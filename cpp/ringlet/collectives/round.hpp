@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct alignas(sync::kCacheLine) RankState {
     Call call;
     std::vector<std::byte*> results;  // shared results that this rank allocated for all
     std::vector<Results> holds;       // what keeps them alive: one for every rank, which takes it away
+    std::shared_ptr<Group> part;      // of a split: the group that this rank made for its color
   };
   std::array<Set, kSets> sets;
 
@@ -64,6 +66,12 @@ class Round {
   int num_ranks() const noexcept { return group_.num_ranks(); }
   RankState& mine() noexcept { return *group_.ranks_[static_cast<std::size_t>(rank_)]; }
   RankState& of(int rank) noexcept { return *group_.ranks_[static_cast<std::size_t>(rank)]; }
+  // What this rank calls; begin() empties the record first.
+  Call& begin(Kind kind) {
+    mine().sets[set_].part.reset();
+    call().reset(kind);
+    return call();
+  }
   Call& call() noexcept { return mine().sets[set_].call; }
   const Call& call_of(int rank) noexcept { return of(rank).sets[set_].call; }
   sync::Slot& slot_of(int rank) noexcept { return of(rank).slots[set_]; }
@@ -75,10 +83,17 @@ class Round {
     return part == 0 ? slot_of(rank).output : call_of(rank).parts[part].output;
   }
   sync::Share& share_of(int rank) noexcept { return of(rank).shares[set_]; }
+  // What a rank sends inside its slot, at an offset.
+  const std::byte* payload_of(int rank, std::size_t offset = 0) noexcept { return slot_of(rank).payload() + offset; }
+  RankState::Set& set_of(int rank) noexcept { return of(rank).sets[set_]; }
 
   // Allocates one shared result per part unless there are outputs, and a scratch buffer per part whose result has
   // another type than its input if the algorithm wants one. Before arriving, by one rank that all agree on.
   void announce_results(bool with_scratch);
+  // Allocates one result for all ranks, or for this one alone.
+  void announce_result(std::size_t bytes, bool is_for_all);
+  // Allocates results of these sizes, one for each rank, which alone takes its own.
+  void announce_for_each(std::span<const std::size_t> sizes);
   std::byte* result_of(int announcer, std::size_t index) noexcept { return of(announcer).sets[set_].results[index]; }
 
   // Publishes this rank's call, waits for all others, and compares. Afterwards other ranks' slots may be read.
@@ -93,15 +108,25 @@ class Round {
   // This rank's hold on the results that `announcer` allocated, without the scratch buffers.
   Results take_results(int announcer);
 
-  // Takes chunks until none is left, then waits until all are finished. `work` handles one Run.
+  // Takes chunks until none is left, then waits until all are finished. `work` handles the chunk of a number.
   template <class Work>
-  void share_work(const Chunks& chunks, Work&& work);
+  void share_work(std::size_t num_chunks, Work&& work);
+  template <class Work>
+  void share_work(const Chunks& chunks, Work&& work) {
+    share_work(chunks.size(), [&](std::size_t chunk) {
+      for (const Run& run : chunks[chunk]) work(run);
+    });
+  }
+  template <class Work>
+  void share_work(const Ranges& ranges, Work&& work) {
+    share_work(ranges.size(), [&](std::size_t chunk) { work(ranges[chunk]); });
+  }
 
   // Ring steps: waits until `rank` has finished `steps` of them since the group was made.
   void wait_for_steps(int rank, std::uint64_t steps);
   void finish_step();
 
-  // Fails the group on account of an argument that every rank finds wrong.
+  // Fails the group on account of an argument that every rank finds wrong. Before any work.
   [[noreturn]] void refuse(const std::string& problem);
 
  private:
@@ -143,21 +168,20 @@ class Round {
 };
 
 template <class Work>
-void Round::share_work(const Chunks& chunks, Work&& work) {
+void Round::share_work(std::size_t num_chunks, Work&& work) {
+  const auto first_of = [&](int rank) { return share_begin(num_chunks, rank, num_ranks()); };
   std::size_t finished = 0;
   for (int i = 0; i < num_ranks(); ++i) {  // the own share first, then what others have not begun
     const int owner = (rank_ + i) % num_ranks();
-    const std::size_t first = chunks.first_of(owner, num_ranks());
-    const std::size_t share = chunks.first_of(owner + 1, num_ranks()) - first;
-    for (std::size_t taken = 0; (taken = share_of(owner).take(share)) < share; ++finished) {
-      for (const Run& run : chunks[first + taken]) work(run);
-    }
+    const std::size_t first = first_of(owner);
+    const std::size_t share = first_of(owner + 1) - first;
+    for (std::size_t taken = 0; (taken = share_of(owner).take(share)) < share; ++finished) work(first + taken);
   }
   share_of(rank_).publish_done(finished);
-  if (is_finished(chunks.size())) {
+  if (is_finished(num_chunks)) {
     group_.shared_->event.notify();
   } else {
-    wait_to_the_end([&] { return is_finished(chunks.size()); });
+    wait_to_the_end([&] { return is_finished(num_chunks); });
   }
 }
 

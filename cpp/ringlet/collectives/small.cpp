@@ -39,6 +39,23 @@ void check_outputs(Round& round) {
   }
 }
 
+// Points the rank's notes at what ranks 0 .. num_ranks - 1 sent, from `offset` on.
+std::span<const void* const> payloads(Round& round, std::size_t offset) {
+  auto& inputs = round.mine().inputs;
+  inputs.resize(static_cast<std::size_t>(round.num_ranks()));
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    inputs[static_cast<std::size_t>(rank)] = round.payload_of(rank, offset);
+  }
+  return inputs;
+}
+
+// Combines `count` elements that all ranks sent at `offset`.
+void reduce_payloads(Round& round, const Part& part, std::size_t offset, std::size_t count, void* output) {
+  if (count == 0) return;
+  const auto inputs = payloads(round, offset);
+  kernels::active().reduce(round.call().op, part.dtype, inputs, count, {&output, 1}, kernels::Store::kPlain);
+}
+
 }  // namespace
 
 bool fits_slot(const Call& call) {
@@ -51,35 +68,44 @@ bool fits_slot(const Call& call) {
   return true;
 }
 
+void send_payload(Round& round) {
+  std::byte* to = round.slot_of(round.rank()).payload();
+  for (const Part& part : round.call().parts) {
+    if (part.count > 0) std::memcpy(to, part.input, part.input_bytes());
+    to += padded(part.input_bytes());
+  }
+}
+
 Results small_all_reduce(Round& round) {
   const Call& call = round.call();
-  std::byte* const payload = round.slot_of(round.rank()).payload();
+  send_payload(round);
   Results results;
-  std::size_t offset = 0;
-  for (const Part& part : call.parts) {
-    if (part.count > 0) std::memcpy(payload + offset, part.input, part.input_bytes());
-    offset += padded(part.input_bytes());
-    if (!call.has_outputs) results.push_back(memory::result_pool().allocate(call.result_bytes(part)));
+  if (!call.has_outputs) {
+    for (const Part& part : call.parts) results.push_back(memory::result_pool().allocate(call.result_bytes(part)));
   }
   round.arrive();
   if (call.has_outputs && !call.parts.empty()) check_outputs(round);
-  auto& inputs = round.mine().inputs;
-  inputs.resize(static_cast<std::size_t>(round.num_ranks()));
-  offset = 0;
+  std::size_t offset = 0;
   for (std::size_t index = 0; index < call.parts.size(); ++index) {
     const Part& part = call.parts[index];
-    for (int rank = 0; rank < round.num_ranks(); ++rank) {
-      inputs[static_cast<std::size_t>(rank)] = round.slot_of(rank).payload() + offset;
-    }
-    void* const output = call.has_outputs ? part.output : results[index]->data();
-    const auto op = static_cast<std::size_t>(call.op);
-    const auto dtype = static_cast<std::size_t>(part.dtype);
-    if (part.count > 0) {
-      kernels::active().reduce[op][dtype](inputs, part.count, {&output, 1}, kernels::Store::kPlain);
-    }
+    reduce_payloads(round, part, offset, part.count, call.has_outputs ? part.output : results[index]->data());
     offset += padded(part.input_bytes());
   }
   return results;
+}
+
+void small_reduce(Round& round) {
+  send_payload(round);
+  round.arrive();
+  const Part& part = round.call().parts.front();
+  if (round.rank() == round.call().root) reduce_payloads(round, part, 0, part.count, part.output);
+}
+
+void small_reduce_scatter(Round& round) {
+  const Part& part = round.call().parts.front();
+  const std::size_t count = part.count / static_cast<std::size_t>(round.num_ranks());
+  const std::size_t offset = static_cast<std::size_t>(round.rank()) * count * core::size_of(part.dtype);
+  reduce_payloads(round, part, offset, count, part.output);
 }
 
 }  // namespace ringlet::collectives

@@ -1,4 +1,5 @@
-// SMALL: the payload travels inside the slot. One store, P loads; every rank computes the result for itself.
+// SMALL: the payload travels inside the slot. One store, P loads; every rank computes its result for itself, and no
+// rank waits for another once all have arrived.
 #pragma once
 
 #include "ringlet/collectives/round.hpp"
@@ -7,6 +8,13 @@ namespace ringlet::collectives {
 
 bool fits_slot(const Call& call);
 
+// Copies this rank's arrays into its slot, before it arrives.
+void send_payload(Round& round);
+
 Results small_all_reduce(Round& round);
+// To part.output of the root.
+void small_reduce(Round& round);
+// To part.output of each rank, from what all have sent.
+void small_reduce_scatter(Round& round);
 
 }  // namespace ringlet::collectives

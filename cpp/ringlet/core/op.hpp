@@ -9,18 +9,41 @@
 
 namespace ringlet::core {
 
-enum class Op : std::uint8_t { kSum, kMean };
+// MIN and MAX: a NaN wins, and -0 is less than +0.
+enum class Op : std::uint8_t { kSum, kMean, kMin, kMax, kProd, kAnd, kOr, kXor };
 
-inline constexpr std::size_t kNumOps = 2;
+inline constexpr std::size_t kNumOps = 8;
+
+constexpr std::size_t index_of(Op op) { return static_cast<std::size_t>(op); }
 
 constexpr std::string_view name_of(Op op) {
-  constexpr std::string_view kNames[kNumOps] = {"SUM", "MEAN"};
-  return kNames[static_cast<std::size_t>(op)];
+  constexpr std::string_view kNames[kNumOps] = {"SUM", "MEAN", "MIN", "MAX", "PROD", "AND", "OR", "XOR"};
+  return kNames[index_of(op)];
 }
 
-// The mean of integers is a floating point number, as TensorFlow's is: float64 for 32 and 64 bit integers.
+constexpr bool is_bitwise(Op op) { return op == Op::kAnd || op == Op::kOr || op == Op::kXor; }
+constexpr bool is_extreme(Op op) { return op == Op::kMin || op == Op::kMax; }
+
+constexpr bool is_supported(Op op, DType dtype) {
+  switch (category_of(dtype)) {
+    case Category::kBoolean:
+      return is_bitwise(op) || is_extreme(op);
+    case Category::kSigned:
+    case Category::kUnsigned:
+      return true;
+    case Category::kFloat:
+    case Category::kNarrow:
+      return !is_bitwise(op);
+    case Category::kComplex:
+      break;
+  }
+  return !is_bitwise(op) && !is_extreme(op);
+}
+
+// The mean of integers is a floating point number, as TensorFlow's is: float32 for 8 and 16 bits, else float64.
 constexpr DType result_dtype(Op op, DType dtype) {
-  return op == Op::kMean && is_integer(dtype) ? DType::kFloat64 : dtype;
+  if (op != Op::kMean || !is_integer(dtype)) return dtype;
+  return size_of(dtype) <= 2 ? DType::kFloat32 : DType::kFloat64;
 }
 
 }  // namespace ringlet::core

@@ -1,4 +1,4 @@
-#include "ringlet/kernels/loops.hpp"
+#include "ringlet/kernels/walk.hpp"
 
 namespace ringlet::kernels {
 

@@ -22,6 +22,9 @@ std::vector<const Kernels*> find_runnable() {
   if (has_avx512) found.push_back(&avx512());
   if (has_avx2) found.push_back(&avx2());
 #endif
+#if defined(RINGLET_ARM_TARGETS)
+  found.push_back(&neon());  // every 64-bit ARM has it
+#endif
   found.push_back(&portable());
   return found;
 }

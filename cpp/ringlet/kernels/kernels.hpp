@@ -13,25 +13,27 @@ namespace ringlet::kernels {
 // kStream goes round the caches: for results that are larger than the second-level cache and not read at once.
 enum class Store { kPlain, kStream };
 
-// Combines `count` elements of every input in the tree order ((0+1)+(2+3))+..., a lone subtree moving up unchanged, and
-// writes the result to every output. An output may be one of the inputs, or share no byte with any of them.
-using Reduce = void (*)(std::span<const void* const> inputs, std::size_t count, std::span<void* const> outputs,
-                        Store store);
-
-// One ring step: out = left + mine. `out` may be `left` or `mine`.
-using Combine = void (*)(const void* left, const void* mine, std::size_t count, void* out);
-
-// The last ring step of an operation over `num_ranks` ranks: out = finish(left + mine).
-using CombineLast = void (*)(const void* left, const void* mine, std::size_t count, std::size_t num_ranks, void* out);
-
-using Copy = void (*)(const void* from, std::size_t bytes, void* to, Store store);
+// The most inputs that one reduction takes.
+inline constexpr std::size_t kMaxInputs = 4096;
 
 struct Kernels {
   std::string_view name;
-  Reduce reduce[core::kNumOps][core::kNumDTypes];
-  Combine combine[core::kNumDTypes];
-  CombineLast combine_last[core::kNumOps][core::kNumDTypes];
-  Copy copy;
+
+  // Combines `count` elements of every input in the tree order ((0+1)+(2+3))+..., a lone subtree moving up unchanged,
+  // and writes the result, of result_dtype(op, dtype), to every output. An output may be one of the inputs, or share no
+  // byte with any of them.
+  void (*reduce)(core::Op op, core::DType dtype, std::span<const void* const> inputs, std::size_t count,
+                 std::span<void* const> outputs, Store store);
+
+  // Partial results, of partial_dtype(dtype), for algorithms that combine two ranks at a time.
+  void (*widen)(core::DType dtype, const void* mine, std::size_t count, void* partial);
+  // partial = left + mine. `partial` may be `left` or, where they have one type, `mine`.
+  void (*combine)(core::Op op, core::DType dtype, const void* left, const void* mine, std::size_t count, void* partial);
+  // Turns the combination of `num_ranks` ranks into the result, which may be `partial` where they have one type.
+  void (*finish)(core::Op op, core::DType dtype, const void* partial, std::size_t count, std::size_t num_ranks,
+                 void* result);
+
+  void (*copy)(const void* from, std::size_t bytes, void* to, Store store);
 };
 
 // One per translation unit; portable() runs everywhere.
@@ -39,6 +41,9 @@ const Kernels& portable();
 #if defined(RINGLET_X86_TARGETS)
 const Kernels& avx2();
 const Kernels& avx512();
+#endif
+#if defined(RINGLET_ARM_TARGETS)
+const Kernels& neon();
 #endif
 
 // The sets that this CPU can run, best first.

@@ -4,8 +4,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <csignal>
+#include <exception>
+#include <mutex>
 #include <new>
+#include <optional>
+#include <thread>
 #include <utility>
+
+#include "ringlet/memory/idle.hpp"
 
 namespace ringlet::memory {
 
@@ -19,82 +26,175 @@ std::size_t size_class(std::size_t bytes) {
   return (rounded + Region::kHugePage - 1) / Region::kHugePage * Region::kHugePage;
 }
 
-void lock_result_pool() { result_pool().mutex().lock(); }
-void unlock_result_pool() { result_pool().mutex().unlock(); }
+// While this lives, threads are born deaf to signals: those of the process are for threads that expect them.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
+
+// What the pool shares with its thread, the reaper.
+struct Pool::State {
+  // Held while regions are unmapped, which may take long and must not hold up those who allocate. Taken before `mutex`.
+  std::mutex dropping;
+  std::mutex mutex;  // guards all that follows
+  Clock::duration keep_idle;
+  IdleRegions idle;
+  std::size_t live_blocks = 0;
+  std::size_t live_bytes = 0;
+  bool has_reaper = false;
+  Clock::time_point next_start{};  // no attempt to start a reaper before
+
+  // How late the reaper may be, and how long to wait after an attempt to start one.
+  Clock::duration slack() const { return keep_idle / 10; }
+
+  void count_live(std::size_t bytes) {
+    live_blocks += 1;
+    live_bytes += bytes;
+  }
+
+  // An idle region that is live now, or null.
+  std::unique_ptr<Region> take(std::size_t bytes);
+  // If the caller has to start a reaper: when it shall come first.
+  std::optional<Clock::time_point> take_back(std::unique_ptr<Region> region) noexcept;
+  // Drops what is stale. Gives when to come again; if nothing is idle then, the reaper is discharged.
+  std::optional<Clock::time_point> reap() noexcept;
+
+  static void start_reaper(const std::shared_ptr<State>& state, Clock::time_point first) noexcept;
+  static void run_reaper(const std::weak_ptr<State>& pool, Clock::time_point first);
+};
+
+std::unique_ptr<Region> Pool::State::take(std::size_t bytes) {
+  const std::scoped_lock lock(mutex);
+  std::unique_ptr<Region> region = idle.take(bytes);
+  if (region != nullptr) count_live(bytes);
+  return region;
+}
+
+std::optional<Pool::Clock::time_point> Pool::State::take_back(std::unique_ptr<Region> region) noexcept {
+  const auto now = Clock::now();
+  const std::scoped_lock lock(mutex);
+  live_blocks -= 1;
+  live_bytes -= region->size();
+  try {
+    idle.put(std::move(region), now);
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;  // `region` has freed the memory
+  }
+  if (has_reaper || now < next_start) return std::nullopt;
+  has_reaper = true;
+  next_start = now + slack();
+  return now + keep_idle;
+}
+
+std::optional<Pool::Clock::time_point> Pool::State::reap() noexcept {
+  const std::scoped_lock lock_dropping(dropping);
+  const auto now = Clock::now();
+  for (;;) {
+    std::unique_ptr<Region> stale;  // outlives the lock
+    const std::scoped_lock lock(mutex);
+    stale = idle.take_stale(now - keep_idle);
+    if (stale != nullptr) continue;
+    const auto oldest = idle.oldest();
+    has_reaper = oldest.has_value();
+    if (!has_reaper) return std::nullopt;
+    return std::max(*oldest + keep_idle, now + slack());
+  }
+}
+
+void Pool::State::start_reaper(const std::shared_ptr<State>& state, Clock::time_point first) noexcept {
+  try {
+    const SignalsBlocked blocked;
+    std::thread(run_reaper, std::weak_ptr(state), first).detach();
+  } catch (const std::exception&) {  // no thread to be had now: the caller does its work
+    state->reap();
+    const std::scoped_lock lock(state->mutex);
+    state->has_reaper = false;
+  }
+}
+
+// Sleeps and reaps by turns. Asleep it holds nothing: neither the pool, nor a lock for which a fork would have to wait,
+// nor a place at a condition variable, which a forked child would count for ever.
+void Pool::State::run_reaper(const std::weak_ptr<State>& pool, Clock::time_point first) {
+  for (std::optional next = first; next.has_value();) {
+    std::this_thread::sleep_until(*next);
+    const std::shared_ptr<State> state = pool.lock();
+    if (state == nullptr) return;
+    next = state->reap();
+  }
+}
+
+Pool::Pool(Clock::duration keep_idle) : state_(std::make_shared<State>()) { set_keep_idle(keep_idle); }
 
 Block Pool::allocate(std::size_t bytes) {
   if (bytes <= kFromHeap) return std::make_shared<Region>(bytes);
   const std::size_t wanted = size_class(bytes);
-  std::unique_ptr<Region> region = find_idle(wanted);
-  if (region == nullptr) region = std::make_unique<Region>(wanted);
-  {
-    const std::scoped_lock lock(mutex_);
-    statistics_.live_blocks += 1;
-    statistics_.live_bytes += wanted;
+  std::unique_ptr<Region> region = state_->take(wanted);
+  if (region == nullptr) {
+    region = std::make_unique<Region>(wanted);
+    const std::scoped_lock lock(state_->mutex);
+    state_->count_live(wanted);
   }
-  return {region.release(), [this](Region* last) { take_back(std::unique_ptr<Region>(last)); }};
-}
-
-std::unique_ptr<Region> Pool::find_idle(std::size_t bytes) {
-  const std::scoped_lock lock(mutex_);
-  const auto found = idle_.find(bytes);
-  if (found == idle_.end() || found->second.empty()) return nullptr;
-  std::unique_ptr<Region> region = std::move(found->second.back().region);
-  found->second.pop_back();
-  statistics_.idle_blocks -= 1;
-  statistics_.idle_bytes -= bytes;
-  return region;
-}
-
-void Pool::take_back(std::unique_ptr<Region> region) noexcept {
-  const std::size_t bytes = region->size();
-  const auto now = Clock::now();
-  const std::scoped_lock lock(mutex_);
-  statistics_.live_blocks -= 1;
-  statistics_.live_bytes -= bytes;
-  drop_stale(now);
-  try {
-    idle_[bytes].push_back({std::move(region), now});
-  } catch (const std::bad_alloc&) {
-    return;  // `region` frees the memory
-  }
-  statistics_.idle_blocks += 1;
-  statistics_.idle_bytes += bytes;
-}
-
-// At most once a second; the oldest regions of a size are at the front.
-void Pool::drop_stale(Clock::time_point now) {
-  if (now - last_sweep_ < std::chrono::seconds(1)) return;
-  last_sweep_ = now;
-  for (auto& [bytes, regions] : idle_) {
-    const auto fresh =
-        std::find_if(regions.begin(), regions.end(), [now](const Idle& idle) { return now - idle.since < kKeepIdle; });
-    const auto stale = static_cast<std::size_t>(fresh - regions.begin());
-    statistics_.idle_blocks -= stale;
-    statistics_.idle_bytes -= stale * bytes;
-    regions.erase(regions.begin(), fresh);
-  }
+  return {region.release(), [this](Region* last) {
+            const auto first = state_->take_back(std::unique_ptr<Region>(last));
+            if (first.has_value()) State::start_reaper(state_, *first);
+          }};
 }
 
 std::size_t Pool::trim() {
-  std::map<std::size_t, std::vector<Idle>> dropped;
-  const std::scoped_lock lock(mutex_);
-  dropped.swap(idle_);
-  statistics_.idle_blocks = 0;
-  return std::exchange(statistics_.idle_bytes, 0);
+  const std::scoped_lock lock_dropping(state_->dropping);
+  IdleRegions dropped;
+  {
+    const std::scoped_lock lock(state_->mutex);
+    std::swap(dropped, state_->idle);
+  }
+  return dropped.bytes();
 }
 
 PoolStatistics Pool::statistics() const {
-  const std::scoped_lock lock(mutex_);
-  return statistics_;
+  const std::scoped_lock lock(state_->mutex);
+  return {.live_blocks = state_->live_blocks,
+          .live_bytes = state_->live_bytes,
+          .idle_blocks = state_->idle.blocks(),
+          .idle_bytes = state_->idle.bytes()};
+}
+
+void Pool::set_keep_idle(Clock::duration keep_idle) {
+  constexpr Clock::duration kLongest = std::chrono::hours(24 * 365);  // such that no sum with it overflows
+  const std::scoped_lock lock(state_->mutex);
+  state_->keep_idle = std::clamp(keep_idle, Clock::duration::zero(), kLongest);
+}
+
+void Pool::before_fork() {
+  state_->dropping.lock();
+  state_->mutex.lock();
+}
+
+void Pool::after_fork(bool is_child) {
+  if (is_child) {
+    state_->has_reaper = false;
+    state_->next_start = {};
+  }
+  state_->mutex.unlock();
+  state_->dropping.unlock();
 }
 
 Pool& result_pool() {
   static Pool* const pool = [] {
     auto made = std::make_unique<Pool>();
-    pthread_atfork(lock_result_pool, unlock_result_pool, unlock_result_pool);
+    pthread_atfork([] { result_pool().before_fork(); }, [] { result_pool().after_fork(false); },
+                   [] { result_pool().after_fork(true); });
     return made.release();
   }();
   return *pool;

@@ -3,10 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <vector>
 
 #include "ringlet/memory/region.hpp"
 
@@ -24,11 +21,19 @@ struct PoolStatistics {
 
 // Touching fresh memory costs more than reducing into it, so regions are kept for the next result of about their size.
 // Small ones come straight from the heap, which has caches for every thread; they do not count in the statistics.
-// A region that stayed idle for kKeepIdle is given back to the system when the next one comes back.
+//
+// A region that stays idle for `keep_idle` is given back to the system, at most a tenth of that time later, by a thread
+// that lives only while regions are idle: a quiet process has neither memory of the pool nor a thread. Where no thread
+// can be started, stale regions go when the next one comes back.
 class Pool {
  public:
+  using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kKeepIdle{10};
   static constexpr std::size_t kFromHeap = 4096;
+
+  explicit Pool(Clock::duration keep_idle = kKeepIdle);
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
 
   // At least `bytes` bytes, aligned to a cache line. The pool must outlive the block.
   Block allocate(std::size_t bytes);
@@ -36,25 +41,16 @@ class Pool {
   // Gives all idle regions back to the system; returns their bytes.
   std::size_t trim();
   PoolStatistics statistics() const;
+  // Holds from the next time that the thread looks: it may sleep for as long as was set before.
+  void set_keep_idle(Clock::duration keep_idle);
 
-  // Held across fork(), so that the child finds the lists whole.
-  std::mutex& mutex() noexcept { return mutex_; }
+  // Around fork(), so that the child finds the lists whole, no region on its way out, and knows that it has no thread.
+  void before_fork();
+  void after_fork(bool is_child);
 
  private:
-  using Clock = std::chrono::steady_clock;
-  struct Idle {
-    std::unique_ptr<Region> region;
-    Clock::time_point since;
-  };
-
-  std::unique_ptr<Region> find_idle(std::size_t bytes);
-  void take_back(std::unique_ptr<Region> region) noexcept;
-  void drop_stale(Clock::time_point now);
-
-  mutable std::mutex mutex_;
-  std::map<std::size_t, std::vector<Idle>> idle_;  // by size; the most recently used at the back
-  PoolStatistics statistics_;
-  Clock::time_point last_sweep_{};
+  struct State;
+  std::shared_ptr<State> state_;  // the thread looks whether it is still there
 };
 
 // The pool of this process. It is never destroyed: views may outlive everything else.

@@ -5,10 +5,12 @@
 
 namespace ringlet::memory {
 
-// Memory from the heap, or, from kHugePage up, a mapping aligned to huge pages for which the system is asked to use
-// them.
+// Memory from the heap, or, from kMapped up, a mapping of its own: a heap keeps what lies below something that is still
+// in use, a mapping goes back to the system at once. From kHugePage up it is aligned to huge pages, and the system is
+// asked to use them.
 class Region {
  public:
+  static constexpr std::size_t kMapped = std::size_t{128} << 10;
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;
   static constexpr std::size_t kAlignment = 64;
 

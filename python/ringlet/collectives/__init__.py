@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ringlet.collectives.controller import all_reduce_buffers
 from ringlet.collectives.cross_device_ops import CrossDeviceOps, DirectAllReduce, RingAllReduce
-from ringlet.collectives.group import Group, Member, all_reduce_buffers
+from ringlet.collectives.group import Group
+from ringlet.collectives.member import Member
 from ringlet.collectives.op import Algorithm, Op, ReduceOp
 from ringlet.collectives.options import default_timeout_seconds
 

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from ringlet.collectives.arguments import axis_in
+from ringlet.collectives.dtypes import as_result, is_known, native, refuse_dtype
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Outputs", "apart_from", "as_buffer", "as_buffers", "as_ndarray", "as_result"]
+__all__ = [
+    "Array",
+    "Output",
+    "Outputs",
+    "apart_from",
+    "as_buffer",
+    "as_buffers",
+    "as_ndarray",
+    "is_direct",
+    "read_first",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_DTYPES = ("float32", "float64", "int32", "int64")
-_SUPPORTED = frozenset(np.dtype(name) for name in _DTYPES)
+
+# --- inputs -----------------------------------------------------------------------------------------------------------
 
 
 def as_buffer(value: Any, name: str = "the array") -> Array:
@@ -45,11 +57,11 @@ def as_buffer(value: Any, name: str = "the array") -> Array:
     array([0, 2, 4], dtype=int32)
     """
     array = value if type(value) is np.ndarray else as_ndarray(value, name)
-    if array.dtype not in _SUPPORTED:
-        native = array.dtype.newbyteorder("=")
-        if native not in _SUPPORTED:
-            _refuse_dtype(value, array.dtype, name)
-        array = array.astype(native)
+    dtype = native(array.dtype)
+    if not is_known(dtype):
+        refuse_dtype(value, array.dtype, name)
+    if dtype is not array.dtype:
+        array = array.view(dtype) if array.dtype.isnative else array.astype(dtype)
     flags = array.flags
     if not (flags.c_contiguous and flags.aligned):
         array = np.array(array, order="C")
@@ -75,7 +87,7 @@ def as_ndarray(value: Any, name: str = "the array") -> Array:
     Raises
     ------
     InvalidArgumentError
-        If the value is a masked array, whose mask would be lost.
+        If the value is a masked array, whose mask would be lost, or exports by DLPack what NumPy cannot read.
 
     Examples
     --------
@@ -87,76 +99,136 @@ def as_ndarray(value: Any, name: str = "the array") -> Array:
             f"{name} is a masked array, whose mask would be lost. Combine x.filled(0) and the mask each by itself."
         )
     if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
-        return np.asarray(np.from_dlpack(value))
+        try:
+            return np.asarray(np.from_dlpack(value))
+        except (BufferError, RuntimeError, TypeError) as error:
+            raise InvalidArgumentError(
+                f"{name} is a {type(value).__name__} that NumPy cannot read by DLPack: {error}. "
+                "Give an array in the memory of the CPU, of a dtype that NumPy has."
+            ) from error
     return np.asarray(value)
 
 
-def _refuse_dtype(value: Any, dtype: np.dtype[Any], name: str) -> NoReturn:
-    given = f"dtype {dtype}" if isinstance(value, np.ndarray) else f"{_shortened(value)} of type {type(value).__name__}"
-    remedy = "Convert it first, for example with x.astype('float32')." if dtype.kind in "fiub" else "Give real numbers."
-    raise InvalidArgumentError(
-        f"cannot combine {name}, which is {given}: collectives take {', '.join(_DTYPES[:-1])} and {_DTYPES[-1]}. "
-        f"{remedy}"
-    )
+# --- outputs ----------------------------------------------------------------------------------------------------------
 
 
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def as_result(dtype: np.dtype[Any], op: Op) -> np.dtype[Any]:
-    """Give the dtype of a reduction's result.
-
-    The mean of integers is a float64, as TensorFlow's is.
+def is_direct(out: Array) -> bool:
+    """Tell whether the core can write to an array as it is.
 
     Examples
     --------
-    >>> as_result(np.dtype("int32"), Op.MEAN)
-    dtype('float64')
+    >>> is_direct(np.zeros(4)), is_direct(np.zeros(4)[::2])
+    (True, False)
     """
-    return np.dtype(np.float64) if op is Op.MEAN and dtype.kind == "i" else dtype
+    return type(out) is np.ndarray and out.flags.c_contiguous and out.flags.aligned and native(out.dtype) is out.dtype
+
+
+class Output:
+    """An array that a caller wants a result in, and what the core is given to fill instead.
+
+    Parameters
+    ----------
+    out : ndarray
+        Writeable, of any layout and byte order.
+    shape : tuple of int or None, optional
+        What the result has; None in place of a size, or of the whole, where only the core will know.
+    dtype : dtype, optional
+        What the result has.
+    axis : int
+        Which axis of `out` the core has first; negative ones count from the last.
+
+    Attributes
+    ----------
+    direct : ndarray
+        `out` with `axis` first, or fresh memory where the core cannot write to that.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `out` is no array, is read-only, or has another shape or dtype than the result.
+
+    Examples
+    --------
+    >>> out = np.zeros(6)[::2]
+    >>> output = Output(out, (3,), np.dtype(float))
+    >>> output.direct[:] = 1
+    >>> output.store() is out, out
+    (True, array([1., 1., 1.]))
+    """
+
+    __slots__ = ("_out", "_target", "direct")
+
+    def __init__(
+        self,
+        out: Any,
+        shape: tuple[int | None, ...] | None = None,
+        dtype: np.dtype[Any] | None = None,
+        *,
+        axis: int = 0,
+    ) -> None:
+        _check_output(out, shape, dtype)
+        self._out: Array = out
+        self._target: Array = np.moveaxis(out, axis_in(out.ndim, axis), 0) if axis else out
+        is_usable = is_direct(self._target)
+        self.direct: Array = self._target if is_usable else np.empty(self._target.shape, native(out.dtype))
+
+    def store(self) -> Array:
+        """Bring the result to where the caller wants it, and return the caller's array."""
+        if self._target is not self.direct:
+            self._target[...] = self.direct
+        return self._out
+
+    def fill(self, result: Array) -> Array:
+        """Put a result where the caller wants it, and return the caller's array.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it has another shape.
+        """
+        if result.shape != self._out.shape:
+            _refuse_output(self._out, result.shape, result.dtype)
+        self._out[...] = result
+        return self._out
 
 
 class Outputs:
-    """Arrays that a caller wants results in, and what the core is given to fill instead.
+    """One :class:`Output` for each of many results that have the shapes of their inputs.
 
     Parameters
     ----------
     outs : sequence of ndarray
         One writeable array for each buffer, of any layout and byte order.
-    buffers : sequence of ndarray
+    buffers : list of ndarray
         The inputs, as :func:`as_buffer` gave them. One that overlaps its own output in part is replaced by a copy.
-    op : Op
-        What the result's dtype depends on.
+    op : Op, optional
+        What the result's dtype depends on; none where values are only moved.
 
     Raises
     ------
     InvalidArgumentError
         If an output is no array, is read-only, or has another shape or dtype than its result.
+
+    Examples
+    --------
+    >>> outputs = Outputs([np.zeros(2)], [np.array([1, 2])], Op.MEAN)
+    >>> outputs.direct[0].dtype
+    dtype('float64')
     """
 
-    def __init__(self, outs: Sequence[Any], buffers: list[Array], op: Op) -> None:
+    def __init__(self, outs: Sequence[Any], buffers: list[Array], op: Op | None = None) -> None:
         if len(outs) != len(buffers):
             raise InvalidArgumentError(f"out has {len(outs)} arrays for {len(buffers)} inputs: give one for each.")
-        self._outs = list(outs)
-        for out, buffer in zip(outs, buffers, strict=True):
-            _check_output(out, buffer, as_result(buffer.dtype, op))
-        self.direct: list[Array] = [
-            out if _is_direct(out) else np.empty(out.shape, out.dtype.newbyteorder("=")) for out in outs
+        self._outputs = [
+            Output(out, buffer.shape, buffer.dtype if op is None else as_result(buffer.dtype, op))
+            for out, buffer in zip(outs, buffers, strict=True)
         ]
+        self.direct: list[Array] = [output.direct for output in self._outputs]
         buffers[:] = [apart_from(out, buffer) for out, buffer in zip(self.direct, buffers, strict=True)]
 
     def store(self) -> list[Array]:
         """Bring the results to where the caller wants them, and return the caller's arrays."""
-        for out, filled in zip(self._outs, self.direct, strict=True):
-            if out is not filled:
-                out[...] = filled
-        return self._outs
-
-
-def _is_direct(out: Array) -> bool:
-    return bool(type(out) is np.ndarray and out.flags.c_contiguous and out.flags.aligned and out.dtype.isnative)
+        return [output.store() for output in self._outputs]
 
 
 def apart_from(out: Array, buffer: Array) -> Array:
@@ -176,13 +248,35 @@ def apart_from(out: Array, buffer: Array) -> Array:
     return buffer if is_same_memory else buffer.copy()
 
 
-def _check_output(out: Any, buffer: Array, dtype: np.dtype[Any]) -> None:
+def read_first(out: Array | None, buffer: Array) -> Array:
+    """Give `buffer`, or a copy if it shares any memory with `out`.
+
+    Examples
+    --------
+    >>> x = np.arange(4)
+    >>> read_first(x, x) is x, read_first(None, x) is x
+    (False, True)
+    """
+    return buffer.copy() if out is not None and np.may_share_memory(out, buffer) else buffer
+
+
+def _check_output(out: Any, shape: tuple[int | None, ...] | None, dtype: np.dtype[Any] | None) -> None:
     if not isinstance(out, np.ndarray):
         raise InvalidArgumentError(f"out is a {type(out).__name__}: expected a writeable ndarray.")
-    if out.shape != buffer.shape or out.dtype.newbyteorder("=") != dtype:
-        raise InvalidArgumentError(
-            f"out is {out.dtype}{list(out.shape)}: the result is {dtype}{list(buffer.shape)}. "
-            f"Make one with np.empty({buffer.shape}, {dtype.name!r})."
-        )
+    fits = shape is None or (
+        out.ndim == len(shape) and all(size in (None, given) for size, given in zip(shape, out.shape, strict=True))
+    )
+    if not fits or (dtype is not None and native(out.dtype) != dtype):
+        _refuse_output(out, out.shape if shape is None else shape, native(out.dtype) if dtype is None else dtype)
+    if not is_known(native(out.dtype)):
+        refuse_dtype(out, out.dtype, "out")
     if not out.flags.writeable:
         raise InvalidArgumentError("out is read-only: give an array that may be written, for example out.copy().")
+
+
+def _refuse_output(out: Array, shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> None:
+    sizes = ", ".join("?" if size is None else str(size) for size in shape)
+    remedy = "where ? is what the ranks give together"
+    if None not in shape:
+        remedy = f"Make one with np.empty({shape}, {dtype.name!r})"
+    raise InvalidArgumentError(f"out is {out.dtype}{list(out.shape)}: the result is {dtype}[{sizes}]. {remedy}.")

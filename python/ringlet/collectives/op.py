@@ -8,19 +8,37 @@ __all__ = ["Algorithm", "Op", "ReduceOp"]
 
 
 class Op(enum.Enum):
-    """Operation of a reducing collective.
+    """Operation of a reducing collective, and of :meth:`~ringlet.collectives.Member.exclusive_scan`.
+
+    Every operation takes integers of any size. Floats take all but AND, OR and XOR; complex numbers SUM, MEAN and PROD;
+    bool MIN, MAX, AND, OR and XOR. Floats of 8 and 16 bits are combined as float32 and rounded once, at the end.
 
     Examples
     --------
     >>> import ringlet
     >>> ringlet.collectives.Op.SUM
     <Op.SUM: 0>
+    >>> [op.name for op in ringlet.collectives.Op]
+    ['SUM', 'MEAN', 'MIN', 'MAX', 'PROD', 'AND', 'OR', 'XOR']
     """
 
     SUM = 0
     """The sum. Integer sums wrap."""
     MEAN = 1
-    """The sum divided once, at the end, by the number of ranks; of integers as a float64."""
+    """The sum divided once, at the end, by the number of ranks. The mean of integers is that of their wrapped sum: a
+    float32 for 8 and 16 bits, else a float64."""
+    MIN = 2
+    """The smallest. A NaN wins over numbers; -0 is less than +0."""
+    MAX = 3
+    """The largest. A NaN wins over numbers; +0 is greater than -0."""
+    PROD = 4
+    """The product. Integer products wrap."""
+    AND = 5
+    """Bits that all ranks have set; of bool, whether all are true."""
+    OR = 6
+    """Bits that some rank has set; of bool, whether any is true."""
+    XOR = 7
+    """Bits that an odd number of ranks have set."""
 
 
 class ReduceOp(enum.Enum):
@@ -38,7 +56,7 @@ class ReduceOp(enum.Enum):
 
 
 class Algorithm(enum.Enum):
-    """How a collective moves its bytes; all of them give every rank the same bits.
+    """How an all-reduce moves its bytes; all of them give every rank the same bits.
 
     Examples
     --------

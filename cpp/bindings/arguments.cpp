@@ -1,0 +1,94 @@
+#include "arguments.hpp"
+
+#include <utility>
+
+namespace py = pybind11;
+
+namespace ringlet::bindings {
+
+namespace {
+
+// Tuples, so that no other thread takes an array away meanwhile.
+py::tuple tuple_of(const py::object& arrays) {
+  if (arrays.is_none()) return py::tuple();
+  if (!py::isinstance<py::sequence>(arrays)) throw Unusable();
+  return py::tuple(arrays);
+}
+
+}  // namespace
+
+Arguments::Arguments(const py::object& arrays, const py::object& outs, const core::Op* op)
+    : arrays_(tuple_of(arrays)), outputs_(tuple_of(outs)) {
+  parts_.reserve(arrays_.size());
+  std::size_t num_dims = 0;
+  for (const py::handle array : arrays_) {
+    parts_.push_back(part_of(array));
+    num_dims += parts_.back().shape.size();
+  }
+  // An array's shape may be assigned to while the call runs without the interpreter.
+  dims_.reserve(num_dims);
+  for (collectives::Part& part : parts_) {
+    const std::size_t first = dims_.size();
+    dims_.insert(dims_.end(), part.shape.begin(), part.shape.end());
+    part.shape = std::span<const std::int64_t>(dims_).subspan(first);
+  }
+  if (outs.is_none()) return;
+  if (outputs_.size() != parts_.size()) throw Unusable();
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const core::DType result = op == nullptr ? parts_[i].dtype : core::result_dtype(*op, parts_[i].dtype);
+    parts_[i].output = output_for(outputs_[i], parts_[i], result);
+  }
+}
+
+Argument::Argument(py::object array) : array_(std::move(array)) {
+  part_ = part_of(array_);
+  dims_.assign(part_.shape.begin(), part_.shape.end());
+  part_.shape = dims_;
+}
+
+void Argument::set_output(py::object out, core::DType dtype, std::span<const std::int64_t> shape, std::size_t free_dim,
+                          std::ptrdiff_t inside, std::ptrdiff_t around) {
+  out_ = std::move(out);
+  if (out_.is_none()) return;
+  const collectives::Part given = writeable_part_of(out_);
+  bool fits = given.dtype == dtype && given.shape.size() == shape.size();
+  for (std::size_t dim = 0; fits && dim < shape.size(); ++dim) {
+    fits = dim == free_dim || given.shape[dim] == shape[dim];
+  }
+  if (!fits) throw Unusable();
+  const auto* const input = static_cast<const std::byte*>(part_.input);
+  const auto* const output = static_cast<const std::byte*>(given.input);
+  const bool is_in_place =
+      (inside != kApart && output == input + inside) || (around != kApart && input == output + around);
+  if (!is_in_place && !is_apart(input, part_.input_bytes(), output, given.input_bytes())) throw Unusable();
+  part_.output = const_cast<void*>(given.input);
+  if (free_dim != kNoDim) part_.output_length = given.shape[free_dim];
+}
+
+Argument Argument::described_by(py::object out) {
+  Argument argument;
+  argument.array_ = py::none();
+  argument.out_ = std::move(out);
+  if (argument.out_.is_none()) return argument;
+  collectives::Part& part = argument.part_;
+  part = writeable_part_of(argument.out_);
+  if (part.shape.empty()) throw Unusable();
+  argument.dims_.assign(part.shape.begin(), part.shape.end());
+  part.shape = argument.dims_;
+  part.output = const_cast<void*>(std::exchange(part.input, nullptr));
+  part.output_length = argument.dims_.front();
+  return argument;
+}
+
+std::vector<std::int64_t> Argument::shape_with(std::size_t dim, std::int64_t length) const {
+  std::vector<std::int64_t> shape = dims_;
+  shape[dim] = length;
+  return shape;
+}
+
+py::object Argument::take(collectives::Results results, core::DType dtype, std::span<const std::int64_t> shape) const {
+  if (results.empty()) return out_;
+  return array_on(std::move(results.front()), dtype, shape);
+}
+
+}  // namespace ringlet::bindings

@@ -1,0 +1,68 @@
+// The arrays of one call, between Python and the core.
+#pragma once
+
+#include <pybind11/numpy.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "arrays.hpp"
+#include "ringlet/collectives/member.hpp"
+
+namespace ringlet::bindings {
+
+// Arrays, and outputs of their shapes, kept alive while a call runs and described for the core.
+class Arguments {
+ public:
+  // Either may be None. Outputs have the dtypes that `op` gives; null: those of the arrays.
+  Arguments(const pybind11::object& arrays, const pybind11::object& outs, const core::Op* op);
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  const std::vector<collectives::Part>& parts() const noexcept { return parts_; }
+  pybind11::list outputs() const { return pybind11::list(outputs_); }
+
+ private:
+  pybind11::tuple arrays_;
+  pybind11::tuple outputs_;
+  std::vector<collectives::Part> parts_;
+  std::vector<std::int64_t> dims_;
+};
+
+// One array, and an output whose shape may differ from its own.
+class Argument {
+ public:
+  explicit Argument(pybind11::object array);
+  // Of a rank that passes nothing: an output for rows of an array that only another rank knows, or None.
+  static Argument described_by(pybind11::object out);
+  Argument(Argument&&) = default;
+  Argument& operator=(Argument&&) = default;
+
+  static constexpr std::size_t kNoDim = SIZE_MAX;
+  static constexpr std::ptrdiff_t kApart = -1;
+
+  // Takes an output, unless it is None, of this dtype and shape; the length of `free_dim` is free. It shares no memory
+  // with the array, but that it may lie at `inside` bytes within the array, or hold the array at `around` bytes within
+  // itself.
+  void set_output(pybind11::object out, core::DType dtype, std::span<const std::int64_t> shape,
+                  std::size_t free_dim = kNoDim, std::ptrdiff_t inside = kApart, std::ptrdiff_t around = kApart);
+
+  const collectives::Part& part() const noexcept { return part_; }
+  // The shape with another length of one dimension.
+  std::vector<std::int64_t> shape_with(std::size_t dim, std::int64_t length) const;
+
+  // The output, or an array on the block that came instead of it.
+  pybind11::object take(collectives::Results results, core::DType dtype, std::span<const std::int64_t> shape) const;
+
+ private:
+  Argument() = default;
+
+  pybind11::object array_;
+  pybind11::object out_;
+  collectives::Part part_;
+  std::vector<std::int64_t> dims_;
+};
+
+}  // namespace ringlet::bindings

@@ -1,0 +1,182 @@
+#include "ringlet/collectives/gather.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include "ringlet/collectives/bytes.hpp"
+#include "ringlet/collectives/overlap.hpp"
+#include "ringlet/kernels/kernels.hpp"
+
+namespace ringlet::collectives {
+
+namespace {
+
+// How an array is cut at an axis: rows, each with so many bytes for every index along the axis.
+struct AxisView {
+  std::size_t num_rows = 1;
+  std::size_t bytes = 1;
+
+  AxisView(const Part& part, int axis) : bytes(core::size_of(part.dtype)) {
+    const auto split = static_cast<std::size_t>(axis);
+    for (std::size_t dim = 0; dim < split; ++dim) num_rows *= static_cast<std::size_t>(part.shape[dim]);
+    for (std::size_t dim = split + 1; dim < part.shape.size(); ++dim)
+      bytes *= static_cast<std::size_t>(part.shape[dim]);
+  }
+};
+
+// Brings the pieces of all ranks to their places in the rows of the result.
+class Gather {
+ public:
+  Gather(const Call& call, std::span<const std::int64_t> lengths)
+      : view_(call.parts.front(), call.axis),
+        columns_(static_cast<int>(lengths.size()),
+                 [&](std::size_t rank) { return static_cast<std::size_t>(lengths[rank]) * view_.bytes; }),
+        inputs_(static_cast<int>(lengths.size()),
+                [&](std::size_t rank) { return columns_.size(rank) * view_.num_rows; }) {}
+
+  std::size_t total_bytes() const { return inputs_.total(); }
+  std::size_t input_bytes(int rank) const { return inputs_.size(static_cast<std::size_t>(rank)); }
+  std::size_t first_byte(int rank) const { return columns_.begin(static_cast<std::size_t>(rank)); }
+  bool has_one_row() const { return view_.num_rows == 1; }
+
+  // Bytes of all inputs, laid end to end, to one result.
+  template <class InputOf>
+  void copy_range(Range range, InputOf&& input_of, void* result, kernels::Store store) const {
+    inputs_.visit(range, [&](std::size_t rank, std::size_t begin, std::size_t size) {
+      const std::size_t width = columns_.size(rank);
+      for (const std::size_t end = begin + size; begin < end;) {
+        const std::size_t row = begin / width;
+        const std::size_t column = begin % width;
+        const std::size_t run = view_.num_rows == 1 ? end - begin : std::min(width - column, end - begin);
+        std::byte* const to = at(result, row * columns_.total() + columns_.begin(rank) + column);
+        copy(at(input_of(static_cast<int>(rank)), begin), run, to, store);
+        begin += run;
+      }
+    });
+  }
+
+ private:
+  AxisView view_;
+  Places columns_;
+  Places inputs_;
+};
+
+int announcer_of(const Call& call) { return call.kind == Kind::kGather ? call.root : 0; }
+
+// Before arriving: room for the result, unless there is an output.
+void announce_gather(Round& round, std::size_t bytes) {
+  const Call& call = round.call();
+  if (round.rank() != announcer_of(call) || call.has_outputs) return;
+  round.announce_result(bytes, call.kind == Kind::kAllGather);
+}
+
+// The places that the gathered bytes go to.
+std::vector<void*> results_of(Round& round) noexcept {
+  const int announcer = announcer_of(round.call());
+  if (!round.call_of(announcer).has_outputs) return {round.result_of(announcer, 0)};
+  if (round.call().kind == Kind::kGather) return {round.output_of(announcer, 0)};
+  std::vector<void*> results;
+  for (int rank = 0; rank < round.num_ranks(); ++rank) results.push_back(round.output_of(rank, 0));
+  return results;
+}
+
+void check_gather(Round& round, const Gather& gather) {
+  const int announcer = announcer_of(round.call());
+  if (!round.call_of(announcer).has_outputs) return;
+  Buffers buffers;
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    const bool has_output = round.call().kind == Kind::kAllGather || rank == announcer;
+    const void* const input = round.input_of(rank, 0);
+    const void* const output = has_output ? round.output_of(rank, 0) : nullptr;
+    if (has_output) buffers.add_output(rank, output, gather.total_bytes());
+    const bool is_in_place = has_output && gather.has_one_row() && input == at(output, gather.first_byte(rank));
+    if (!is_in_place) buffers.add_input(rank, input, gather.input_bytes(rank));
+  }
+  buffers.check(round);
+}
+
+void gather_shared(Round& round, const Gather& gather) {
+  check_gather(round, gather);
+  const std::vector<void*> results = results_of(round);
+  const kernels::Store store = store_for(gather.total_bytes() * results.size());
+  round.share_work(Ranges(gather.total_bytes(), 1, round.num_ranks()), [&](Range range) {
+    for (void* const result : results) {
+      gather.copy_range(range, [&](int rank) { return round.input_of(rank, 0); }, result, store);
+    }
+  });
+}
+
+Results take_gathered(Round& round) {
+  const Call& call = round.call();
+  const int announcer = announcer_of(call);
+  const bool takes = call.kind == Kind::kAllGather || round.rank() == announcer;
+  if (call.has_outputs || !takes) return {};
+  return round.take_results(announcer);
+}
+
+// What a rank says of its piece inside its slot.
+struct Lengths {
+  std::int64_t input;
+  std::int64_t output;
+};
+
+Lengths said_by(Round& round, int rank) {
+  Lengths lengths;
+  std::memcpy(&lengths, round.payload_of(rank), sizeof lengths);
+  return lengths;
+}
+
+void say_lengths(Round& round) {
+  const Part& part = round.call().parts.front();
+  const Lengths lengths{part.shape[static_cast<std::size_t>(round.call().axis)], part.output_length};
+  std::memcpy(round.slot_of(round.rank()).payload(), &lengths, sizeof lengths);
+}
+
+void check_outputs(Round& round, std::int64_t total) {
+  const Call& call = round.call();
+  const int announcer = announcer_of(call);
+  if (!round.call_of(announcer).has_outputs) return;
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    if (call.kind == Kind::kGather && rank != announcer) continue;
+    check_output_length(round, rank, said_by(round, rank).output, total, "axis " + std::to_string(call.axis));
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> lengths_of(Round& round) {
+  std::vector<std::int64_t> lengths;
+  for (int rank = 0; rank < round.num_ranks(); ++rank) lengths.push_back(said_by(round, rank).input);
+  return lengths;
+}
+
+bool gather_equal(Round& round, Results& results) {
+  const Call& call = round.call();
+  const std::int64_t length = call.parts.front().shape[static_cast<std::size_t>(call.axis)];
+  const std::vector<std::int64_t> lengths(static_cast<std::size_t>(round.num_ranks()), length);
+  const Gather gather(call, lengths);
+  announce_gather(round, gather.total_bytes());
+  say_lengths(round);
+  round.arrive_for_work();
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    if (said_by(round, rank).input != length) return false;  // seen by every rank, so that none touches a buffer
+  }
+  check_outputs(round, length * round.num_ranks());
+  gather_shared(round, gather);
+  results = take_gathered(round);
+  return true;
+}
+
+Results gather_ragged(Round& round, std::span<const std::int64_t> lengths) {
+  const Gather gather(round.call(), lengths);
+  announce_gather(round, gather.total_bytes());
+  say_lengths(round);
+  round.arrive_for_work();
+  check_outputs(round, std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
+  gather_shared(round, gather);
+  return take_gathered(round);
+}
+
+}  // namespace ringlet::collectives

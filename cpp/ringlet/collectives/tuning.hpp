@@ -1,0 +1,28 @@
+// What AUTO does, as `python -m bench.tune` measured it.
+#pragma once
+
+#include <cstddef>
+
+namespace ringlet::collectives {
+
+// Up to `max_ranks` ranks, payloads up to `small_bytes` travel in the slots; larger ones by DIRECT.
+struct AutoRow {
+  int max_ranks;
+  std::size_t small_bytes;
+};
+
+inline constexpr AutoRow kAutoTable[] = {
+    {2, 2000},
+    {4, 2000},
+    {8, 2000},
+    {4096, 2000},
+};
+
+constexpr std::size_t small_limit(int num_ranks) {
+  for (const AutoRow& row : kAutoTable) {
+    if (num_ranks <= row.max_ranks) return row.small_bytes;
+  }
+  return 0;
+}
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,56 @@
+// Threads that help one controlling thread with its work.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "ringlet/sync/counters.hpp"
+#include "ringlet/sync/event.hpp"
+
+namespace ringlet::sync {
+
+// One piece of work after the other, each cut into numbered chunks. Helpers are started when they are first wanted,
+// stay for the life of the process, and sleep between pieces of work; they never touch an interpreter. After a fork the
+// child starts its own.
+//
+// Terms. A piece of work is *open* while chunks of it may be taken. A helper *enters* before it looks whether work is
+// open, and leaves after its last chunk. The owner closes the work and then waits until nobody is inside. In the single
+// order of these operations either a helper that enters sees that the work is closed, or the owner sees it inside: so
+// no helper touches work that its owner has gone away from.
+class Team {
+ public:
+  using Chunk = void (*)(void* context, std::size_t chunk) noexcept;
+
+  // The team of this process. It is never destroyed: its threads may outlive everything else.
+  static Team& shared();
+
+  // Calls run(context, chunk) for each chunk below `num_chunks`, on this thread and up to `helpers` others. While
+  // another thread has the team's help, on this thread alone.
+  void share(std::size_t num_chunks, int helpers, Chunk run, void* context);
+
+ private:
+  struct Work {
+    std::size_t num_chunks = 0;
+    Chunk run = nullptr;
+    void* context = nullptr;
+  };
+
+  void enlist(int helpers);
+  void help(int number);
+  void take_chunks() noexcept;
+  bool has_news(int number, std::uint64_t seen) const noexcept;
+
+  std::mutex owner_;  // held by who has the team's help
+  Work work_;
+  Share share_;
+  Event opened_;
+  std::atomic<std::uint64_t> turn_{0};  // odd while work is open
+  std::atomic<int> wanted_{0};          // helpers numbered below this may enter
+  std::atomic<int> inside_{0};
+  int num_started_ = 0;  // by the owner
+  std::uint64_t fork_generation_ = 0;
+};
+
+}  // namespace ringlet::sync

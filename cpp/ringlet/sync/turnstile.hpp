@@ -1,0 +1,51 @@
+// Threads that take turns with something that only one of them can have.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "ringlet/sync/cache_line.hpp"
+#include "ringlet/sync/wait.hpp"
+
+namespace ringlet::sync {
+
+// A hint in front of a lock whose waiters sleep: threads that come to it in quick succession hold it for a few
+// microseconds each, and being woken takes longer than that. Whoever wants the lock first waits here, awake and for a
+// bounded time, until the thread that came before has let it go. The lock alone keeps threads apart: a thread that goes
+// on when its time is over, or has never heard of the turnstile, does no harm.
+class alignas(kCacheLine) Turnstile {
+ public:
+  // Before taking the lock.
+  void enter(std::chrono::nanoseconds limit) noexcept {
+    const std::uint64_t me = ticket();
+    std::uint64_t inside = 0;
+    if (inside_.compare_exchange_strong(inside, me) || inside == me) return;
+    const auto end = Clock::now() + limit;
+    do {
+      std::this_thread::yield();
+      inside = 0;
+      if (inside_.compare_exchange_strong(inside, me)) return;
+    } while (Clock::now() < end);
+    inside_.store(me);  // who stays so long is not coming back soon: the next one need not wait for it
+  }
+
+  // After letting it go.
+  void leave() noexcept {
+    std::uint64_t me = ticket();
+    inside_.compare_exchange_strong(me, 0);
+  }
+
+ private:
+  // A number for each thread; never 0, which is nobody.
+  static std::uint64_t ticket() noexcept {
+    static std::atomic<std::uint64_t> next{1};
+    thread_local const std::uint64_t mine = next.fetch_add(1);
+    return mine;
+  }
+
+  std::atomic<std::uint64_t> inside_{0};
+};
+
+}  // namespace ringlet::sync

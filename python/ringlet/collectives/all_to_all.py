@@ -1,0 +1,123 @@
+"""All-to-all along any axes, made of the core's, which cuts and joins along the first.
+
+Where the axes differ, a block travels with `concat_axis` first, so that pieces are joined by lying one behind the
+other; the rank that receives brings the axis back to its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ringlet import _core
+from ringlet.collectives.arguments import axis_in, counts_of, equal_counts
+from ringlet.collectives.buffers import Array, Output, as_buffer, read_first
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["all_to_all"]
+
+
+def all_to_all(
+    core: _core.Member, x: Any, axes: tuple[Any, Any], counts: Iterable[int] | None, out: Array | None
+) -> Array:
+    """Exchange blocks of an array of any layout, along any axes.
+
+    Parameters
+    ----------
+    core : _core.Member
+        The rank that calls.
+    x, counts, out
+        As for :meth:`~ringlet.collectives.Member.all_to_all`.
+    axes : (int, int)
+        Its `split_axis` and `concat_axis`.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    InvalidArgumentError
+        As there.
+
+    Examples
+    --------
+    >>> core = _core.Group(1, 1.0, 0).member(0)
+    >>> all_to_all(core, [[1, 2, 3]], (0, 1), [1], None)
+    array([[1, 2, 3]])
+    """
+    buffer = as_buffer(x)
+    split, concat = axis_in(buffer.ndim, axes[0], "split_axis"), axis_in(buffer.ndim, axes[1], "concat_axis")
+    if counts is None:
+        size = equal_counts(buffer.shape, split, core.num_ranks, "split_axis")
+        sizes = None
+    else:
+        sizes = counts_of(counts, buffer.shape, split, core.num_ranks)
+        size = sizes[core.rank]
+    shape: list[int | None] = [*buffer.shape[:split], size, *buffer.shape[split + 1 :]]
+    # As long as all pieces together: only where all are equal does one rank know.
+    shape[concat] = None if sizes is not None else core.num_ranks * (size if split == concat else buffer.shape[concat])
+    output = None if out is None else Output(out, tuple(shape), buffer.dtype, axis=concat)
+    if split or concat:  # which the core will not see
+        core.barrier(f"all_to_all(split_axis={split}, concat_axis={concat})")
+    if split == concat:
+        return _exchange(core, np.moveaxis(buffer, split, 0), sizes, concat, output)
+    if sizes is None:
+        return _exchange(core, _rows_of_equal_blocks(buffer, split, concat, core.num_ranks), None, concat, output)
+    return _exchange_unequal(core, buffer, (split, concat), sizes, output)
+
+
+def _exchange(core: _core.Member, rows: Array, counts: list[int] | None, concat: int, output: Output | None) -> Array:
+    """Exchange rows and bring them to the axis that they are joined along."""
+    rows = np.ascontiguousarray(rows)
+    if output is None:
+        return np.moveaxis(core.all_to_all(rows, counts, None), 0, concat)
+    core.all_to_all(read_first(output.direct, rows), counts, output.direct)
+    return output.store()
+
+
+def _rows_of_equal_blocks(buffer: Array, split: int, concat: int, num_ranks: int) -> Array:
+    """All blocks one behind the other, each with `concat` as its first axis: shape (num_ranks * rows, ...)."""
+    shape = buffer.shape
+    cut = buffer.reshape(*shape[:split], num_ranks, shape[split] // num_ranks, *shape[split + 1 :])
+    moved = np.moveaxis(cut, (split, concat if concat < split else concat + 1), (0, 1))
+    rows: Array = np.ascontiguousarray(moved).reshape(num_ranks * shape[concat], *moved.shape[2:])
+    return rows
+
+
+def _exchange_unequal(
+    core: _core.Member, buffer: Array, axes: tuple[int, int], counts: list[int], output: Output | None
+) -> Array:
+    """Exchange blocks of unequal size, whose rows have no common length, as single elements."""
+    # Elements alone would not show that pieces do not fit together: ranks tell each other counts and shapes.
+    split, concat = axes
+    shape = list(buffer.shape)
+    rows = shape.pop(concat)
+    told = core.all_gather(np.array([[*counts, rows, *shape]]), 0, None)
+    _check_pieces(told, len(counts))
+    ends = np.cumsum(counts)[:-1]
+    blocks = [np.moveaxis(block, concat, 0).reshape(-1) for block in np.split(buffer, ends, axis=split)]
+    came = core.all_to_all(np.concatenate(blocks), [block.size for block in blocks], None)
+    shape[split if split < concat else split - 1] = counts[core.rank]
+    joined = np.moveaxis(came.reshape(int(told[:, len(counts)].sum()), *shape), 0, concat)
+    if output is None:
+        return joined
+    return output.fill(joined)
+
+
+def _check_pieces(told: Array, num_ranks: int) -> None:
+    """Refuse pieces that cannot be joined; `told` has counts, rows and the other sizes of each rank."""
+    first = told[0].tolist()
+    for rank, row in enumerate(told.tolist()):
+        if row[:num_ranks] != first[:num_ranks]:
+            raise InvalidArgumentError(
+                f"cannot join pieces of unequal size along concat_axis: counts are {first[:num_ranks]} at rank 0 and "
+                f"{row[:num_ranks]} at rank {rank}. Give all ranks the same, or let the axes be equal."
+            )
+        if row[num_ranks + 1 :] != first[num_ranks + 1 :]:
+            raise InvalidArgumentError(
+                f"cannot join pieces along concat_axis: the other sizes of x are {first[num_ranks + 1 :]} at rank 0 "
+                f"and {row[num_ranks + 1 :]} at rank {rank}. Give all ranks the same."
+            )

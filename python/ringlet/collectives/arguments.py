@@ -1,0 +1,276 @@
+"""Arguments that several collectives take, read and refused in the caller's words."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from ringlet.collectives.op import Algorithm, Op
+from ringlet.errors import InvalidArgumentError
+
+__all__ = [
+    "as_text",
+    "axis_in",
+    "counts_of",
+    "equal_counts",
+    "pairs_of",
+    "pass_ends",
+    "refuse_selection",
+    "root_of",
+    "root_only",
+    "whole_number",
+    "whole_number_of",
+]
+
+
+def as_text(value: Any) -> str:
+    r"""Give the text of a value as the core can keep it: what is no Unicode, such as parts of file names, escaped.
+
+    Examples
+    --------
+    >>> as_text("epoch 3"), as_text("\udcff")
+    ('epoch 3', '\\udcff')
+    """
+    text = str(value)
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def whole_number(value: Any, name: str, expected: str) -> int:
+    """Read an integer of any kind, NumPy's included.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is none, such as 1.0 or "1".
+
+    Examples
+    --------
+    >>> whole_number(3, "root", "the number of a rank")
+    3
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidArgumentError(f"{name} is {value!r}: expected {expected}.") from None
+
+
+def whole_number_of(bits: int, value: Any, name: str, expected: str) -> int:
+    """Read an integer that the core keeps in so many bits.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is none, or too large.
+
+    Examples
+    --------
+    >>> whole_number_of(32, 7, "color", "a whole number")
+    7
+    """
+    number = whole_number(value, name, expected)
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise InvalidArgumentError(f"{name} is {number}: expected {expected} of at most {bits} bits.")
+    return number
+
+
+def refuse_selection(op: Any, algorithm: Any = Algorithm.AUTO) -> NoReturn:
+    """Raise because one of the two is no member of its enumeration.
+
+    Examples
+    --------
+    >>> refuse_selection("SUM")
+    Traceback (most recent call last):
+    ringlet.errors.InvalidArgumentError: op is 'SUM': expected one of ringlet.collectives.Op.SUM, Op.MEAN, ...
+    """
+    name, given, expected = ("algorithm", algorithm, Algorithm) if type(op) is Op else ("op", op, Op)
+    choices = ", ".join(f"{expected.__name__}.{choice.name}" for choice in expected)
+    raise InvalidArgumentError(f"{name} is {given!r}: expected one of ringlet.collectives.{choices}.")
+
+
+def root_of(root: Any, num_ranks: int) -> int:
+    """Read the number of the rank that sends to, or receives from, all others.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such rank.
+
+    Examples
+    --------
+    >>> root_of(1, 2)
+    1
+    """
+    number = root if type(root) is int else whole_number(root, "root", "the number of a rank")
+    if not 0 <= number < num_ranks:
+        raise InvalidArgumentError(
+            f"root is {number}: rank {number} is not in this group: its ranks are 0 to {num_ranks - 1}."
+        )
+    return number
+
+
+def root_only(name: str, rank: int, root: int) -> NoReturn:
+    """Raise because a rank other than the root gave what only the root gives.
+
+    Examples
+    --------
+    >>> root_only("out", 1, 0)
+    Traceback (most recent call last):
+    ringlet.errors.InvalidArgumentError: rank 1 gave out, which only the root gives, rank 0 here: leave it out.
+    """
+    raise InvalidArgumentError(f"rank {rank} gave {name}, which only the root gives, rank {root} here: leave it out.")
+
+
+def axis_in(ndim: int, axis: Any, name: str = "axis") -> int:
+    """Read an axis as NumPy does: negative ones count from the last.
+
+    Returns
+    -------
+    int
+        From 0 to ``ndim - 1``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the array has no such axis.
+
+    Examples
+    --------
+    >>> axis_in(3, -1)
+    2
+    """
+    number = whole_number(axis, name, "the number of an axis")
+    if ndim == 0:
+        raise InvalidArgumentError(f"{name} is {number}, but the array has no axes (ndim 0): give x.reshape(1).")
+    if not -ndim <= number < ndim:
+        raise InvalidArgumentError(
+            f"{name} is {number}, but the array has ndim {ndim}: expected {-ndim} to {ndim - 1}."
+        )
+    return number % ndim
+
+
+def equal_counts(shape: Sequence[int], axis: int, num_ranks: int, name: str = "axis") -> int:
+    """Give the size of each of `num_ranks` equal blocks along an axis.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the axis cannot be cut so.
+
+    Examples
+    --------
+    >>> equal_counts((6, 5), 0, 3)
+    2
+    """
+    size = shape[axis]
+    if size % num_ranks:
+        padded = (size // num_ranks + 1) * num_ranks
+        raise InvalidArgumentError(
+            f"cannot cut {name} {axis} of shape {tuple(shape)} into {num_ranks} equal blocks: {size} is not a multiple "
+            f"of {num_ranks}. Pad it to {padded}, or use a collective that takes counts=."
+        )
+    return size // num_ranks
+
+
+def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks: int) -> list[int]:
+    """Read how many rows of an array each rank gets.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If they are not one count for each rank, none negative, whose sum is the size of the axis.
+
+    Examples
+    --------
+    >>> counts_of((2, 0, 1), (3, 5), 0, 3)
+    [2, 0, 1]
+    """
+    try:
+        numbers = [operator.index(count) for count in counts]
+    except TypeError:
+        raise InvalidArgumentError(f"counts is {counts!r}: expected one whole number for each rank.") from None
+    if len(numbers) != num_ranks or min(numbers) < 0:
+        raise InvalidArgumentError(
+            f"counts is {numbers}: expected one number for each of {num_ranks} ranks, none of them negative."
+        )
+    if sum(numbers) != shape[axis]:
+        raise InvalidArgumentError(
+            f"counts is {numbers}, which is {sum(numbers)} in all: expected the size {shape[axis]} of axis {axis} of "
+            f"shape {tuple(shape)}."
+        )
+    return numbers
+
+
+def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
+    """Read pairs of (source, target) of a permutation.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such rank, or one is source or target twice.
+
+    Examples
+    --------
+    >>> pairs_of([(0, 1), [1, 0]], 2)
+    [(0, 1), (1, 0)]
+    """
+    try:
+        numbers = [(operator.index(source), operator.index(target)) for source, target in pairs]
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"pairs is {pairs!r}: expected a sequence of (source, target), such as [(0, 1), (1, 0)]."
+        ) from None
+    for place, role in enumerate(("source", "target")):
+        seen: set[int] = set()
+        for pair in numbers:
+            rank = pair[place]
+            if not 0 <= rank < num_ranks:
+                raise InvalidArgumentError(
+                    f"pairs has rank {rank} as a {role}, which is not in this group: its ranks are 0 to "
+                    f"{num_ranks - 1}."
+                )
+            if rank in seen:
+                raise InvalidArgumentError(
+                    f"pairs has rank {rank} as a {role} twice: give each rank one {role} at most. For one source and "
+                    "many targets use broadcast, for other patterns all_to_all with counts=."
+                )
+            seen.add(rank)
+    return numbers
+
+
+def pass_ends(sizes: Sequence[int], bytes_per_pack: Any) -> list[int]:
+    """Cut a list of arrays into passes: consecutive ones of at most so many bytes together.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Bytes of each array.
+    bytes_per_pack : int
+        An array larger than that has a pass of its own; 0 means one pass of all.
+
+    Returns
+    -------
+    list of int
+        Where each pass ends. There is at least one pass, even of no array.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `bytes_per_pack` is negative or no whole number.
+
+    Examples
+    --------
+    >>> pass_ends([40, 40, 40, 500, 10], 100)
+    [2, 3, 4, 5]
+    """
+    limit = whole_number(bytes_per_pack, "bytes_per_pack", "a number of bytes, or 0 for one pass of all")
+    if limit < 0:
+        raise InvalidArgumentError(f"bytes_per_pack is {limit}: expected a number of bytes, or 0 for one pass of all.")
+    ends: list[int] = []
+    filled = 0
+    for number, size in enumerate(sizes):
+        if limit and number > (ends[-1] if ends else 0) and filled + size > limit:
+            ends.append(number)
+            filled = 0
+        filled += size
+    return [*ends, len(sizes)]
