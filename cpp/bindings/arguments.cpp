@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "ringlet/core/error.hpp"
+
 namespace py = pybind11;
 
 namespace ringlet::bindings {
@@ -15,10 +17,32 @@ py::tuple tuple_of(const py::object& arrays) {
   return py::tuple(arrays);
 }
 
+// Whether an object is a number of Python's or NumPy's, which stands for an array without dimensions.
+bool is_scalar(PyObject* object) {
+  static PyObject* const generic = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
+  return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object) ||
+         PyComplex_CheckExact(object) || PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(generic));
+}
+
+// The same with an array in the place of every number.
+py::tuple arrays_of(const py::object& given) {
+  py::tuple arrays = tuple_of(given);
+  const std::size_t size = arrays.size();
+  for (std::size_t i = 0; i < size; ++i) {
+    PyObject* const item = PyTuple_GET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(i));
+    if (!is_scalar(item)) continue;
+    if (arrays.ptr() == given.ptr()) arrays = py::tuple(py::list(given));  // the caller's tuple stays as it is
+    const auto array = py::array::ensure(py::reinterpret_borrow<py::object>(item));
+    if (!array) throw Unusable();
+    arrays[i] = array;
+  }
+  return arrays;
+}
+
 }  // namespace
 
 Arguments::Arguments(const py::object& arrays, const py::object& outs, const core::Op* op)
-    : arrays_(tuple_of(arrays)), outputs_(tuple_of(outs)) {
+    : arrays_(arrays_of(arrays)), outputs_(tuple_of(outs)) {
   parts_.reserve(arrays_.size());
   std::size_t num_dims = 0;
   for (const py::handle array : arrays_) {
@@ -38,6 +62,20 @@ Arguments::Arguments(const py::object& arrays, const py::object& outs, const cor
     const core::DType result = op == nullptr ? parts_[i].dtype : core::result_dtype(*op, parts_[i].dtype);
     parts_[i].output = output_for(outputs_[i], parts_[i], result);
   }
+}
+
+void Arguments::check_memory() const {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const collectives::Part& part = parts_[i];
+    const bool is_same = has_memory(arrays_[i], part.input, part.count) &&
+                         (part.output == nullptr || has_writeable_memory(outputs_[i], part.output, part.count));
+    if (!is_same) throw_changed();
+  }
+}
+
+void throw_changed() {
+  throw core::ArgumentError(
+      "an array of a plan was given other memory, or an out made read-only, after the plan was made: make a new plan.");
 }
 
 Argument::Argument(py::object array) : array_(std::move(array)) {

@@ -23,6 +23,8 @@ class Arguments {
 
   const std::vector<collectives::Part>& parts() const noexcept { return parts_; }
   pybind11::list outputs() const { return pybind11::list(outputs_); }
+  // Throws ArgumentError if an array was given other memory, or an output made read-only, since this was made.
+  void check_memory() const;
 
  private:
   pybind11::tuple arrays_;
@@ -30,6 +32,9 @@ class Arguments {
   std::vector<collectives::Part> parts_;
   std::vector<std::int64_t> dims_;
 };
+
+// What a plan says whose arrays have changed.
+[[noreturn]] void throw_changed();
 
 // One array, and an output whose shape may differ from its own.
 class Argument {

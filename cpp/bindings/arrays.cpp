@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include "dtypes.hpp"
@@ -94,7 +95,19 @@ void* output_for(py::handle output, const collectives::Part& part, core::DType r
   return const_cast<void*>(given.input);
 }
 
+bool has_memory(py::handle array, const void* data, std::size_t count) {
+  const auto same = py::reinterpret_borrow<py::array>(array);
+  return same.data() == data && static_cast<std::size_t>(same.size()) == count;
+}
+
+bool has_writeable_memory(py::handle array, const void* data, std::size_t count) {
+  return has_memory(array, data, count) && py::reinterpret_borrow<py::array>(array).writeable();
+}
+
 py::object array_on(memory::Block block, core::DType dtype, std::span<const std::int64_t> shape) {
+  std::size_t bytes = core::size_of(dtype);
+  for (const std::int64_t size : shape) bytes *= static_cast<std::size_t>(size);
+  if (bytes > block->size()) throw std::logic_error("a rank was driven by two threads at the same time.");
   void* const data = block->data();
   py::object owner = owner_of(std::move(block));
   return new_array(descriptor_of(dtype), shape, nullptr, data, 0, std::move(owner));

@@ -34,6 +34,11 @@ bool is_apart(const void* one, std::size_t one_bytes, const void* other, std::si
 // input itself or apart from it.
 void* output_for(pybind11::handle output, const collectives::Part& part, core::DType result);
 
+// Whether an array still has the memory that it had when `data` and `count` were taken from it.
+bool has_memory(pybind11::handle array, const void* data, std::size_t count);
+// The same, and may still be written.
+bool has_writeable_memory(pybind11::handle array, const void* data, std::size_t count);
+
 // A read-only array on a block. NumPy refuses to make it writeable, because its owner is no array.
 pybind11::object array_on(memory::Block block, core::DType dtype, std::span<const std::int64_t> shape);
 

@@ -63,10 +63,11 @@ class Controller final : public Plan {
   }
 
   py::object run() override {
+    check_memory();
     const Part& first = arguments_.parts().front();
-    const core::DType result = core::result_dtype(op_, first.dtype);
+    const core::DType dtype = core::result_dtype(op_, first.dtype);
     memory::Block block;
-    if (outputs_.empty()) block = memory::result_pool().allocate(first.count * core::size_of(result));
+    if (outputs_.empty()) block = memory::result_pool().allocate(first.count * core::size_of(dtype));
     void* const shared = block != nullptr ? block->data() : nullptr;
     const auto outputs = block != nullptr ? std::span<void* const>(&shared, 1) : std::span<void* const>(outputs_);
     const auto reduce = [&] { collectives::reduce_buffers(inputs_, first.count, first.dtype, op_, outputs, workers_); };
@@ -75,29 +76,39 @@ class Controller final : public Plan {
     } else {
       without_interpreter(reduce);
     }
-    return block != nullptr ? array_on(std::move(block), result, first.shape) : result_;
+    return block != nullptr ? array_on(std::move(block), dtype, first.shape) : result();
   }
 
  private:
   void take_outputs(const Part& first) {
     const bool is_array = py::isinstance<py::array>(out_);
-    const py::tuple outs = is_array ? py::make_tuple(out_) : py::tuple(out_);
-    if (!is_array && outs.size() != inputs_.size()) throw Unusable();
+    outs_ = is_array ? py::make_tuple(out_) : py::tuple(out_);
+    if (!is_array && outs_.size() != inputs_.size()) throw Unusable();
     const core::DType dtype = core::result_dtype(op_, first.dtype);
-    for (const py::handle out : outs) {
+    for (const py::handle out : outs_) {
       const Part given = writeable_part_of(out);
       if (given.dtype != dtype || !std::ranges::equal(given.shape, first.shape)) throw Unusable();
       outputs_.push_back(const_cast<void*>(given.input));
     }
     if (first.count > 0) check_apart(inputs_, first.input_bytes(), outputs_, first.count * core::size_of(dtype));
-    result_ = is_array ? out_ : py::object(py::list(outs));
   }
+
+  void check_memory() const {
+    arguments_.check_memory();
+    const std::size_t count = arguments_.parts().front().count;
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      if (!has_writeable_memory(outs_[k], outputs_[k], count)) throw_changed();
+    }
+  }
+
+  // The caller's array, or a list of the caller's own.
+  py::object result() const { return py::isinstance<py::array>(out_) ? out_ : py::object(py::list(outs_)); }
 
   core::Op op_;
   int workers_;
   Arguments arguments_;
   py::object out_;
-  py::object result_;
+  py::tuple outs_;
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
 };
@@ -107,6 +118,7 @@ py::object reduce_buffers(const py::object& arrays, int op, const py::object& ou
 }
 
 py::object plan_reduce_buffers(const py::object& arrays, int op, const py::object& out, int workers) {
+  for (const py::handle array : py::tuple(arrays)) part_of(array);  // throws for numbers, as for all that is no array
   return callable_of(std::make_unique<Controller>(arrays, op, out, workers));
 }
 

@@ -31,10 +31,12 @@ class MemberPlan final : public Plan {
         op_(op),
         algorithm_(algorithm),
         out_(out) {
+    part_of(array);  // throws for numbers, whose values a plan could not follow
     collectives::check_supported(op, arguments_.parts().front().dtype);
   }
 
   py::object run() override {
+    arguments_.check_memory();
     collectives::Results results;
     sync::Poll* const poll = signal_poll();
     without_interpreter([&] { results = member_.all_reduce(arguments_.parts(), op_, algorithm_, poll); },

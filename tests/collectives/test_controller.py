@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -237,3 +239,19 @@ def test_a_plan_refuses_arrays_that_it_cannot_use_as_they_are() -> None:
         group.plan_all_reduce_all([np.ones(3), np.ones(3)], outs=[buffer, buffer])
     with pytest.raises(TypeError, match="takes no arguments"):
         group.plan_all_reduce_all([np.ones(3), np.ones(3)])(1)  # type: ignore[call-arg]
+
+
+def test_helpers_leave_signals_to_the_threads_that_wait_for_them() -> None:
+    program = """
+import os, signal
+import numpy as np
+from ringlet.collectives import all_reduce_buffers
+all_reduce_buffers([np.ones(1 << 20), np.ones(1 << 20)], workers=2)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+os.kill(os.getpid(), signal.SIGUSR1)
+print(signal.sigwait({signal.SIGUSR1}).name)
+"""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (run.returncode, run.stdout) == (0, "SIGUSR1\n"), run.stderr

@@ -118,3 +118,17 @@ def test_no_collective_keeps_memory_or_arrays(name: str, count: int) -> None:
     before = _core.pool_statistics()["live_blocks"], [sys.getrefcount(x) for x in inputs]
     run_on_ranks(3, step)
     assert (_core.pool_statistics()["live_blocks"], [sys.getrefcount(x) for x in inputs]) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_ranks": 2**40}, "num_ranks is 1099511627776"),
+        ({"num_ranks": 1, "epoch": -1}, "epoch is -1: expected a number that is not negative"),
+        ({"num_ranks": 1, "epoch": 1.5}, "epoch is 1.5: expected a whole number"),
+        ({"num_ranks": 1, "timeout_seconds": "x"}, "timeout_seconds is 'x': expected seconds"),
+    ],
+)
+def test_a_group_says_which_argument_is_wrong(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Group(**arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import itertools
 from typing import Any
@@ -197,3 +198,46 @@ def test_an_output_or_algorithm_that_does_not_fit_is_refused() -> None:
     for place, op in itertools.product((None, np.ones(1000)), (Op.SUM, Op.MAX)):
         with pytest.raises(InvalidArgumentError, match="SMALL carries at most"):
             member.plan_all_reduce(np.ones(1000), op, algorithm=Algorithm.SMALL, out=place)()
+
+
+def test_a_plan_refuses_to_run_on_memory_that_was_replaced_or_made_read_only() -> None:
+    member = Group(1).member(0)
+    x = np.ones(1 << 16)
+    plan = member.plan_all_reduce(x)
+    x.resize(10, refcheck=False)
+    with pytest.raises(InvalidArgumentError, match=r"was given other memory.*make a new plan"):
+        plan()
+    out = np.ones(4)
+    into_out = member.plan_all_reduce(np.ones(4), out=out)
+    buffers = [np.ones(4), np.ones(4)]
+    of_all = Group(2).plan_all_reduce_all(buffers, outs=[out, np.ones(4)])
+    out.flags.writeable = False
+    for call in (into_out, of_all):
+        with pytest.raises(InvalidArgumentError, match="made read-only"):
+            call()
+
+
+def test_a_plan_leaves_a_read_only_input_with_a_written_byte_order_alone() -> None:
+    x = np.asarray((ctypes.c_float * 4)(1, 2, 3, 4))
+    x.flags.writeable = False
+    np.testing.assert_array_equal(Group(1).member(0).plan_all_reduce(x)(), [1, 2, 3, 4])
+
+
+def test_a_plan_refuses_what_gives_other_memory_each_time() -> None:
+    class Counter:
+        number = 0
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+            self.number += 1
+            return np.full(2, self.number)
+
+    for x in (Counter(), 1.0, np.float32(1), [1, 2]):
+        with pytest.raises(InvalidArgumentError, match=r"a plan c(ould|annot) (not )?follow"):
+            Group(1).member(0).plan_all_reduce(x)
+
+
+def test_the_list_of_a_controllers_plan_belongs_to_the_caller() -> None:
+    buffers = [np.ones(2), np.ones(2)]
+    plan = Group(2).plan_all_reduce_all(buffers, outs=buffers)
+    plan().clear()
+    assert len(plan()) == 2

@@ -171,22 +171,48 @@ class Rank {
   Random random_;
 };
 
-// Whether a rank ends with the error of its fate, or with none.
-bool ends_as_it_must(Group& group, int rank, const Story& story) {
-  const Fate fate = story.fate;
+// How a rank may end.
+enum class End { kMismatch, kAborted, kDeadline, kArgument, kInterruption, kReturn };
+
+bool is_end_of(Fate fate, End end, bool is_culprit) {
+  switch (fate) {
+    case Fate::kAbort:
+    case Fate::kAbortFromOutside:
+      return end == End::kAborted;
+    case Fate::kDepart:
+      return end == (is_culprit ? End::kReturn : End::kMismatch);
+    case Fate::kDisagree:
+      return end == End::kMismatch;
+    case Fate::kDeadline:
+      return end == End::kDeadline || (is_culprit && end == End::kReturn);
+    case Fate::kLate:
+      return end == End::kDeadline || end == End::kAborted;
+    case Fate::kOverlap:
+      return end == End::kArgument;
+    case Fate::kInterrupt:
+      return end == End::kAborted || (is_culprit && end == End::kInterruption);
+  }
+  return false;
+}
+
+End end_of(Group& group, int rank, const Story& story, std::string& text) {
   try {
     Rank(group, rank, story).live();
-    return rank == 0 && (fate == Fate::kDepart || fate == Fate::kDeadline);
-  } catch (const core::MismatchError&) {
-    return fate == Fate::kDisagree || fate == Fate::kDepart;
-  } catch (const core::AbortedError&) {
-    return fate == Fate::kAbort || fate == Fate::kAbortFromOutside || fate == Fate::kInterrupt || fate == Fate::kLate;
-  } catch (const core::DeadlineError&) {
-    return fate == Fate::kDeadline || fate == Fate::kLate;
-  } catch (const core::ArgumentError&) {
-    return fate == Fate::kOverlap;
+    return End::kReturn;
+  } catch (const core::MismatchError& error) {
+    text = error.what();
+    return End::kMismatch;
+  } catch (const core::AbortedError& error) {
+    text = error.what();
+    return End::kAborted;
+  } catch (const core::DeadlineError& error) {
+    text = error.what();
+    return End::kDeadline;
+  } catch (const core::ArgumentError& error) {
+    text = error.what();
+    return End::kArgument;
   } catch (const Interruption&) {
-    return fate == Fate::kInterrupt && rank == 0;
+    return End::kInterruption;
   }
 }
 
@@ -219,9 +245,13 @@ void run(int num_ranks, std::size_t round, Random& random) {
   const bool has_no_strike = story.fate == Fate::kAbortFromOutside;
   const Story endless{.fate = story.fate, .last = SIZE_MAX, .seed = round, .shared_memory = nullptr};
   stress::on_ranks(num_ranks, [&](int rank) {
-    check(ends_as_it_must(group, rank, has_no_strike ? endless : story), "a rank ends with the error of its fate");
-    const bool may_wait = rank == 0 && (story.fate == Fate::kDepart || story.fate == Fate::kDeadline);
-    check(may_wait || stays_failed(group, rank), "a group that has failed states its first cause for ever");
+    std::string text;
+    const End end = end_of(group, rank, has_no_strike ? endless : story, text);
+    check(is_end_of(story.fate, end, rank == 0), "rank " + std::to_string(rank) +
+                                                     " ends with the error of its fate: not of fate " +
+                                                     std::to_string(static_cast<int>(story.fate)) + " is end " +
+                                                     std::to_string(static_cast<int>(end)) + ", " + text);
+    check(end == End::kReturn || stays_failed(group, rank), "a group that has failed states its first cause for ever");
   });
   check(group.failure().has_value(), "the group states its first cause");
 }

@@ -53,10 +53,10 @@ void reduce(stress::Random& random, std::size_t bytes, int workers) {
 
 // Sizes on both sides of what is worth sharing, and now and then far larger ones.
 void reduce_often(std::uint64_t seed, std::size_t times) {
-  constexpr std::array<std::size_t, 8> kBytes{0, 100, 10'001, 30'000, 65'536, 90'001, 400'000, 3'000'000};
+  constexpr std::array<std::size_t, 8> kBytes{0, 100, 5001, 20'000, 32'768, 60'001, 300'000, 1'200'000};
   stress::Random random(seed);
   for (std::size_t i = 0; i < times; ++i) {
-    const std::size_t bytes = kBytes[random.below(i % 64 == 5 ? 8 : 6)];
+    const std::size_t bytes = kBytes[random.below(random.below(64) == 0 ? 8 : 6)];
     if (random.below(16) == 0)
       std::this_thread::sleep_for(std::chrono::microseconds(random.below(500)));  // helpers park
     reduce(random, bytes, 1 + static_cast<int>(random.below(4)));

@@ -65,7 +65,7 @@ void Group::fail(Cause cause, std::string text) {
     if (failure_.has_value()) return;
     failure_ = Failure{cause, text};
     shared_->has_failed.set(true);  // before anybody else can find that the group has failed
-    parts = parts_;
+    parts.swap(parts_);             // no more are made
   }
   shared_->event.notify();
   for (const Part& part : parts) {
@@ -131,6 +131,7 @@ void Group::depart(int rank, std::string_view reason) {
 }
 
 void Group::rejoin(int rank) {
+  if (was_forked()) return;
   ranks_[static_cast<std::size_t>(rank)]->has_departed.set(false);
   for_each_part_of(rank, [](Member member) { member.rejoin(); });
 }

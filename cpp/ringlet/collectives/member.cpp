@@ -80,9 +80,9 @@ void check_pairs(std::span<const std::int64_t> pairs, int num_ranks) {
   }
 }
 
-// The second half of a call in two rounds: the others wait for this rank, so that it cannot fail alone.
+// Between the rounds of a call the others wait for this rank, so that it cannot fail alone.
 template <class F>
-auto second_half(Group& group, int rank, F&& f) {
+auto or_abort(Group& group, int rank, F&& f) {
   try {
     return f();
   } catch (const std::bad_alloc&) {
@@ -209,11 +209,11 @@ Results Member::gather(Kind kind, const Part& part, int root, int axis, sync::Po
     Round round(*group_, rank_, poll);
     begin(round, false);
     const bool is_done = gather_equal(round, results);
-    if (!is_done) lengths = lengths_of(round);
+    if (!is_done) lengths = or_abort(*group_, rank_, [&] { return lengths_of(round); });
     round.finish();
     if (is_done) return results;
   }
-  return second_half(*group_, rank_, [&] {
+  return or_abort(*group_, rank_, [&] {
     Round round(*group_, rank_, poll);
     begin(round, true);
     results = gather_ragged(round, lengths);
@@ -267,14 +267,14 @@ Results Member::all_to_all(const Part& part, std::span<const std::int64_t> rows,
     call.is_ragged = true;
     call.numbers.assign(rows.begin(), rows.end());
     call.set_parts({&part, 1});
-    all_rows = exchange_rows(round);
+    all_rows = or_abort(*group_, rank_, [&] { return exchange_rows(round); });
     round.finish();
   }
   rows_received_ = 0;
   for (std::size_t i = static_cast<std::size_t>(rank_); i < all_rows.size(); i += rows.size()) {
     rows_received_ += all_rows[i];
   }
-  return second_half(*group_, rank_, [&] { return exchange_blocks(part, all_rows, poll); });
+  return or_abort(*group_, rank_, [&] { return exchange_blocks(part, all_rows, poll); });
 }
 
 Results Member::exchange_blocks(Part part, std::span<const std::int64_t> all_rows, sync::Poll* poll) {
@@ -313,7 +313,7 @@ PartMember Member::split(std::optional<int> color, std::int64_t key, sync::Poll*
   {
     Round round(*group_, rank_, poll);
     round.begin(Kind::kSplit);
-    part = find_part(round, color, key);
+    part = or_abort(*group_, rank_, [&] { return find_part(round, color, key); });
     round.finish();
   }
   std::shared_ptr<Group> made;

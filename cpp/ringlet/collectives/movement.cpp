@@ -85,15 +85,60 @@ std::vector<std::int64_t> exchange_rows(Round& round) {
   return rows;
 }
 
-void all_to_all(Round& round, std::span<const std::int64_t> rows) {
-  const Part& part = round.call().parts.front();
+namespace {
+
+// Where a piece of what `source` sends to `target` lies in the buffers of both.
+struct Block {
+  int source;
+  int target;
+  std::size_t input_place;
+  std::size_t output_place;
+};
+
+void copy_block(Round& round, const Block& block, std::size_t size, kernels::Store store) {
+  copy(at(round.input_of(block.source, 0), block.input_place), size,
+       at(round.output_of(block.target, 0), block.output_place), store);
+}
+
+// `bytes_sent(rank)` and `bytes_received(rank)` lie apart.
+template <class Sent, class Received>
+void check_exchange(Round& round, Sent&& bytes_sent, Received&& bytes_received) {
+  Buffers buffers;
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    buffers.add_output(rank, round.output_of(rank, 0), bytes_received(static_cast<std::size_t>(rank)));
+    buffers.add_input(rank, round.input_of(rank, 0), bytes_sent(static_cast<std::size_t>(rank)));
+  }
+  buffers.check(round);
+}
+
+void all_to_all_equal(Round& round) {
   const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
-  const std::size_t row = row_bytes(part);
-  const std::size_t equal = part.shape.empty() ? 0 : static_cast<std::size_t>(part.shape[0]) / num_ranks;
-  const auto bytes_from_to = [&](std::size_t source, std::size_t target) {
-    return (rows.empty() ? equal : static_cast<std::size_t>(rows[source * num_ranks + target])) * row;
-  };
+  const std::size_t bytes = round.call().parts.front().input_bytes();
+  const std::size_t block = bytes / num_ranks;
+  const std::size_t total = block * num_ranks * num_ranks;
+  round.arrive_for_work();
+  check_exchange(round, [&](std::size_t) { return bytes; }, [&](std::size_t) { return bytes; });
   // All blocks laid end to end, by target and then by source: the order of their places in the results.
+  round.share_work(Ranges(total, 1, round.num_ranks()), [&](Range range) {
+    while (range.begin < range.end) {
+      const std::size_t target = range.begin / bytes;
+      const std::size_t source = range.begin % bytes / block;
+      const std::size_t begin = range.begin % block;
+      const std::size_t size = std::min(block - begin, range.end - range.begin);
+      copy_block(round,
+                 {static_cast<int>(source), static_cast<int>(target), target * block + begin, source * block + begin},
+                 size, store_for(total));
+      range.begin += size;
+    }
+  });
+}
+
+void all_to_all_ragged(Round& round, std::span<const std::int64_t> rows) {
+  const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
+  const std::size_t row = row_bytes(round.call().parts.front());
+  const auto bytes_from_to = [&](std::size_t source, std::size_t target) {
+    return static_cast<std::size_t>(rows[source * num_ranks + target]) * row;
+  };
   const Places blocks(static_cast<int>(num_ranks * num_ranks),
                       [&](std::size_t block) { return bytes_from_to(block % num_ranks, block / num_ranks); });
   std::vector<std::size_t> offsets(num_ranks * num_ranks);  // in the source, [target * P + source]
@@ -105,24 +150,33 @@ void all_to_all(Round& round, std::span<const std::int64_t> rows) {
     }
   }
   round.arrive_for_work();
-  Buffers buffers;
-  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
-    const std::size_t last = rank * num_ranks + num_ranks - 1;
-    const std::size_t received = blocks.begin(last) + blocks.size(last) - blocks.begin(rank * num_ranks);
-    const std::size_t sent = offsets[(num_ranks - 1) * num_ranks + rank] + bytes_from_to(rank, num_ranks - 1);
-    buffers.add_output(static_cast<int>(rank), round.output_of(static_cast<int>(rank), 0), received);
-    buffers.add_input(static_cast<int>(rank), round.input_of(static_cast<int>(rank), 0), sent);
-  }
-  buffers.check(round);
+  check_exchange(
+      round,
+      [&](std::size_t rank) {
+        return offsets[(num_ranks - 1) * num_ranks + rank] + bytes_from_to(rank, num_ranks - 1);
+      },
+      [&](std::size_t rank) {
+        const std::size_t last = rank * num_ranks + num_ranks - 1;
+        return blocks.begin(last) + blocks.size(last) - blocks.begin(rank * num_ranks);
+      });
   round.share_work(Ranges(blocks.total(), 1, round.num_ranks()), [&](Range range) {
     blocks.visit(range, [&](std::size_t block, std::size_t begin, std::size_t size) {
       const std::size_t target = block / num_ranks;
-      const auto source = static_cast<int>(block % num_ranks);
       const std::size_t place = blocks.begin(block) - blocks.begin(target * num_ranks) + begin;
-      copy(at(round.input_of(source, 0), offsets[block] + begin), size,
-           at(round.output_of(static_cast<int>(target), 0), place), store_for(blocks.total()));
+      copy_block(round, {static_cast<int>(block % num_ranks), static_cast<int>(target), offsets[block] + begin, place},
+                 size, store_for(blocks.total()));
     });
   });
+}
+
+}  // namespace
+
+void all_to_all(Round& round, std::span<const std::int64_t> rows) {
+  if (rows.empty()) {
+    all_to_all_equal(round);
+  } else {
+    all_to_all_ragged(round, rows);
+  }
 }
 
 void permute(Round& round) {

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <thread>
 
+#include "ringlet/core/signals.hpp"
 #include "ringlet/sync/fork.hpp"
 #include "ringlet/sync/wait.hpp"
 
@@ -45,6 +46,8 @@ void Team::enlist(int helpers) {
     num_started_ = 0;
     inside_.store(0);
   }
+  if (num_started_ >= helpers) return;
+  const core::SignalsBlocked blocked;
   for (; num_started_ < helpers; ++num_started_) {
     try {
       std::thread([this, number = num_started_] { help(number); }).detach();

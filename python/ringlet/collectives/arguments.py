@@ -10,6 +10,7 @@ from ringlet.collectives.op import Algorithm, Op
 from ringlet.errors import InvalidArgumentError
 
 __all__ = [
+    "as_sequence",
     "as_text",
     "axis_in",
     "counts_of",
@@ -19,9 +20,45 @@ __all__ = [
     "refuse_selection",
     "root_of",
     "root_only",
+    "shortened",
     "whole_number",
     "whole_number_of",
 ]
+
+
+def as_sequence(values: Any, name: str) -> Sequence[Any]:
+    """Give arrays in a list or a tuple; what cannot be counted, such as a generator, is gone through once.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is nothing to go through.
+
+    Examples
+    --------
+    >>> as_sequence((x for x in (1, 2)), "arrays")
+    [1, 2]
+    """
+    if type(values) is list or type(values) is tuple:
+        return values
+    try:
+        return list(values)
+    except TypeError:
+        raise InvalidArgumentError(
+            f"{name} is {shortened(values)} of type {type(values).__name__}: expected a list of arrays."
+        ) from None
+
+
+def shortened(value: Any) -> str:
+    """Give what messages show of a value, which may be of any length.
+
+    Examples
+    --------
+    >>> shortened(1.5), shortened(list(range(100)))
+    ('1.5', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11...')
+    """
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def as_text(value: Any) -> str:
@@ -188,15 +225,15 @@ def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks:
     try:
         numbers = [operator.index(count) for count in counts]
     except TypeError:
-        raise InvalidArgumentError(f"counts is {counts!r}: expected one whole number for each rank.") from None
+        raise InvalidArgumentError(f"counts is {shortened(counts)}: expected one whole number for each rank.") from None
     if len(numbers) != num_ranks or min(numbers) < 0:
         raise InvalidArgumentError(
-            f"counts is {numbers}: expected one number for each of {num_ranks} ranks, none of them negative."
+            f"counts is {shortened(numbers)}: expected one number for each of {num_ranks} ranks, none of them negative."
         )
     if sum(numbers) != shape[axis]:
         raise InvalidArgumentError(
-            f"counts is {numbers}, which is {sum(numbers)} in all: expected the size {shape[axis]} of axis {axis} of "
-            f"shape {tuple(shape)}."
+            f"counts is {shortened(numbers)}, which is {sum(numbers)} in all: expected the size {shape[axis]} of axis "
+            f"{axis} of shape {tuple(shape)}."
         )
     return numbers
 
@@ -218,7 +255,7 @@ def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
         numbers = [(operator.index(source), operator.index(target)) for source, target in pairs]
     except (TypeError, ValueError):
         raise InvalidArgumentError(
-            f"pairs is {pairs!r}: expected a sequence of (source, target), such as [(0, 1), (1, 0)]."
+            f"pairs is {shortened(pairs)}: expected a sequence of (source, target), such as [(0, 1), (1, 0)]."
         ) from None
     for place, role in enumerate(("source", "target")):
         seen: set[int] = set()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.arguments import refuse_selection, whole_number
+from ringlet.collectives.arguments import as_sequence, refuse_selection, whole_number
 from ringlet.collectives.buffers import Array, Output, as_buffers
 from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Op
@@ -17,6 +17,10 @@ from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["all_reduce_all", "all_reduce_buffers", "default_workers", "plan_all_reduce_all"]
+
+
+# More would wait for each other.
+_MOST_WORKERS = 1024
 
 
 @functools.cache
@@ -69,8 +73,7 @@ def all_reduce_buffers(
     threads = default_workers() if workers is None else _checked_workers(workers)
     if out is not None and not isinstance(out, np.ndarray):
         Output(out)  # refuses it: the core would take a sequence for one array for each rank
-    if type(arrays) is not list and type(arrays) is not tuple:
-        arrays = list(arrays)
+    arrays = as_sequence(arrays, "arrays")
     try:
         return _core.reduce_buffers(arrays, op._value_, out, threads)
     except _core.Unusable:
@@ -110,8 +113,7 @@ def all_reduce_all(arrays: Sequence[Any], op: Op, outs: Sequence[Array] | None, 
     if type(op) is not Op:
         refuse_selection(op)
     threads = default_workers() if workers is None else _checked_workers(workers)
-    if type(arrays) is not list and type(arrays) is not tuple:
-        arrays = list(arrays)
+    arrays = as_sequence(arrays, "arrays")
     if outs is not None:
         outs = list(outs)
     try:
@@ -171,7 +173,7 @@ def _checked_workers(workers: Any) -> int:
     number = whole_number(workers, "workers", "a number of threads, or None for one on each core")
     if number < 1:
         raise InvalidArgumentError(f"workers is {number}: expected at least 1, or None for one on each core.")
-    return number
+    return min(number, _MOST_WORKERS)
 
 
 def _reduce(arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None, workers: int) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ringlet import _core
+from ringlet.collectives.arguments import shortened
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
@@ -189,7 +190,7 @@ def refuse_dtype(value: Any, dtype: DType, name: str) -> NoReturn:
     ringlet.errors.InvalidArgumentError: cannot use the array, which is None of type NoneType: collectives take ...
     """
     is_array = isinstance(value, (np.ndarray, np.generic))
-    given = f"dtype {dtype}" if is_array else f"{_shortened(value)} of type {type(value).__name__}"
+    given = f"dtype {dtype}" if is_array else f"{shortened(value)} of type {type(value).__name__}"
     remedy = _remedy(dtype) if is_array else "Give numbers, or an array of them"
     raise InvalidArgumentError(
         f"cannot use {name}, which is {given}: collectives take bool, int8 to int64, uint8 to uint64, float16, "
@@ -212,8 +213,3 @@ def _remedy(dtype: DType) -> str:
         "c": "Convert it first with x.astype('complex128')",
     }
     return remedies.get(dtype.kind, "To move bytes that are no numbers, view them as such: x.view('uint8')")
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."

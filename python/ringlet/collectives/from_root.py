@@ -12,6 +12,7 @@ import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.arguments import (
+    as_sequence,
     axis_in,
     counts_of,
     equal_counts,
@@ -181,10 +182,9 @@ class FromRoot(MemberBase):
         [array([1, 2]), array(3.)]
         """
         root = root_of(root, self.num_ranks)
-        if arrays is None:
-            arrays = outs
-        if arrays is not None and type(arrays) is not list and type(arrays) is not tuple:
-            arrays = list(arrays)
+        if outs is not None:
+            outs = as_sequence(outs, "outs")
+        arrays = outs if arrays is None else as_sequence(arrays, "arrays")
         if bytes_per_pack == 0:
             try:
                 return self._core.broadcast(arrays, root, outs)
@@ -226,6 +226,7 @@ def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) 
         block = core.scatter(None, root, None, None)
         return np.moveaxis(block, 0, axis) if axis else block
     output = Output(out, axis=axis)
+    axis_in(out.ndim, axis)  # a piece has at least the axis that it was cut along
     _compare_axes(core, axis)
     core.scatter(None, root, None, output.direct)
     return output.store()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from ringlet import _core
-from ringlet.collectives.arguments import as_text, whole_number
+from ringlet.collectives.arguments import as_sequence, as_text, whole_number, whole_number_of
 from ringlet.collectives.buffers import Array
 from ringlet.collectives.controller import all_reduce_all, plan_all_reduce_all
 from ringlet.collectives.member import Member
@@ -61,8 +61,11 @@ class Group:
     """
 
     def __init__(self, num_ranks: int, *, timeout_seconds: float | None = None, epoch: int = 0) -> None:
-        count = whole_number(num_ranks, "num_ranks", "a whole number of ranks")
-        self._core = _core.Group(count, resolve_timeout(timeout_seconds), epoch)
+        count = whole_number_of(32, num_ranks, "num_ranks", "a whole number of ranks")
+        number = whole_number_of(64, epoch, "epoch", "a whole number")
+        if number < 0:
+            raise InvalidArgumentError(f"epoch is {number}: expected a number that is not negative.")
+        self._core = _core.Group(count, resolve_timeout(timeout_seconds), number)
         self.num_ranks = count
 
     @property
@@ -138,8 +141,7 @@ class Group:
         >>> group.all_reduce_all(gradients, outs=gradients)
         [array([4., 4.]), array([4., 4.])]
         """
-        if len(buffers) != self.num_ranks or (outs is not None and len(outs) != self.num_ranks):
-            _refuse_number(buffers, outs, self.num_ranks)
+        buffers, outs = _one_each(buffers, outs, self.num_ranks)
         if (failure := self._core.failure) is not None:
             raise CollectiveAborted(failure)
         return all_reduce_all(buffers, op, outs, workers)
@@ -179,8 +181,7 @@ class Group:
         >>> gradients
         [array([2., 2.]), array([2., 2.])]
         """
-        if len(buffers) != self.num_ranks or (outs is not None and len(outs) != self.num_ranks):
-            _refuse_number(buffers, outs, self.num_ranks)
+        buffers, outs = _one_each(buffers, outs, self.num_ranks)
         return plan_all_reduce_all(buffers, op, outs, workers)
 
     def abort(self, reason: str) -> None:
@@ -195,6 +196,12 @@ class Group:
         return f"<Group of {self.num_ranks} ranks, epoch {self.epoch}{failure}>"
 
 
-def _refuse_number(buffers: Sequence[Any], outs: Sequence[Any] | None, num_ranks: int) -> NoReturn:
-    name, arrays = ("buffers", buffers) if outs is None or len(buffers) != num_ranks else ("outs", outs)
-    raise InvalidArgumentError(f"{name} has {len(arrays)} arrays: expected one for each of {num_ranks} ranks.")
+def _one_each(buffers: Any, outs: Any, num_ranks: int) -> tuple[Sequence[Any], Sequence[Any] | None]:
+    """The arguments as sequences with one array for each rank."""
+    buffers = as_sequence(buffers, "buffers")
+    if outs is not None:
+        outs = as_sequence(outs, "outs")
+    for name, arrays in (("buffers", buffers), ("outs", buffers if outs is None else outs)):
+        if len(arrays) != num_ranks:
+            raise InvalidArgumentError(f"{name} has {len(arrays)} arrays: expected one for each of {num_ranks} ranks.")
+    return buffers, outs

@@ -73,7 +73,10 @@ def resolve_timeout(timeout_seconds: float | None) -> float:
     """
     if timeout_seconds is None:
         return default_timeout_seconds()
-    seconds = float(timeout_seconds)
+    try:
+        seconds = float(timeout_seconds)
+    except (TypeError, ValueError):
+        seconds = math.nan
     if not seconds >= 0:
         raise ValueError(
             f"timeout_seconds is {timeout_seconds!r}: expected seconds, 0 for never, or None for the default."

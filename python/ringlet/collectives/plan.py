@@ -68,7 +68,7 @@ class StagedPlan:
     True
     """
 
-    __slots__ = ("_buffer", "_output", "_run", "_source")
+    __slots__ = ("_buffer", "_is_copy", "_output", "_run", "_source")
 
     def __init__(self, core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> None:
         if isinstance(x, (list, tuple, bool, int, float, complex, np.generic)):
@@ -76,16 +76,22 @@ class StagedPlan:
                 f"x is a {type(x).__name__}, whose values a plan cannot follow: give an array, such as np.array(x)."
             )
         self._source = as_ndarray(x)
+        if not np.shares_memory(self._source, as_ndarray(x)) and self._source.size:
+            raise InvalidArgumentError(
+                f"x is a {type(x).__name__} that gives other memory each time, so that a plan could not follow its "
+                "values: give an array."
+            )
         buffer = as_buffer(self._source)
         check_pair(buffer.dtype, op)
         self._output = None if out is None else Output(out, buffer.shape, as_result(buffer.dtype, op))
         direct = None if self._output is None else self._output.direct
         self._buffer = buffer if direct is None else apart_from(direct, buffer)
+        self._is_copy = not np.may_share_memory(self._buffer, self._source)
         self._run = core.plan_all_reduce(self._buffer, op.value, algorithm.value, direct)
 
     def __call__(self) -> Array:
         """Run it."""
-        if self._buffer is not self._source:
+        if self._is_copy:
             self._buffer[...] = self._source
         result = self._run()
         return result if self._output is None else self._output.store()

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.arguments import axis_in, equal_counts, pass_ends, refuse_selection, root_of, root_only
+from ringlet.collectives.arguments import (
+    as_sequence,
+    axis_in,
+    equal_counts,
+    pass_ends,
+    refuse_selection,
+    root_of,
+    root_only,
+)
 from ringlet.collectives.base import MemberBase
 from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, read_first
 from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
@@ -121,8 +129,9 @@ class Reductions(MemberBase):
         """
         if type(op) is not Op or type(algorithm) is not Algorithm:
             refuse_selection(op, algorithm)
-        if type(arrays) is not list and type(arrays) is not tuple:
-            arrays = list(arrays)
+        arrays = as_sequence(arrays, "arrays")
+        if outs is not None:
+            outs = as_sequence(outs, "outs")
         if bytes_per_pack == 0:
             try:
                 return self._core.all_reduce(arrays, op._value_, algorithm._value_, outs)
