@@ -12,11 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bench import goals, harness, limits, native, ranks, report
+from bench import command, goals, harness, limits, native, ranks, report
 from bench.machine import Others, describe_machine, usable_cores
 from bench.python_ranks import TAIL_BYTES, TAIL_CALLS, PythonRanks
+from bench.reference import dtype_named, result_dtype
 from bench.results import Cell, Result, Sample
 
 __all__ = ["main", "memory_needed_bytes"]
@@ -95,7 +94,8 @@ def _measure_cell(
 
 def _pairs(cell: Cell, options: argparse.Namespace) -> list[tuple[str, str]]:
     """Algorithms and variants that the cell's dtype, operation and size allow."""
-    changes_dtype = cell.op == "MEAN" and np.dtype(cell.dtype).kind == "i"
+    dtype = dtype_named(cell.dtype)
+    changes_dtype = result_dtype(dtype, cell.op) != dtype
     return [
         (algorithm, variant)
         for algorithm in options.algorithms
@@ -143,52 +143,12 @@ def _panels(results: Sequence[Result]) -> dict[tuple[str, str], report.Curves]:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.all_reduce", description=__doc__)
-    parser.add_argument("--ranks", type=harness.parse_counts, default=[2, 4, 8], help="threads, such as 2,4,8")
-    parser.add_argument("--bytes", type=harness.parse_sizes, default=harness.parse_sizes("8B:256MiB"), help="per rank")
-    parser.add_argument("--dtype", default="float32", choices=("float32", "float64", "int32", "int64"))
-    parser.add_argument("--op", default="SUM", choices=("SUM", "MEAN"))
-    parser.add_argument("--algorithms", type=_words(_ALGORITHMS), default=["auto", "direct", "ring"])
-    parser.add_argument("--variants", type=_words(_VARIANTS), default=list(_VARIANTS))
-    parser.add_argument("--rounds", type=int, default=5, help="of everything in alternation")
-    parser.add_argument("--milliseconds", type=float, default=20.0, help="length of one timed region")
+    parser = command.sweep_parser("all_reduce", __doc__, ranks="2,4,8", sizes="8B:256MiB")
+    parser.add_argument("--algorithms", type=command.words(_ALGORITHMS), default=["auto", "direct", "ring"])
+    parser.add_argument("--variants", type=command.words(_VARIANTS), default=list(_VARIANTS))
     parser.add_argument("--no-pin", dest="pin", action="store_false", help="let Python ranks move between cores")
-    parser.add_argument("--json", type=Path, help="file for every figure of every round")
     parser.add_argument("--plot", type=Path, help="file for a figure of time over size")
-    options = parser.parse_args(arguments)
-    itemsize = np.dtype(options.dtype).itemsize
-    for size in options.bytes:
-        if size % itemsize:
-            parser.error(f"{size} bytes are no whole number of {options.dtype} elements: give multiples of {itemsize}.")
-    return options
-
-
-def _words(allowed: Sequence[str]) -> Any:
-    def parse(text: str) -> list[str]:
-        words = text.split(",")
-        if not set(words) <= set(allowed):
-            raise argparse.ArgumentTypeError(f"'{text}' is not a list of {', '.join(allowed)}.")
-        return words
-
-    return parse
-
-
-def _measure_all(
-    options: argparse.Namespace, programs: native.Programs, probe: limits.Probe, latencies: limits.Latencies
-) -> list[Result]:
-    budget = harness.available_memory_bytes() // 2
-    results: list[Result] = []
-    for num_ranks in options.ranks:
-        floor = limits.latency_floor(num_ranks, len(usable_cores()), latencies)
-        for size in options.bytes:
-            name = f"{num_ranks} ranks, {harness.format_bytes(size)}"
-            if memory_needed_bytes(num_ranks, size) > budget:
-                print(f"{name}: left out, it needs more than half of the free memory", file=sys.stderr)
-                continue
-            print(f"{name} ...", file=sys.stderr, flush=True)
-            cell = Cell(num_ranks, size, options.dtype, options.op)
-            results += _measure_cell(cell, options, programs, probe, floor)
-    return results
+    return command.parse(parser, arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -204,9 +164,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     programs = native.build()
     probe = limits.Probe(programs.limits)
     latencies = probe.latencies()
-    hand_overs = (f"{name.replace('_', ' ')} {report.format_seconds(value)}" for name, value in vars(latencies).items())
-    print(*machine.lines(), f"   latency: {', '.join(hand_overs)}", "", sep="\n")
-    results = _measure_all(options, programs, probe, latencies)
+    print(*machine.lines(), f"   latency: {latencies}", "", sep="\n")
+    results: list[Result] = []
+    for cell in command.cells(options, memory_needed_bytes):
+        floor = limits.latency_floor(cell.num_ranks, len(usable_cores()), latencies)
+        results += _measure_cell(cell, options, programs, probe, floor)
     reached = goals.all_reduce_goals(results)
     print(_table(results), "\n" + goals.table(reached), sep="\n")
     if options.json:

@@ -6,10 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from bench import report
+from bench.collective_results import CollectiveResult
+from bench.controller_results import ControllerResult
 from bench.harness import format_bytes, ratios
 from bench.results import Result
+from bench.target_results import TargetResult
 
-__all__ = ["Goal", "all_reduce_goals", "at_most", "in_spite_of", "table"]
+__all__ = [
+    "Goal",
+    "all_reduce_goals",
+    "at_least",
+    "at_most",
+    "collective_goals",
+    "controller_goals",
+    "in_spite_of",
+    "table",
+    "target_goals",
+]
 
 _KIB, _MIB = 1 << 10, 1 << 20
 
@@ -18,6 +31,9 @@ _KIB, _MIB = 1 << 10, 1 << 20
 # machine was measured and not the program.
 _MOST_DISTURBED = 0.05
 _LEAST_TIMES_LIMIT = 0.8
+
+# The collectives that goal 10 is about.
+_LIMITED = ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
 
 
 @dataclass(frozen=True)
@@ -54,6 +70,17 @@ def at_most(number: str, what: str, limit: float, reached: float, show: Callable
     Goal(number='13', what='run of a no-op', goal='<= 10.0 us', reached='2.00 us', verdict='met')
     """
     return Goal(number, what, f"<= {show(limit)}", show(reached), "met" if reached <= limit else "MISSED")
+
+
+def at_least(number: str, what: str, limit: float, reached: float, show: Callable[[float], str]) -> Goal:
+    """Give the goal that a measured value does not stay below a limit.
+
+    Examples
+    --------
+    >>> at_least("9", "NumPy / ringlet", 2.5, 3.0, "{:.2f}".format)
+    Goal(number='9', what='NumPy / ringlet', goal='>= 2.50', reached='3.00', verdict='met')
+    """
+    return Goal(number, what, f">= {show(limit)}", show(reached), "met" if reached >= limit else "MISSED")
 
 
 def in_spite_of(others: float, goal: Goal) -> Goal:
@@ -104,16 +131,106 @@ def all_reduce_goals(results: Sequence[Result]) -> list[Goal]:
     return sorted(goals, key=lambda goal: (len(goal.number.rstrip("b")), goal.number))
 
 
+def collective_goals(results: Sequence[CollectiveResult]) -> list[Goal]:
+    """Hold the other collectives, of float32, against goal 10; of many ranks and sizes the worst is shown.
+
+    Parameters
+    ----------
+    results : sequence of CollectiveResult
+
+    Returns
+    -------
+    list of Goal
+        From Python threads and from C++.
+    """
+    ours = [
+        result
+        for result in results
+        if result.collective in _LIMITED
+        and (result.cell.dtype, result.cell.op) == ("float32", "SUM")
+        and result.cell.size_bytes >= 8 * _MIB
+    ]
+    goals: list[Goal] = []
+    for collective, variant in dict.fromkeys((result.collective, result.variant) for result in ours):
+        alike = [result for result in ours if (result.collective, result.variant) == (collective, variant)]
+        for runner, where in (("python", "Python"), ("native", "C++")):
+            worst = max(alike, key=lambda result: result.times_limit(runner).median)
+            place = f"P={worst.cell.num_ranks}, {format_bytes(worst.cell.size_bytes)}"
+            goals.append(_times_limit("10", f"{collective}, {variant}, {where}, {place}", 1.2, worst, runner))
+    return goals
+
+
+def controller_goals(results: Sequence[ControllerResult]) -> list[Goal]:
+    """Hold one thread with the buffers of all ranks against goal 9; of many sizes the worst is shown.
+
+    Parameters
+    ----------
+    results : sequence of ControllerResult
+
+    Returns
+    -------
+    list of Goal
+    """
+    goals: list[Goal] = []
+    for job, num_ranks in dict.fromkeys((result.job, result.cell.num_ranks) for result in results):
+        ours = [result for result in results if (result.job, result.cell.num_ranks) == (job, num_ranks)]
+        for result in ours:
+            if result.cell.size_bytes == 8:
+                fastest = min(result.time(workers).median for workers in result.ringlet)
+                goal = at_most("9", f"{job}, P={num_ranks}, 8 B", 0.5e-6, fastest, report.format_seconds)
+                goals.append(in_spite_of(result.others, goal))
+        large = [result for result in ours if result.cell.size_bytes >= 256 * _KIB]
+        goals += _least_gain(ours, "default", 1.0) + _least_gain(large, "2", 2.5)
+    return goals
+
+
+def _least_gain(results: Sequence[ControllerResult], workers: str, limit: float) -> list[Goal]:
+    if not results:
+        return []
+    worst = min(results, key=lambda result: result.gain(workers).median)
+    place = f"P={worst.cell.num_ranks}, {format_bytes(worst.cell.size_bytes)}"
+    name = f"NumPy / ringlet, {worst.job}, workers {workers}, {place}"
+    goal = at_least("9", name, limit, worst.gain(workers).median, _two_digits)
+    return [_judged(goal, worst.others <= _MOST_DISTURBED)]
+
+
+def target_goals(results: Sequence[TargetResult]) -> list[Goal]:
+    """Hold the loops for older CPUs against goal 16: one goal for each, of the worst of what was measured.
+
+    Parameters
+    ----------
+    results : sequence of TargetResult
+
+    Returns
+    -------
+    list of Goal
+        None on CPUs without AVX-512.
+    """
+    goals: list[Goal] = []
+    for target, limit in (("avx2", 1.1), ("portable", 1.6)):
+        ours = [result for result in results if {target, "avx512"} <= set(result.seconds)]
+        if ours:
+            worst = max(ours, key=lambda result: result.times(target, "avx512").median)
+            reached = worst.times(target, "avx512").median
+            goal = at_most("16", f"{target} / avx512, {worst.what}", limit, reached, _two_digits)
+            goals.append(_judged(goal, worst.others <= _MOST_DISTURBED))
+    return goals
+
+
 def _ratio_goals(result: Result) -> Iterable[Goal]:
     number, limit = _allowed_ratio(result)
     if limit is None:
         return
     for runner, where in (("python", "Python"), ("native", "C++")):
         name = f"{result.variant}, {where}, P={result.cell.num_ranks}, {format_bytes(result.cell.size_bytes)}"
-        reached = result.times_limit(runner).median
-        # A disturbance slows the limit, too, so it can flatter as well as harm.
-        is_believable = result.others <= _MOST_DISTURBED and reached >= _LEAST_TIMES_LIMIT
-        yield _judged(at_most(number, name, limit, reached, lambda value: f"{value:.2f} x limit"), is_believable)
+        yield _times_limit(number, name, limit, result, runner)
+
+
+def _times_limit(number: str, name: str, limit: float, result: Result, runner: str) -> Goal:
+    reached = result.times_limit(runner).median
+    # A disturbance slows the limit, too, so it can flatter as well as harm.
+    is_believable = result.others <= _MOST_DISTURBED and reached >= _LEAST_TIMES_LIMIT
+    return _judged(at_most(number, name, limit, reached, lambda value: f"{value:.2f} x limit"), is_believable)
 
 
 def _fault_goals(results: Sequence[Result]) -> Iterable[Goal]:
@@ -172,5 +289,9 @@ def _shared_against_in_place(results: Sequence[Result]) -> Iterable[Goal]:
             seconds = [sample.seconds for sample in result.samples(runner)]
             gain = ratios(in_place[result.cell].limit, seconds).median
             name = f"in-place limit / shared, {where}, P=8, {format_bytes(result.cell.size_bytes)}"
-            goal = Goal("7b", name, ">= 1.50", f"{gain:.2f}", "met" if gain >= 1.5 else "MISSED")
+            goal = at_least("7b", name, 1.5, gain, _two_digits)
             yield _judged(goal, max(result.others, in_place[result.cell].others) <= _MOST_DISTURBED)
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.2f}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import native
+from bench import native, report, traffic
 
 __all__ = ["Latencies", "Probe", "latency_floor", "limit_seconds"]
+
+Question = tuple[str, int]  # what kind of access, to how many bytes
 
 # Loops of each question that are tried again after the first time; the others were too slow to matter.
 _KEPT = 3
@@ -33,9 +35,14 @@ class Latencies:
     futex_wake: float
     switch: float
 
+    def __str__(self) -> str:
+        """Give all of them, for people."""
+        values = vars(self).items()
+        return ", ".join(f"{name.replace('_', ' ')} {report.format_seconds(value)}" for name, value in values)
+
 
 def latency_floor(num_ranks: int, num_cores: int, latencies: Latencies) -> float:
-    """Least seconds of any collective call, however small.
+    """Least seconds of any call of a collective, however small.
 
     Ranks that each have a core must see one line of the others; of ranks that share a core, all but one must be
     switched to.
@@ -53,51 +60,39 @@ def latency_floor(num_ranks: int, num_cores: int, latencies: Latencies) -> float
     return (-(-num_ranks // num_cores) - 1) * latencies.switch
 
 
-def limit_seconds(variant: str, num_ranks: int, size_bytes: int, bandwidths: Mapping[str, float]) -> float:
-    """Least seconds in which the bytes of an all-reduce of P ranks and N bytes can be moved.
+def limit_seconds(
+    variant: str,
+    num_ranks: int,
+    size_bytes: int,
+    bandwidths: Mapping[Question, float],
+    *,
+    collective: str = "all_reduce",
+) -> float:
+    """Least seconds in which the bytes of a collective can be moved.
 
     Parameters
     ----------
     variant : {"in_place", "out", "shared"}
     num_ranks, size_bytes : int
-        P and N.
-    bandwidths : mapping of str to float
-        Bytes per second of the kinds that :meth:`Probe.bandwidths` gives for this variant.
+        P, and the bytes of the larger of the two buffers of a rank.
+    bandwidths : mapping of (kind, working set) to float
+        Bytes per second, as :meth:`Probe.bandwidths` gives them for the same collective and variant.
+    collective : str
 
     Returns
     -------
     float
-        ``in_place``: 2PN / update. ``out``: 2PN / copy. ``shared``: PN / read + N / write, or (P+1)N / reduce if a
-        plain loop that reads P buffers and writes one was measured to be faster than that sum.
+        Of the fastest of the ways that :func:`bench.traffic.ways` gives.
 
     Examples
     --------
-    >>> limit_seconds("in_place", 2, 1000, {"update": 4e9})
+    >>> limit_seconds("in_place", 2, 1000, {("update", 2000): 4e9})
     1e-06
-    >>> limit_seconds("shared", 4, 1000, {"read": 4e9, "write": 1e9})
-    2e-06
     """
-    moved = 2.0 * num_ranks * size_bytes
-    if variant == "in_place":
-        return moved / bandwidths["update"]
-    if variant == "out":
-        return moved / bandwidths["copy"]
-    apart = num_ranks * size_bytes / bandwidths["read"] + size_bytes / bandwidths["write"]
-    together = (num_ranks + 1.0) * size_bytes / bandwidths["reduce"] if "reduce" in bandwidths else apart
-    return min(apart, together)
-
-
-def _questions(variant: str, num_ranks: int, size_bytes: int) -> dict[str, tuple[str, int]]:
-    """What to ask the probe for `variant`: name of the bandwidth to kind and working set in bytes."""
-    together = num_ranks * size_bytes
-    if variant == "in_place":
-        return {"update": ("update", together)}
-    if variant == "out":
-        return {"copy": ("copy", 2 * together)}
-    questions = {"read": ("read", together), "write": ("write", size_bytes)}
-    if num_ranks <= 8:
-        questions["reduce"] = (f"reduce{num_ranks}", together + size_bytes)
-    return questions
+    return min(
+        sum(access.moved / bandwidths[access.kind, access.working_set] for access in way if access.moved > 0)
+        for way in traffic.ways(collective, variant, num_ranks, size_bytes)
+    )
 
 
 class Probe:
@@ -127,18 +122,29 @@ class Probe:
         answer = native.run(self._program, ["--latency", "1", "--rounds", str(rounds)])["latency"]
         return Latencies(**{name: float("inf") if ns is None else ns * 1e-9 for name, ns in answer.items()})
 
-    def bandwidths(self, variant: str, num_ranks: int, size_bytes: int) -> dict[str, float]:
-        """Measure what `variant` of an all-reduce is limited by, with as many threads as it can use.
+    def bandwidths(
+        self, variant: str, num_ranks: int, size_bytes: int, *, collective: str = "all_reduce"
+    ) -> dict[Question, float]:
+        """Measure what a collective is limited by, with as many threads as it can use.
+
+        Parameters
+        ----------
+        variant : {"in_place", "out", "shared"}
+        num_ranks, size_bytes : int
+            As for :func:`limit_seconds`.
+        collective : str
 
         Returns
         -------
-        dict of str to float
-            Bytes per second by kind, of the fastest loop.
+        dict of (kind, working set) to float
+            Bytes per second, of the fastest loop.
         """
-        return {
-            name: self._ask(kind, working_set, num_ranks)
-            for name, (kind, working_set) in _questions(variant, num_ranks, size_bytes).items()
-        }
+        steps = [step for way in traffic.ways(collective, variant, num_ranks, size_bytes) for step in way]
+        return self.measure([(step.kind, step.working_set) for step in steps if step.moved > 0], num_ranks)
+
+    def measure(self, questions: Iterable[Question], threads: int) -> dict[Question, float]:
+        """Measure each of these bandwidths once, on so many cores or as many as there are."""
+        return {question: self._ask(*question, threads) for question in dict.fromkeys(questions)}
 
     def _ask(self, kind: str, working_set: int, threads: int) -> float:
         question = (kind, working_set, threads)

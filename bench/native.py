@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,11 @@ class Programs:
 
     Attributes
     ----------
-    all_reduce, limits : Path
+    all_reduce, collectives, limits : Path
     """
 
     all_reduce: Path
+    collectives: Path
     limits: Path
 
 
@@ -55,19 +57,27 @@ def build() -> Programs:
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DRINGLET_BUILD_BENCH=ON", "-DRINGLET_BUILD_TESTS=OFF"]
     if not (_FOLDER / "CMakeCache.txt").exists():
         _checked([cmake, "-S", str(ROOT), "-B", str(_FOLDER), *generator, *options])
-    _checked([cmake, "--build", str(_FOLDER), "--target", "bench_all_reduce", "bench_limits", "--parallel"])
-    return Programs(_FOLDER / "bench" / "bench_all_reduce", _FOLDER / "bench" / "bench_limits")
+    names = ("all_reduce", "collectives", "limits")
+    _checked([cmake, "--build", str(_FOLDER), "--target", *(f"bench_{name}" for name in names), "--parallel"])
+    return Programs(**{name: _FOLDER / "bench" / f"bench_{name}" for name in names})
 
 
-def run(program: Path, arguments: Sequence[str]) -> Any:
+def run(program: Path, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Any:
     """Run a benchmark program and parse the JSON that it prints.
+
+    Parameters
+    ----------
+    program : Path
+    arguments : sequence of str
+    environment : mapping of str to str, optional
+        Variables to set beside those of this process.
 
     Raises
     ------
     NativeError
         If it ends with another status than 0; status 3 means that it found a wrong answer.
     """
-    return json.loads(_checked([str(program), *arguments]))
+    return json.loads(_checked([str(program), *arguments], environment))
 
 
 def _tool(name: str) -> str | None:
@@ -76,8 +86,9 @@ def _tool(name: str) -> str | None:
     return shutil.which(name) or (str(beside) if beside.exists() else None)
 
 
-def _checked(command: list[str]) -> str:
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+def _checked(command: list[str], environment: Mapping[str, str] | None = None) -> str:
+    variables = {**os.environ, **(environment or {})}
+    finished = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if finished.returncode != 0:
         said = finished.stdout[-4000:] + finished.stderr[-4000:]
         raise NativeError(f"{' '.join(command)} ended with status {finished.returncode}:\n{said}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import harness, ranks
-from bench.reference import Inputs
+from bench.reference import Inputs, dtype_named, result_dtype
 from bench.results import Cell, Sample
 from ringlet.collectives import Algorithm, Group, Member, Op
 
@@ -35,8 +35,7 @@ class PythonRanks:
     """
 
     def __init__(self, cell: Cell, *, region_seconds: float, pin: bool) -> None:
-        dtype = np.dtype(cell.dtype)
-        result_dtype = np.dtype(np.float64) if cell.op == "MEAN" and dtype.kind == "i" else dtype
+        dtype = dtype_named(cell.dtype)
         count = cell.size_bytes // dtype.itemsize
         group = Group(cell.num_ranks)
         self._cell = cell
@@ -46,7 +45,7 @@ class PythonRanks:
         )
         self._members: list[Member] = [group.member(rank) for rank in range(cell.num_ranks)]
         self._inputs: list[Array] = [np.empty(count, dtype) for _ in self._members]
-        self._outputs: list[Array] = [np.empty(count, result_dtype) for _ in self._members]
+        self._outputs: list[Array] = [np.empty(count, result_dtype(dtype, cell.op)) for _ in self._members]
 
     def verify(self, algorithm: str, variant: str) -> None:
         """Compare the result on every rank with the reference.
@@ -56,14 +55,14 @@ class PythonRanks:
         WrongAnswerError
         """
         first = self._inputs[0]
-        values = Inputs(self._cell.num_ranks, len(first), first.dtype, is_exact=algorithm == "ring")
+        values = Inputs(self._cell.num_ranks, len(first), first.dtype, algorithm == "ring", self._cell.op)
         calls = self._calls(algorithm, variant)
 
         def body(rank: int) -> None:
             values.fill(rank, self._inputs[rank])
             self._members[rank].barrier()
             result = calls[rank]()
-            values.check(result, self._cell.op, f"{algorithm} {variant} {self._cell}, rank {rank}")
+            values.check(result, f"{algorithm} {variant} {self._cell}, rank {rank}")
             self._members[rank].barrier()
 
         self._threads.run(body)

@@ -3,7 +3,23 @@ import importlib
 
 import pytest
 
-MODULES = ("all_reduce", "goals", "harness", "limits", "machine", "ranks", "reference", "report", "strategy_questions")
+MODULES = (
+    "all_reduce",
+    "collectives",
+    "command",
+    "controller",
+    "goals",
+    "harness",
+    "limits",
+    "machine",
+    "ranks",
+    "reference",
+    "report",
+    "strategy_questions",
+    "targets",
+    "traffic",
+    "tune",
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,7 +1,10 @@
 import pytest
 
 from bench import goals
+from bench.collective_results import CollectiveResult
+from bench.controller_results import ControllerResult
 from bench.results import Cell, Result, Sample
+from bench.target_results import TargetResult
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -103,3 +106,86 @@ def test_the_table_says_met_or_missed():
     lines = goals.table([met, missed]).splitlines()
     assert lines[2].split() == ["13", "run", "<=", "2.0", "1.0", "met"]
     assert lines[3].endswith("MISSED")
+
+
+def collective_result(collective, size, *, python, native, ranks=2, others=0.0):
+    plain = result(ranks, size, "out", python=python, native=native, others=others)
+    return CollectiveResult(**vars(plain), collective=collective)
+
+
+@pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "broadcast", "all_to_all"])
+def test_other_collectives_stay_near_their_own_limit_from_8_mib_up(collective):
+    reached = goals.collective_goals([
+        collective_result(collective, 8 * MIB, python=1.21, native=1.19),
+        collective_result(collective, MIB, python=9.0, native=9.0),
+    ])  # fmt: skip
+    place = f"{collective}, out, {{}}, P=2, 8 MiB"
+    assert {(goal.number, goal.what): goal.verdict for goal in reached} == {
+        ("10", place.format("Python")): "MISSED",
+        ("10", place.format("C++")): "met",
+    }
+
+
+def test_of_many_ranks_and_sizes_the_worst_is_shown():
+    reached = goals.collective_goals([
+        collective_result("broadcast", 8 * MIB, python=1.1, native=1.3, ranks=4),
+        collective_result("broadcast", 64 * MIB, python=1.2, native=1.1, ranks=2),
+    ])  # fmt: skip
+    assert [(goal.what, goal.verdict) for goal in reached] == [
+        ("broadcast, out, Python, P=2, 64 MiB", "met"),
+        ("broadcast, out, C++, P=4, 8 MiB", "MISSED"),
+    ]
+
+
+def test_a_gather_has_no_goal():
+    assert goals.collective_goals([collective_result("gather", 8 * MIB, python=9.0, native=9.0)]) == []
+
+
+def controller_result(size, *, seconds, numpy, job="shared", others=0.0):
+    calls = {"call()": [seconds] * 3}
+    by_workers = dict.fromkeys(("default", "1", "2"), calls)
+    return ControllerResult(Cell(2, size, "float32", "SUM"), job, by_workers, {"add in turn": [numpy] * 3}, others)
+
+
+def test_a_controller_is_held_against_half_a_microsecond_and_against_numpy():
+    reached = goals.controller_goals([
+        controller_result(8, seconds=0.4e-6, numpy=0.5e-6),
+        controller_result(KIB, seconds=1.0, numpy=0.9),
+        controller_result(256 * KIB, seconds=1.0, numpy=2.6),
+        controller_result(MIB, seconds=1.0, numpy=2.4),
+    ])  # fmt: skip
+    assert [(goal.number, goal.what, goal.reached, goal.verdict) for goal in reached] == [
+        ("9", "shared, P=2, 8 B", "400 ns", "met"),
+        ("9", "NumPy / ringlet, shared, workers default, P=2, 1 KiB", "0.90", "MISSED"),
+        ("9", "NumPy / ringlet, shared, workers 2, P=2, 1 MiB", "2.40", "MISSED"),
+    ]
+
+
+def test_sizes_that_were_not_measured_have_no_goal():
+    reached = goals.controller_goals([controller_result(KIB, seconds=1.0, numpy=1.1)])
+    assert [goal.verdict for goal in reached] == ["met"]
+
+
+def test_a_controller_that_others_disturbed_is_not_judged():
+    reached = goals.controller_goals([controller_result(8, seconds=1.0, numpy=0.5, others=0.3)])
+    assert [goal.verdict for goal in reached] == ["disturbed", "disturbed"]
+
+
+def target_result(op, **seconds):
+    cell = Cell(2, MIB, "float32", op)
+    return TargetResult(cell, "in_place", {name: [value] * 3 for name, value in seconds.items()}, 0.0)
+
+
+def test_older_cpus_are_held_against_avx512_where_it_is_worst():
+    reached = goals.target_goals([
+        target_result("SUM", avx512=1.0, avx2=1.05, portable=1.7),
+        target_result("MAX", avx512=1.0, avx2=1.1, portable=1.2),
+    ])  # fmt: skip
+    assert [(goal.what, goal.reached, goal.verdict) for goal in reached] == [
+        ("avx2 / avx512, float32 MAX, in_place, 1 MiB", "1.10", "met"),
+        ("portable / avx512, float32 SUM, in_place, 1 MiB", "1.70", "MISSED"),
+    ]
+
+
+def test_without_avx512_there_is_nothing_to_hold_others_against():
+    assert goals.target_goals([target_result("SUM", avx2=1.0, portable=2.0)]) == []

@@ -25,7 +25,7 @@ void run(int num_ranks, std::size_t calls, bool from_interpreter) {
 
 int main(int argc, char** argv) {
   const std::size_t calls = stress::calls_of(argc, argv, 100'000);
-  run(8, calls / 2, false);
+  run(8, calls / 4 * 3, false);
   run(8, calls / 4, true);
   run(2, calls / 8, false);
   for (const int num_ranks : {1, 3, 5, 17}) run(num_ranks, calls / 32, num_ranks == 3);

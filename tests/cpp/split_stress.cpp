@@ -181,7 +181,7 @@ void who_departed_may_rejoin(int num_ranks, std::size_t number) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::size_t rounds = stress::calls_of(argc, argv, 100'000) / 200;
+  const std::size_t rounds = stress::calls_of(argc, argv, 100'000) / 100;
   Random random(3);
   for (std::size_t round = 0; round < rounds; ++round) {
     const int num_ranks = 2 + static_cast<int>(random.below(7));

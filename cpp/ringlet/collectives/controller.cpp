@@ -14,7 +14,7 @@ namespace ringlet::collectives {
 namespace {
 
 // Below this many bytes, read and written, it takes longer to tell another thread than to do the work.
-constexpr std::size_t kWorthSharing = std::size_t{128} << 10;
+constexpr std::size_t kWorthSharing = std::size_t{256} << 10;
 
 // More buffers than this are the work of one thread.
 constexpr std::size_t kMostShared = 64;

@@ -24,8 +24,11 @@ void find_outputs(Round& round, int announcer, std::size_t part, std::size_t off
 
 // Lines that were just read are in the cache, so results that replace their inputs are stored plainly.
 kernels::Store store_of(Round& round, std::size_t part) {
+  const int root = round.call().root;
   std::size_t bytes = round.call().result_bytes(round.call().parts[part]);
-  if (round.call().has_outputs && round.call().kind == Kind::kAllReduce) {
+  if (round.call().kind == Kind::kReduce) {
+    if (round.input_of(root, part) == round.output_of(root, part)) return kernels::Store::kPlain;
+  } else if (round.call().has_outputs) {
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
       if (round.input_of(rank, part) == round.output_of(rank, part)) return kernels::Store::kPlain;
     }

@@ -94,11 +94,15 @@ void Group::raise_failure() const {
 std::shared_ptr<Group> Group::make_part(const std::vector<int>& ranks) {
   auto part = std::make_shared<Group>(static_cast<int>(ranks.size()), options_);
   part->patience_ = patience_;  // other parts want the cores, too
-  const std::scoped_lock lock(failure_mutex_);
-  if (failure_.has_value()) throw core::AbortedError(failure_->text);  // fail() did not know this part
-  std::erase_if(parts_, [](const Part& known) { return known.group.expired(); });
-  parts_.push_back({part, ranks});
-  return part;
+  {
+    const std::scoped_lock lock(failure_mutex_);
+    if (!failure_.has_value()) {
+      std::erase_if(parts_, [](const Part& known) { return known.group.expired(); });
+      parts_.push_back({part, ranks});
+      return part;
+    }
+  }
+  raise_failure();  // fail() did not know this part
 }
 
 template <class F>

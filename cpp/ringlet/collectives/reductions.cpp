@@ -31,7 +31,10 @@ void reduce_range(Round& round, Range range, std::size_t share) {
     }
     void* const output =
         at(round.output_of(static_cast<int>(owner), 0), (range.begin - owner * share) * result_element);
-    kernels::active().reduce(call.op, part.dtype, inputs, count, {&output, 1}, store_for(part.count * result_element));
+    // What was just read is in the cache, so a result in its place is stored plainly.
+    const bool is_in_place = output == inputs[owner];
+    kernels::active().reduce(call.op, part.dtype, inputs, count, {&output, 1},
+                             is_in_place ? kernels::Store::kPlain : store_for(part.count * result_element));
     range.begin += count;
   }
 }

@@ -13,9 +13,9 @@ struct AutoRow {
 
 inline constexpr AutoRow kAutoTable[] = {
     {2, 2000},
-    {4, 2000},
-    {8, 2000},
-    {4096, 2000},
+    {4, 1024},
+    {8, 512},
+    {4096, 256},
 };
 
 constexpr std::size_t small_limit(int num_ranks) {

@@ -1,6 +1,7 @@
 #include "ringlet/memory/pool.hpp"
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,8 +12,6 @@
 #include <optional>
 #include <thread>
 #include <utility>
-
-#include "ringlet/core/signals.hpp"
 
 #include "ringlet/memory/idle.hpp"
 
@@ -27,6 +26,22 @@ std::size_t size_class(std::size_t bytes) {
   if (rounded < Region::kHugePage) return rounded;
   return (rounded + Region::kHugePage - 1) / Region::kHugePage * Region::kHugePage;
 }
+
+// While this lives, threads are born deaf to signals: those of the process are for threads that expect them.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
 
@@ -101,7 +116,7 @@ std::optional<Pool::Clock::time_point> Pool::State::reap() noexcept {
 
 void Pool::State::start_reaper(const std::shared_ptr<State>& state, Clock::time_point first) noexcept {
   try {
-    const core::SignalsBlocked blocked;
+    const SignalsBlocked blocked;
     std::thread(run_reaper, std::weak_ptr(state), first).detach();
   } catch (const std::exception&) {  // no thread to be had now: the caller does its work
     state->reap();

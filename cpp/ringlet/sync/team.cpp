@@ -1,11 +1,14 @@
 #include "ringlet/sync/team.hpp"
 
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
 #include <chrono>
+#include <exception>
 #include <memory>
-#include <system_error>
 #include <thread>
 
-#include "ringlet/core/signals.hpp"
 #include "ringlet/sync/fork.hpp"
 #include "ringlet/sync/wait.hpp"
 
@@ -29,38 +32,49 @@ void Team::share(std::size_t num_chunks, int helpers, Chunk run, void* context) 
     for (std::size_t chunk = 0; chunk < num_chunks; ++chunk) run(context, chunk);
     return;
   }
-  enlist(helpers);
-  work_ = {num_chunks, run, context};
-  share_.reset();
-  wanted_.store(helpers);
+  const int num_workers = std::min(helpers + 1, kMostWorkers);
+  enlist(num_workers - 1);
+  work_ = {num_chunks, num_workers, run, context};
+  for (int worker = 0; worker < num_workers; ++worker) shares_[static_cast<std::size_t>(worker)].reset();
+  wanted_.store(num_workers - 1);
   turn_.fetch_add(1);
   opened_.notify();
-  take_chunks();
+  take_chunks(0);
   turn_.fetch_add(1);
   while (inside_.load() > 0) std::this_thread::yield();  // each finishes the chunk that it has
 }
 
-void Team::enlist(int helpers) {
+void Team::enlist(int helpers) noexcept {
   if (fork_generation_ != fork_generation()) {  // threads do not survive a fork, what they counted does
     fork_generation_ = fork_generation();
     num_started_ = 0;
     inside_.store(0);
   }
   if (num_started_ >= helpers) return;
-  const core::SignalsBlocked blocked;
-  for (; num_started_ < helpers; ++num_started_) {
-    try {
+  // Helpers are born deaf to signals, which are for threads that expect them.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    for (; num_started_ < helpers; ++num_started_)
       std::thread([this, number = num_started_] { help(number); }).detach();
-    } catch (const std::system_error&) {
-      return;  // no more threads to be had: the work is done all the same
-    }
+  } catch (const std::exception&) {  // no more threads to be had: the work is done all the same
   }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Team::take_chunks() noexcept {
+void Team::take_chunks(int worker) noexcept {
   const Work work = work_;
-  for (std::size_t chunk = 0; (chunk = share_.take(work.num_chunks)) < work.num_chunks;) {
-    work.run(work.context, chunk);
+  const auto first_of = [&](int owner) {
+    return work.num_chunks * static_cast<std::size_t>(owner) / static_cast<std::size_t>(work.num_workers);
+  };
+  for (int i = 0; i < work.num_workers; ++i) {
+    const int owner = (worker + i) % work.num_workers;
+    const std::size_t first = first_of(owner);
+    const std::size_t share = first_of(owner + 1) - first;
+    Share& chunks = shares_[static_cast<std::size_t>(owner)];
+    for (std::size_t taken = 0; (taken = chunks.take(share)) < share;) work.run(work.context, first + taken);
   }
 }
 
@@ -76,7 +90,7 @@ void Team::help(int number) {
     wait_until(opened_, {.spins = 0, .yields = kAwake}, kForever, nullptr, is_ready);
     inside_.fetch_add(1);
     seen = turn_.load();
-    if (seen % 2 == 1) take_chunks();
+    if (seen % 2 == 1) take_chunks(number + 1);
     inside_.fetch_sub(1);
   }
 }

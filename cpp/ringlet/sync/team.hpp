@@ -1,6 +1,7 @@
 // Threads that help one controlling thread with its work.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -33,18 +34,21 @@ class Team {
  private:
   struct Work {
     std::size_t num_chunks = 0;
+    int num_workers = 0;
     Chunk run = nullptr;
     void* context = nullptr;
   };
 
-  void enlist(int helpers);
+  static constexpr int kMostWorkers = 64;
+
+  void enlist(int helpers) noexcept;
   void help(int number);
-  void take_chunks() noexcept;
+  void take_chunks(int worker) noexcept;
   bool has_news(int number, std::uint64_t seen) const noexcept;
 
   std::mutex owner_;  // held by who has the team's help
   Work work_;
-  Share share_;
+  std::array<Share, kMostWorkers> shares_;  // of the owner, then of the helpers
   Event opened_;
   std::atomic<std::uint64_t> turn_{0};  // odd while work is open
   std::atomic<int> wanted_{0};          // helpers numbered below this may enter

@@ -1,0 +1,168 @@
+"""How many times as fast as its peers ringlet is to be, and whether a run reached it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+
+from bench import report
+from bench.compare_results import CONTROLLER, CPP, PYTHON, Measured, Task, best_of, ratio
+from bench.goals import Goal
+from bench.harness import format_bytes
+
+__all__ = ["PeerGoal", "goal_rows", "in_order", "peer_goals"]
+
+_KIB, _MIB = 1 << 10, 1 << 20
+_ANY = 1 << 60
+
+# Above this part of the cores' time taken by others, the machine was measured and not the programs.
+_MOST_DISTURBED = 0.05
+
+_COLLECTIVES = ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How many times as fast ringlet is to be at which tasks; None: only told."""
+
+    number: str
+    ranks: tuple[int, ...]
+    sizes: tuple[int, int]
+    variant: str
+    who: str
+    times: float | None
+    families: tuple[str, ...] = ("MPI",)
+    collectives: tuple[str, ...] = ("all_reduce",)
+    # JAX and TensorFlow do not write into their inputs: whatever they do is held against both variants.
+    variants: tuple[str, ...] = ()
+
+    def holds_for(self, task: Task) -> bool:
+        smallest, largest = self.sizes
+        is_variant = task.variant == self.variant or (self.variant == "" and task.variant != "shared")
+        return (
+            task.num_ranks in self.ranks and smallest <= task.size_bytes <= largest
+            and task.collective in self.collectives and is_variant
+        )  # fmt: skip
+
+
+_RULES = (
+    _Rule("1", (2,), (8 * _MIB, _ANY), "in_place", PYTHON, 3.0),
+    _Rule("1", (2,), (8 * _MIB, _ANY), "in_place", PYTHON, 10.0, ("gloo",)),
+    _Rule("1", (2,), (8 * _MIB, _ANY), "in_place", PYTHON, 5.0, ("JAX", "TensorFlow"), variants=("in_place", "out")),
+    _Rule("2", (4,), (8 * _MIB, _ANY), "in_place", PYTHON, 5.0),
+    _Rule("2", (8,), (8 * _MIB, _ANY), "in_place", PYTHON, 3.0),
+    _Rule("3", (2,), (256 * _KIB, _MIB), "in_place", PYTHON, 4.5),
+    _Rule("3", (4, 8), (256 * _KIB, _MIB), "in_place", PYTHON, 3.5),
+    _Rule("4", (2,), (32 * _KIB, 32 * _KIB), "in_place", CPP, 5.0),
+    _Rule("5", (2,), (8, 8), "in_place", CPP, 2.0),
+    _Rule("6", (4,), (8, _KIB), "in_place", CPP, 4.0),
+    _Rule("6", (8,), (8, _KIB), "in_place", CPP, 7.0),
+    _Rule("7", (2, 4, 8), (8 * _MIB, _ANY), "out", PYTHON, None),
+    _Rule(
+        "7b", (2, 4, 8), (8 * _MIB, _ANY), "shared", PYTHON, None,
+        ("MPI", "gloo", "JAX", "TensorFlow", "NumPy", "NumPy processes"),
+        variants=("in_place", "out", "shared"),
+    ),
+    _Rule("9", (2, 4, 8), (1, 256 * _KIB - 1), "in_place", CONTROLLER, 1.0, ("NumPy",)),
+    _Rule("9", (2, 4, 8), (256 * _KIB, _ANY), "in_place", CONTROLLER, 2.5, ("NumPy",)),
+    _Rule("10", (2, 4, 8), (8 * _MIB, _ANY), "", PYTHON, 2.5, collectives=_COLLECTIVES),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PeerGoal:
+    """One goal, and the peer that it was held against.
+
+    Attributes
+    ----------
+    goal : Goal
+        Its verdict is ``"-"`` where nothing is wanted.
+    best_peer : str
+        The fastest of those that count, with its time.
+    """
+
+    goal: Goal
+    best_peer: str = field(default="-")
+
+    def as_dict(self) -> dict[str, object]:
+        """Give the fields as JSON can hold them."""
+        return {**asdict(self.goal), "best_peer": self.best_peer}
+
+
+def peer_goals(measured: Sequence[Measured]) -> list[PeerGoal]:
+    """Hold what was measured against every goal that speaks of peers.
+
+    Parameters
+    ----------
+    measured : sequence of Measured
+
+    Returns
+    -------
+    list of PeerGoal
+        Tasks that ringlet or all peers of a goal have no time of are left out.
+    """
+    goals = [goal for rule in _RULES for goal in _held_against(rule, measured)]
+    goals += [PeerGoal(_controller_goal(one)) for one in measured if _is_smallest_of_controller(one)]
+    return in_order(goals)
+
+
+def in_order(goals: Iterable[PeerGoal]) -> list[PeerGoal]:
+    """Sort goals by their numbers; those of one number stay as they were."""
+    return sorted(goals, key=lambda held: (len(held.goal.number.rstrip("b")), held.goal.number))
+
+
+def goal_rows(goals: Iterable[PeerGoal]) -> list[tuple[str, ...]]:
+    """Give the rows of a table: goal, what, wanted, reached, best peer, verdict."""
+    return [
+        (held.goal.number, held.goal.what, held.goal.goal, held.goal.reached, held.best_peer, held.goal.verdict)
+        for held in goals
+    ]
+
+
+def _held_against(rule: _Rule, measured: Sequence[Measured]) -> Iterator[PeerGoal]:
+    for ours in measured:
+        if ours.who != rule.who or not ours.seconds or not rule.holds_for(ours.task):
+            continue
+        best = best_of((one for one in measured if _is_rival(rule, ours.task, one)), rule.families)
+        if best is None:
+            continue
+        reached = ratio(best, ours)
+        families = " or ".join(rule.families) if len(rule.families) <= 2 else "any peer"
+        goal = Goal(
+            rule.number, f"{_title(ours)}, against {families}",
+            "-" if rule.times is None else f">= {rule.times:g} x", f"{reached:.2f} x",
+            _verdict(rule.times, reached, ours.others),
+        )  # fmt: skip
+        yield PeerGoal(goal, f"{best.who} {report.format_seconds(best.median)}")
+
+
+def _is_rival(rule: _Rule, task: Task, one: Measured) -> bool:
+    is_same = (one.task.num_ranks, one.task.collective, one.task.size_bytes) == (
+        task.num_ranks,
+        task.collective,
+        task.size_bytes,
+    )
+    return is_same and one.task.variant in (rule.variants or (task.variant,))
+
+
+def _verdict(wanted: float | None, reached: float, others: float) -> str:
+    if wanted is None:
+        return "-"
+    if others > _MOST_DISTURBED:
+        return "disturbed"
+    return "met" if reached >= wanted else "MISSED"
+
+
+def _title(one: Measured) -> str:
+    where = {PYTHON: "Python", CPP: "C++", CONTROLLER: "one thread"}[one.who]
+    task = one.task
+    return f"{task.collective} {task.variant}, {where}, P={task.num_ranks}, {format_bytes(task.size_bytes)}"
+
+
+def _is_smallest_of_controller(one: Measured) -> bool:
+    return one.who == CONTROLLER and one.task.size_bytes == 8 and one.task.variant == "in_place" and bool(one.seconds)
+
+
+def _controller_goal(one: Measured) -> Goal:
+    verdict = "met" if one.median <= 0.5e-6 else "disturbed" if one.others > _MOST_DISTURBED else "MISSED"
+    return Goal("9", _title(one), "<= 500 ns", report.format_seconds(one.median), verdict)

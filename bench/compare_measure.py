@@ -1,0 +1,119 @@
+"""Measures one cell of a comparison: ringlet, the machine's limits and every peer, in alternation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from bench import harness, limits, native
+from bench.compare_results import Measured, Task
+from bench.compare_ringlet import RingletSubjects, can_be_cut
+from bench.machine import Others, usable_cores
+from bench.peer_table import PEERS
+from bench.peer_team import PeerTeam
+from bench.results import Cell, Result
+
+__all__ = ["CellMeasurement", "memory_needed_bytes"]
+
+
+def memory_needed_bytes(num_ranks: int, size_bytes: int, num_peers: int) -> int:
+    """Most memory that a cell has in use: ringlet three times, of which one in C++, and so many peers, 2 P N each.
+
+    Examples
+    --------
+    >>> memory_needed_bytes(2, 100, 1)
+    1600
+    """
+    return 2 * num_ranks * size_bytes * (3 + num_peers)
+
+
+@dataclass(frozen=True)
+class CellMeasurement:
+    """How a cell is measured.
+
+    Attributes
+    ----------
+    team : PeerTeam
+    programs : Programs
+    probe : Probe
+    floor : float
+        Seconds that nothing can beat at this number of ranks.
+    collectives : sequence of str
+    region_seconds : float
+        Length of one timed region.
+    rounds : int
+    keep : bool
+        Peers keep their buffers between questions.
+    """
+
+    team: PeerTeam
+    programs: native.Programs
+    probe: limits.Probe
+    floor: float
+    collectives: Sequence[str]
+    region_seconds: float
+    rounds: int
+    keep: bool
+
+    def measure(self, cell: Cell) -> tuple[list[Measured], list[Result]]:
+        """Check everybody's answers, measure everybody in every round, and check ringlet's answers once more.
+
+        Returns
+        -------
+        tuple of list of Measured and list of Result
+            All times; and those of ringlet's all-reduce with its limits, as ``bench.goals`` takes them.
+
+        Raises
+        ------
+        WrongAnswerError
+            If ringlet's answer is wrong. A peer's wrong answer is a time that there is not.
+        """
+        ours = RingletSubjects(
+            cell, self.collectives, region_seconds=self.region_seconds,
+            programs=self.programs, probe=self.probe, floor=self.floor,
+        )  # fmt: skip
+        asked = [(name, task) for name in self.team.variants for task in self._tasks(name, cell)]
+        rounds, others = self._rounds(ours, cell, asked)
+        ours.verify()
+        measured = list(ours.measured(rounds, others))
+        for name, task in asked:
+            failure = self.team.reason(name, self._question(task, cell))
+            seconds = () if failure else tuple(rounds[_key(name, task)])
+            measured.append(Measured(task, name, PEERS[name].family, seconds, failure, others))
+        return measured, ours.results(rounds, others)
+
+    def _rounds(
+        self, ours: RingletSubjects, cell: Cell, asked: Sequence[tuple[str, Task]]
+    ) -> tuple[dict[str, list[Any]], float]:
+        """All answers by subject, and the part of the cores that others took meanwhile."""
+        subjects: dict[str, Callable[[], Any]] = {}
+        for collective in self.collectives:
+            # One after the other what is compared: a machine drifts within a round, too.
+            subjects.update(ours.subjects(collective))
+            for name, task in asked:
+                if task.collective == collective:
+                    subjects[_key(name, task)] = partial(self.team.ask, name, self._question(task, cell))
+        others, start, used = Others(), time.perf_counter(), self.team.cpu_seconds()
+        rounds = harness.alternate(subjects, rounds=self.rounds)
+        # Peers are children that have not ended, which count as others there.
+        peers = (self.team.cpu_seconds() - used) / ((time.perf_counter() - start) * len(usable_cores()))
+        return rounds, max(0.0, others.share() - max(0.0, peers))
+
+    def _tasks(self, name: str, cell: Cell) -> Iterator[Task]:
+        for collective in self.collectives:
+            if collective == "all_reduce" or can_be_cut(cell):
+                for variant in self.team.variants[name].get(collective, ()):
+                    yield Task(cell.num_ranks, collective, variant, cell.size_bytes)
+
+    def _question(self, task: Task, cell: Cell) -> dict[str, Any]:
+        return {
+            "question": task.collective, "variant": task.variant, "size_bytes": task.size_bytes,
+            "dtype": cell.dtype, "seconds": self.region_seconds, "keep": self.keep,
+        }  # fmt: skip
+
+
+def _key(name: str, task: Task) -> str:
+    return f"{name}: {task.collective} {task.variant}"

@@ -1,0 +1,340 @@
+import doctest
+import importlib
+import json
+
+import numpy as np
+import pytest
+
+from bench import compare
+from bench.compare_controller import ControllerThread
+from bench.compare_goals import peer_goals
+from bench.compare_measure import CellMeasurement, memory_needed_bytes
+from bench.compare_results import CONTROLLER, CPP, LIMIT, PYTHON, Measured, Task, best_of, ratio
+from bench.compare_ringlet import RingletSubjects
+from bench.compare_tables import Section, as_markdown, as_text, disturbance_section, panels, ratio_sections
+from bench.compare_tables import time_sections as time_sections_of
+from bench.environments import ENVIRONMENTS
+from bench.machine import ROOT
+from bench.peer_table import DEFAULT_PEERS, PEERS
+from bench.peers.peer import Question, Server
+from bench.results import Cell
+
+KIB, MIB = 1 << 10, 1 << 20
+
+MODULES = ("compare_measure", "compare_results", "compare_ringlet", "compare_tables", "job_processes", "peer_table")
+
+
+@pytest.mark.parametrize("name", [*MODULES, "peers.peer"])
+def test_the_examples_in_docstrings_run(name):
+    assert doctest.testmod(importlib.import_module(f"bench.{name}")).failed == 0
+
+
+# --- which peers ------------------------------------------------------------------------------------------------------
+
+
+def make_ready(folder, *names):
+    for name in names:
+        (folder / name / "bin").mkdir(parents=True)
+        (folder / name / "bin" / "python").touch()
+        made = {"packages": list(ENVIRONMENTS[name].packages), "version": "1"}
+        (folder / name / "ready.json").write_text(json.dumps(made))
+
+
+def test_every_peer_has_an_environment_and_a_script():
+    assert {kind.environment for kind in PEERS.values()} <= ENVIRONMENTS.keys()
+    assert all((ROOT / "bench" / "peers" / kind.script).exists() for kind in PEERS.values())
+
+
+def test_without_the_required_environments_the_command_that_makes_them_is_named(tmp_path, capsys):
+    make_ready(tmp_path, "openmpi", "jax", "tensorflow")
+    assert compare.main(["--environments", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "no environment for mpich, gloo below" in said
+    assert f"python -m bench.environments mpich gloo --into {tmp_path}" in said
+
+
+def test_without_an_optional_environment_its_peers_are_left_out(tmp_path):
+    make_ready(tmp_path, "openmpi", "mpich", "gloo", "jax")
+    assert compare.chosen_peers(None, tmp_path) == ["openmpi", "mpich", "gloo", "jax", "numpy", "numpy-processes"]
+    make_ready(tmp_path, "impi", "tensorflow")
+    assert compare.chosen_peers(None, tmp_path) == list(DEFAULT_PEERS)
+
+
+def test_peers_that_are_asked_for_must_be_there(tmp_path):
+    make_ready(tmp_path, "impi")
+    assert compare.chosen_peers(["impi-wait", "numpy"], tmp_path) == ["impi-wait", "numpy"]
+    with pytest.raises(FileNotFoundError, match=r"bench\.environments openmpi --into"):
+        compare.chosen_peers(["openmpi", "impi"], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--peers", "openmp"], "'openmp' is not a list of openmpi, "),
+        (["--collectives", "all_reduce,scan"], "'all_reduce,scan' is not a list of all_reduce, "),
+        (["--bytes", "1KB"], "invalid parse_sizes value"),
+        (["--bytes", "9"], "9 bytes are no whole number of float32 elements"),
+        (["--ranks", "1,2"], "nothing to compare with a single rank"),
+        (["--dtype", "int8"], "not for SUM of int8"),
+        (["--op", "MEAN"], "not for MEAN of float32"),
+    ],
+)
+def test_arguments_that_cannot_be_measured_are_refused(arguments, said, capsys):
+    with pytest.raises(SystemExit):
+        compare.main(arguments)
+    assert said in capsys.readouterr().err
+
+
+def test_launchers_start_all_ranks_and_scripts_of_one_process_themselves(tmp_path):
+    make_ready(tmp_path, *ENVIRONMENTS)
+    bin_folder = str(tmp_path / "mpich" / "bin")
+    assert PEERS["mpich"].command(tmp_path, 4)[:6] == [f"{bin_folder}/mpiexec", "-launcher", "fork", "-n", "4",
+                                                       f"{bin_folder}/python"]  # fmt: skip
+    assert PEERS["tensorflow"].command(tmp_path, 4)[0] == str(tmp_path / "tensorflow" / "bin" / "python")
+
+
+def test_ranks_of_open_mpi_give_way_only_where_cores_are_few(monkeypatch):
+    monkeypatch.setattr("bench.peer_table.usable_cores", lambda: [0, 1])
+    assert "OMPI_MCA_mpi_yield_when_idle" not in PEERS["openmpi"].environment_variables(2)
+    assert PEERS["openmpi"].environment_variables(4)["OMPI_MCA_mpi_yield_when_idle"] == "1"
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+
+
+def measured(who, family, seconds, *, ranks=2, size=8 * MIB, collective="all_reduce", variant="in_place", others=0.0):
+    rounds = tuple(seconds) if isinstance(seconds, tuple) else (seconds,) * 3
+    return Measured(Task(ranks, collective, variant, size), who, family, rounds, others=others)
+
+
+def ours(seconds=1.0, who=PYTHON, **changes):
+    return measured(who, "ringlet", seconds, **changes)
+
+
+def verdicts(*given):
+    return {(held.goal.number, held.goal.what.split(", against ")[-1]): held.goal.verdict for held in peer_goals(given)}
+
+
+@pytest.mark.parametrize(
+    # goal, families, times, who, changes
+    ("number", "family", "times", "who", "changes"),
+    [
+        ("1", "MPI", 3.0, PYTHON, {}),
+        ("1", "gloo", 10.0, PYTHON, {"size": 256 * MIB}),
+        ("1", "JAX", 5.0, PYTHON, {}),
+        ("1", "TensorFlow", 5.0, PYTHON, {"size": 64 * MIB}),
+        ("2", "MPI", 5.0, PYTHON, {"ranks": 4}),
+        ("2", "MPI", 3.0, PYTHON, {"ranks": 8}),
+        ("3", "MPI", 4.5, PYTHON, {"size": 256 * KIB}),
+        ("3", "MPI", 3.5, PYTHON, {"size": MIB, "ranks": 8}),
+        ("4", "MPI", 5.0, CPP, {"size": 32 * KIB}),
+        ("5", "MPI", 2.0, CPP, {"size": 8}),
+        ("6", "MPI", 4.0, CPP, {"size": KIB, "ranks": 4}),
+        ("6", "MPI", 7.0, CPP, {"size": 8, "ranks": 8}),
+        ("9", "NumPy", 1.0, CONTROLLER, {"size": 32 * KIB}),
+        ("9", "NumPy", 2.5, CONTROLLER, {"size": 256 * KIB, "ranks": 8}),
+        ("10", "MPI", 2.5, PYTHON, {"collective": "reduce_scatter", "variant": "out"}),
+        ("10", "MPI", 2.5, PYTHON, {"collective": "broadcast"}),
+    ],
+)
+def test_a_goal_is_met_from_so_many_times_on(number, family, times, who, changes):
+    for factor, verdict in ((1.01, "met"), (0.99, "MISSED")):
+        seen = verdicts(ours(who=who, **changes), measured("peer", family, times * factor, **changes))
+        assert {key[0]: value for key, value in seen.items()} == {number: verdict}
+
+
+def test_the_fastest_of_a_family_counts_and_is_named():
+    given = [ours(), measured("slow", "MPI", 9.0), measured("fast", "MPI", 2.0), measured("numpy", "NumPy", 0.1)]
+    (held,) = peer_goals(given)
+    assert (held.best_peer, held.goal.reached, held.goal.verdict) == ("fast 2.00 s", "2.00 x", "MISSED")
+
+
+def test_ratios_are_formed_inside_rounds():
+    # The machine is ten times slower in the second round: both are.
+    (held,) = peer_goals([ours((1.0, 10.0, 1.0)), measured("mpi", "MPI", (4.0, 40.0, 5.0))])
+    assert held.goal.reached == "4.00 x"
+
+
+def test_a_peer_without_a_time_is_no_rival():
+    failed = Measured(Task(2, "all_reduce", "in_place", 8 * MIB), "fast", "MPI", (), "timed out")
+    assert best_of([failed], ["MPI"]) is None
+    assert peer_goals([ours(), failed]) == []
+    (held,) = peer_goals([ours(), failed, measured("slow", "MPI", 9.0)])
+    assert held.best_peer == "slow 9.00 s"
+
+
+def test_jax_and_tensorflow_count_with_whatever_they_do_for_all_ranks():
+    seen = peer_goals([ours(), measured("jax", "JAX", 9.0), measured("jax", "JAX", 6.0, variant="out"),
+                       measured("tensorflow", "TensorFlow", 1.0, variant="shared")])  # fmt: skip
+    assert [held.best_peer for held in seen] == ["jax 6.00 s"]
+
+
+def test_results_out_of_place_and_shared_are_told_without_a_goal():
+    seen = peer_goals([ours(variant="out"), measured("mpi", "MPI", 3.0, variant="out"),
+                       ours(variant="shared"), measured("numpy", "NumPy", 2.0)])  # fmt: skip
+    assert [(held.goal.number, held.goal.goal, held.goal.reached, held.goal.verdict) for held in seen] == [
+        ("7", "-", "3.00 x", "-"), ("7b", "-", "2.00 x", "-"),
+    ]  # fmt: skip
+
+
+def test_nothing_is_judged_while_others_took_the_cores():
+    assert set(verdicts(ours(others=0.3), measured("mpi", "MPI", 9.0)).values()) == {"disturbed"}
+
+
+@pytest.mark.parametrize(
+    # seconds, others, verdict
+    ("seconds", "others", "verdict"),
+    [(0.4e-6, 0.0, "met"), (0.4e-6, 0.5, "met"), (0.6e-6, 0.0, "MISSED"), (0.6e-6, 0.5, "disturbed")],
+)
+def test_one_thread_reduces_eight_bytes_in_half_a_microsecond(seconds, others, verdict):
+    (held,) = peer_goals([ours(seconds, who=CONTROLLER, size=8, others=others)])
+    assert (held.goal.number, held.goal.verdict) == ("9", verdict)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+SMALL = [
+    measured(LIMIT, "limit", 1e-6, size=8),
+    ours(2e-6, size=8, others=0.02),
+    measured("mpi", "MPI", 8e-6, size=8),
+    ours(4e-6, size=KIB),
+    Measured(Task(2, "all_reduce", "in_place", KIB), "mpi", "MPI", (), "timed out"),
+    ours(3e-6, size=8, variant="out"),
+]
+
+
+def test_times_stand_in_a_table_for_each_variant_and_what_there_is_not_says_why():
+    in_place, out = time_sections_of(SMALL)
+    assert (in_place.title, out.title) == ("Time of all_reduce, in_place, P=2", "Time of all_reduce, out, P=2")
+    assert list(in_place.columns) == ["who", "8 B", "1 KiB"]
+    assert in_place.rows == [["limit", "1.00 us", ""], [PYTHON, "2.00 us", "4.00 us"], ["mpi", "8.00 us", "timed out"]]
+
+
+def test_ratios_are_ringlet_over_the_limit_and_peers_over_ringlet():
+    (section,) = ratio_sections(SMALL)
+    assert section.rows == [[f"{PYTHON} / limit", "2", ""], [f"mpi / {PYTHON}", "4", ""]]
+
+
+def test_one_thread_with_all_buffers_stands_beside_numpy_only():
+    both = [ours(1.0, who=CONTROLLER), measured("mpi", "MPI", 2.0), measured("numpy", "NumPy", 3.0)]
+    (section,) = ratio_sections(both)
+    assert section.rows == [[f"numpy / {CONTROLLER}", "3"]]
+
+
+def test_what_others_took_is_told_for_each_cell():
+    section = disturbance_section(SMALL[1:2])
+    assert section.rows == [["2", "2%"]]
+
+
+def test_a_document_has_headings_and_tables_and_a_terminal_columns():
+    sections = [Section("Empty", (), (), "Nothing."), Section("Two", ("a", "b"), (("x", "1"),), "Said.")]
+    assert as_markdown(sections).splitlines() == [
+        "## Empty", "", "Nothing.", "", "## Two", "", "Said.", "", "| a | b |", "| --- | ---: |", "| x | 1 |",
+    ]  # fmt: skip
+    assert as_text(sections).splitlines() == ["Empty:", "Nothing.", "", "Two:", "Said.", "a  b", "-  -", "x  1"]
+
+
+def test_every_panel_names_all_curves_in_one_order():
+    seen = panels(SMALL)
+    assert list(seen) == [("all_reduce in_place", "2 ranks"), ("all_reduce out", "2 ranks")]
+    assert [list(curves) for curves in seen.values()] == [["limit", "ringlet, Python", "mpi"]] * 2
+    assert seen["all_reduce in_place", "2 ranks"]["mpi"] == [(8.0, 8e-6)]
+    assert seen["all_reduce out", "2 ranks"]["mpi"] == []
+
+
+def test_what_is_measured_can_be_written_as_json():
+    (written,) = json.loads(json.dumps([SMALL[1].as_dict()]))
+    assert (written["who"], written["median"], written["spread"]) == (PYTHON, 2e-6, 0.0)
+    assert json.loads(json.dumps(SMALL[4].as_dict()))["failure"] == "timed out"
+
+
+def test_the_ratio_of_two_is_the_median_over_rounds():
+    assert ratio(measured("a", "MPI", (2.0, 9.0, 4.0)), ours((1.0, 3.0, 4.0))) == 2.0
+
+
+# --- a cell -----------------------------------------------------------------------------------------------------------
+
+
+class FakeTeam:
+    """Two peers: one that answers, one that has no time of one variant."""
+
+    variants = {"mpich": {"all_reduce": ("in_place", "out"), "all_gather": ("out",)}, "gloo": {"all_reduce": ("out",)}}  # noqa: RUF012
+
+    def __init__(self):
+        self.asked = []
+
+    def ask(self, name, question):
+        self.asked.append((name, question["question"], question["variant"]))
+        return None if self.reason(name, question) else 1.0
+
+    def reason(self, name, question):
+        return "timed out" if name == "gloo" else ""
+
+    def cpu_seconds(self):
+        return 0.0
+
+
+@pytest.fixture
+def without_native(monkeypatch):
+    """The programs in C++ as a table of times, and a machine whose limit is a nanosecond."""
+    row = {"seconds": 1e-6, "faults_per_call": 0.0, "slowest_call": 0.0}
+    rows = [{"variant": variant, **row} for variant in ("in_place", "out", "shared")]
+    monkeypatch.setattr("bench.compare_ringlet.native.run", lambda program, arguments: rows)
+    monkeypatch.setattr(RingletSubjects, "_limit", lambda self, collective, variant: 1e-9)
+
+
+def cell_measurement(team, *collectives):
+    return CellMeasurement(team, _Programs, None, 0.0, collectives, region_seconds=1e-4, rounds=2, keep=True)
+
+
+class _Programs:
+    all_reduce = collectives = None
+
+
+def test_a_cell_measures_everybody_in_every_round(without_native):
+    team = FakeTeam()
+    seen, results = cell_measurement(team, "all_reduce", "all_gather").measure(Cell(2, 64, "float32", "SUM"))
+    times = {(one.who, one.task.collective, one.task.variant): one for one in seen}
+    assert {key[0] for key in times} >= {LIMIT, PYTHON, CPP, "mpich", "gloo"}
+    assert times["mpich", "all_gather", "out"].seconds == (1.0, 1.0)
+    assert (times["gloo", "all_reduce", "out"].seconds, times["gloo", "all_reduce", "out"].failure) == ((), "timed out")
+    assert len(times[PYTHON, "all_reduce", "shared"].seconds) == 2
+    assert [result.variant for result in results] == ["in_place", "out", "shared", "out", "shared"]
+    assert len(times[CONTROLLER, "all_reduce", "in_place"].seconds) == 2
+    assert team.asked.count(("mpich", "all_reduce", "in_place")) == 3  # one to warm up
+
+
+def test_what_cannot_be_cut_into_a_block_for_each_rank_is_not_asked(without_native):
+    team = FakeTeam()
+    seen, _ = cell_measurement(team, "all_reduce", "all_gather", "broadcast").measure(Cell(4, 8, "float32", "SUM"))
+    assert {one.task.collective for one in seen} == {"all_reduce"}
+
+
+def test_all_peers_together_need_more_memory_than_one():
+    assert memory_needed_bytes(8, 64 * MIB, 8) - memory_needed_bytes(8, 64 * MIB, 1) == 7 * 2 * 8 * 64 * MIB
+
+
+# --- one thread with all buffers --------------------------------------------------------------------------------------
+
+
+class _AllAtOnce:
+    """What a group does that reduces all buffers from one thread."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def all_reduce_all(self, buffers, *, outs):
+        total = np.sum(buffers, axis=0)
+        for out in outs:
+            out[:] = total
+        outs[-1][-1] += self._error
+        return outs
+
+
+@pytest.mark.parametrize("variant", ["in_place", "out"])
+@pytest.mark.parametrize("error", [0, 1])
+def test_one_thread_with_all_buffers_is_checked_like_a_peer(variant, error):
+    thread = ControllerThread(3)
+    thread._group = _AllAtOnce(error)
+    answer = Server(thread).answer(Question("all_reduce", variant, 4096, "float32", 1e-4))
+    assert ("wrong" in answer) == (error == 1)
