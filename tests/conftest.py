@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import settings
 
 # A deadline per example would fail on a machine that is busy; pytest-timeout bounds every test instead.
@@ -10,3 +12,6 @@ settings.register_profile("nightly", deadline=None, max_examples=2000, print_blo
 # What sanitizers slow down many times over. They look for wrong memory, which a few examples of each test reach.
 settings.register_profile("sanitizer", deadline=None, max_examples=5)
 settings.load_profile("default")
+
+# A shell that starts programs in the background has them ignore Ctrl-C, which some tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
