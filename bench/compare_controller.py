@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,8 +49,8 @@ class ControllerThread(Peer):
             array.fill(0)
 
     def call(self, collective: str, variant: str) -> Callable[[], object]:
-        """Give what makes one call."""
-        return partial(self._group.all_reduce_all, self._x, outs=self._x if variant == "in_place" else self._y)
+        """Give what makes one call: a plan, which looks at its arguments once, as a loop would use it."""
+        return self._group.plan_all_reduce_all(self._x, outs=self._x if variant == "in_place" else self._y)
 
     def complaint(self, collective: str, variant: str) -> str | None:
         """Compare the result of every rank with what it must be."""

@@ -172,13 +172,27 @@ def installed_files() -> list[PurePosixPath]:
     return files
 
 
+# What C++ programs build against: `ringlet.config.cmake_dir()`.
+CPP_FOLDERS = ("include", "lib")
+
+
 def test_the_wheel_holds_the_package_its_types_and_one_extension():
-    package = [f for f in installed_files() if f.parts[0] == "ringlet"]
+    package = [f for f in installed_files() if f.parts[0] == "ringlet" and f.parts[1] not in CPP_FOLDERS]
     extensions = [f for f in package if f.suffix in (".so", ".pyd")]
     assert [f.name.split(".")[0] for f in extensions] == ["_core"]
     sources = {f.relative_to(PACKAGE.parent) for f in PACKAGE.rglob("*") if f.suffix in (".py", ".pyi", ".typed")}
     assert {Path(f) for f in package} - {Path(f) for f in extensions} == sources
     assert Path("ringlet/py.typed") in sources
+
+
+def test_the_wheel_holds_the_headers_one_library_and_its_cmake_package():
+    of_cpp = [f for f in installed_files() if f.parts[0] == "ringlet" and f.parts[1] in CPP_FOLDERS]
+    headers = {f.relative_to("ringlet/include") for f in of_cpp if f.suffix == ".hpp"}
+    assert {PurePosixPath("ringlet/collectives/group.hpp"), PurePosixPath("ringlet/collectives/member.hpp")} <= headers
+    assert all((ROOT / "cpp" / header).is_file() for header in headers)
+    others = {f.name for f in of_cpp if f.suffix != ".hpp"}
+    assert {"libringlet.a", "ringletConfig.cmake", "ringletConfigVersion.cmake", "ringletTargets.cmake"} <= others
+    assert {name for name in others if not name.endswith(".cmake")} == {"libringlet.a"}
 
 
 def test_the_wheel_brings_its_licence_and_nothing_outside_the_package():

@@ -323,12 +323,15 @@ class _AllAtOnce:
     def __init__(self, error):
         self._error = error
 
-    def all_reduce_all(self, buffers, *, outs):
-        total = np.sum(buffers, axis=0)
-        for out in outs:
-            out[:] = total
-        outs[-1][-1] += self._error
-        return outs
+    def plan_all_reduce_all(self, buffers, *, outs):
+        def run():
+            total = np.sum(buffers, axis=0)
+            for out in outs:
+                out[:] = total
+            outs[-1][-1] += self._error
+            return outs
+
+        return run
 
 
 @pytest.mark.parametrize("variant", ["in_place", "out"])
