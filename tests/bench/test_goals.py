@@ -66,8 +66,11 @@ def test_small_sizes_are_held_against_times_in_cpp_only():
 
 
 def test_page_faults_in_steady_state_miss_goal_7():
-    seen = verdicts(result(2, 8 * MIB, "shared", python=1.0, native=1.0, faults=2.0))
-    assert seen["7", "page faults a call, out and shared, Python"] == "MISSED"
+    what = "page faults a call, of the pages of a result, out and shared, Python"
+    huge_pages = 8 * MIB // (2 * MIB)
+    for faults, verdict in ((huge_pages, "MISSED"), (1.0, "met")):
+        seen = verdicts(result(2, 8 * MIB, "shared", python=1.0, native=1.0, faults=faults))
+        assert seen["7", what] == verdict
 
 
 def test_eight_ranks_beat_the_limit_of_in_place_with_a_shared_result():
