@@ -22,6 +22,7 @@ __all__ = [
     "in_spite_of",
     "table",
     "target_goals",
+    "unless_disturbed",
 ]
 
 _KIB, _MIB = 1 << 10, 1 << 20
@@ -94,6 +95,18 @@ def in_spite_of(others: float, goal: Goal) -> Goal:
     ('MISSED', 'disturbed')
     """
     return _judged(goal, goal.verdict == "met" or others <= _MOST_DISTURBED)
+
+
+def unless_disturbed(others: float, goal: Goal) -> Goal:
+    """Give the verdict on a ratio while others took part of the cores: they can have changed it either way.
+
+    Examples
+    --------
+    >>> met = at_least("18", "TensorFlow / ringlet", 20.0, 30.0, "{:.0f} x".format)
+    >>> unless_disturbed(0.01, met).verdict, unless_disturbed(0.5, met).verdict
+    ('met', 'disturbed')
+    """
+    return _judged(goal, others <= _MOST_DISTURBED)
 
 
 def _judged(goal: Goal, is_believable: bool) -> Goal:

@@ -107,7 +107,40 @@ def _strategy_questions(num_replicas: int) -> Iterator[Question]:
         "reduce of a scalar", num_replicas, lambda: strategy.reduce("SUM", identity, axis=None),
         _expect("reduce", total),
     )  # fmt: skip
+    yield from _variable_questions(strategy, num_replicas, identity)
     yield _dataset_question(strategy, num_replicas)
+
+
+def _variable_questions(strategy: Any, num_replicas: int, identity: Any) -> Iterator[Question]:
+    with strategy.scope():
+        variable = ringlet.Variable(np.float32(1.5), aggregation=ringlet.VariableAggregation.SUM)
+    value, total = np.float32(2.5), num_replicas * (num_replicas - 1) / 2
+    local = strategy.experimental_local_results
+
+    def read() -> Any:
+        with strategy.scope():
+            return variable.read_value()
+
+    def assign() -> Any:
+        with strategy.scope():
+            variable.assign(value)
+
+    def assign_in_replica(x: Any) -> None:
+        variable.assign(x)
+
+    def holds(name: str, expected: Any) -> Callable[[Any], None]:
+        return lambda given: _expect(name, expected)(variable.numpy())
+
+    yield Question("variable, read", num_replicas, read, _expect("read_value", 1.5))
+    yield Question("variable, assign", num_replicas, assign, holds("assign", value))
+    yield Question(
+        "variable, read in a replica", num_replicas, lambda: strategy.run(variable.read_value),
+        lambda given: _expect("read_value", [variable.numpy()] * num_replicas)(local(given)),
+    )  # fmt: skip
+    yield Question(
+        "variable, assign in a replica", num_replicas, lambda: strategy.run(assign_in_replica, args=(identity,)),
+        holds("assign", total),
+    )  # fmt: skip
 
 
 def _dataset_question(strategy: Any, num_replicas: int) -> Question:

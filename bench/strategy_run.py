@@ -1,6 +1,7 @@
-"""Measures what a strategy costs beside the step function: run, reduce, datasets, tiles, import.
+"""Measures what a strategy costs beside the step function: run, reduce, variables, datasets, tiles, import.
 
-Run as ``python -m bench.strategy_run``; ``bench/README.md`` defines the columns.
+Run as ``python -m bench.strategy_run``; ``--environments FOLDER`` measures TensorFlow beside it. ``bench/README.md``
+defines the columns.
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from bench import harness, ranks, report
-from bench.goals import Goal, at_most, in_spite_of, table
+from bench.goals import Goal, at_most, in_spite_of, table, unless_disturbed
 from bench.harness import Statistics
-from bench.machine import Others, describe_machine
+from bench.machine import Others, describe_machine, usable_cores
+from bench.strategy_peers import StrategyPeers, peer_goals, peer_rows
 from bench.strategy_questions import questions
 
 __all__ = ["main"]
@@ -25,6 +29,9 @@ Answers = Mapping[str, Sequence[float]]
 
 # Goal 13: seconds of a run whose step function does nothing, by replicas.
 _RUN_GOALS = {2: 10e-6, 4: 20e-6, 8: 40e-6}
+
+# Goal 17: seconds with two replicas.
+_CALL_GOALS = {"reduce of a scalar": 5e-6, "run, all_reduce of 100 leaves": 150e-6}
 
 # What an import is timed of: what comes before it, and itself. Names of ringlet load on first use, so that the import
 # alone would promise too much.
@@ -75,6 +82,9 @@ def _strategy_goals(answers: Answers, count: int) -> list[Goal]:
     added = [(a - b) / c for a, b, c in zip(reduced, no_op, hand_overs, strict=True)]
     name = f"all_reduce of a float inside run, P={count}"
     goals.append(at_most("13", name, 2.0, _median(added), lambda value: f"{value:.2f} GIL rounds"))
+    for asked, limit in _CALL_GOALS.items() if count == 2 else ():
+        reached = _median(answers[f"{asked} P={count}"])
+        goals.append(at_most("17", f"{asked}, P={count}", limit, reached, report.format_seconds))
     batch = _median(answers[f"dataset, a global batch of 100 P={count}"])
     goals.append(at_most("14", f"global batch of 100, P={count}", 5e-6, batch, report.format_seconds))
     return goals
@@ -95,6 +105,21 @@ def _row(name: str, seconds: Sequence[float]) -> list[str]:
     return [name, report.format_seconds(times.median), f"{times.spread:.0%}", fastest, slowest]
 
 
+def _answers(options: argparse.Namespace) -> tuple[dict[str, list[float]], float]:
+    """Seconds of everything in every round, and the part of the cores that other processes took meanwhile."""
+    region_seconds = options.milliseconds / 1e3
+    subjects = _subjects(options.replicas, region_seconds)
+    folder = options.environments
+    with StrategyPeers(folder.resolve(), options.replicas) if folder else nullcontext() as peers:
+        subjects.update(peers.subjects(region_seconds) if peers else {})
+        others, start, used = Others(), time.perf_counter(), peers.cpu_seconds() if peers else 0.0
+        answers = harness.alternate(subjects, rounds=options.rounds)
+        # Peers are children that have not ended, which count as others there.
+        used = (peers.cpu_seconds() if peers else 0.0) - used
+        share = others.share() - used / ((time.perf_counter() - start) * len(usable_cores()))
+    return answers, max(0.0, share)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check, measure in alternation, print the table and the goals, and write what was asked for.
 
@@ -108,16 +133,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=7, help="of everything in alternation")
     parser.add_argument("--milliseconds", type=float, default=20.0, help="length of one timed region")
     parser.add_argument("--json", type=Path, help="file for every figure of every round")
+    parser.add_argument("--environments", type=Path, help="folder with an environment of TensorFlow, to measure it too")
     options = parser.parse_args(arguments)
     machine = describe_machine()
     print("\n".join(machine.lines()), "\n")
-    subjects = _subjects(options.replicas, options.milliseconds / 1e3)
-    others = Others()
-    answers = harness.alternate(subjects, rounds=options.rounds)
-    share = others.share()
+    answers, share = _answers(options)
     print(f"meanwhile other processes took {share:.0%} of the cores\n")
     reached = [in_spite_of(share, goal) for goal in _goals(answers, options.replicas)]
+    reached += [unless_disturbed(share, goal) for goal in peer_goals(answers)]
     rows = [_row(name, seconds) for name, seconds in answers.items()]
+    beside = peer_rows(answers)
+    print(beside + "\n\n" if beside else "", end="")
     print(report.format_table(("what", "time", "spread", "fastest", "slowest"), rows), "\n\n" + table(reached), sep="")
     if options.json:
         report.write_json(options.json, {

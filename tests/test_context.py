@@ -123,3 +123,12 @@ def test_enter_lasts_as_long_as_the_context():
 
     assert contextvars.copy_context().run(inside) == "strategy"
     assert context.current() is None
+
+
+def test_an_update_is_cross_replica_and_knows_whose_component_it_visits():
+    with context.Scope(context.Mode("a strategy")) as strategy:
+        assert context.current().update_replica_id is None
+        with context.Scope(context.UpdateMode(strategy, 3)):
+            assert context.current().is_cross_replica
+            assert context.current().update_replica_id == 3
+        assert context.current().update_replica_id is None

@@ -84,23 +84,50 @@ def test_quick_start_holds_one_block_of_two_commands():
     assert tests.endswith("pytest")
 
 
+# A ``python`` block of a document, with the ``text`` block after it if there is one.
+SHOWN = re.compile(r"^```python\n(.*?)^```\n(?:\n?^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+
+# Documents whose blocks are one program, of which every output is shown.
+CONTINUOUS = [ROOT / "docs" / "guide.md"]
+
+
 def shown_programs() -> list[object]:
-    """Every ``python`` block of the documents, with the ``text`` block after it if there is one."""
-    fence = re.compile(r"^```python\n(.*?)^```\n(?:\n?^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+    """Every program of a document in which each block stands alone, and what it prints if that is shown."""
     return [
         pytest.param(match.group(1), match.group(2), id=f"{path.relative_to(ROOT)}-{number}")
         for path in DOCUMENTS
-        for number, match in enumerate(fence.finditer(text_of(path)), 1)
+        if path not in CONTINUOUS
+        for number, match in enumerate(SHOWN.finditer(text_of(path)), 1)
     ]
+
+
+def printed_by(program: str, names: dict[str, object]) -> str:
+    """Run a program, and give what it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, "<document>", "exec"), names)
+    return printed.getvalue().strip()
 
 
 @pytest.mark.parametrize(("program", "output"), shown_programs())
 def test_a_program_in_a_document_runs_and_prints_what_is_shown(program, output):
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(program, "<document>", "exec"), {"__name__": "__main__"})
-    if output is not None:
-        assert printed.getvalue().strip() == output.strip()
+    printed = printed_by(program, {"__name__": "__main__"})
+    assert output is None or printed == output.strip()
+
+
+@pytest.mark.parametrize("document", CONTINUOUS, ids=lambda path: path.name)
+def test_a_document_that_is_one_program_prints_everything_that_is_shown_and_nothing_else(document):
+    names: dict[str, object] = {"__name__": "__main__"}
+    blocks = list(SHOWN.finditer(text_of(document)))
+    assert len(blocks) == text_of(document).count("```python") > 10
+    for match in blocks:
+        assert printed_by(match.group(1), names) == (match.group(2) or "").strip(), match.group(1)
+
+
+def test_the_blocks_of_the_guide_are_short():
+    """Who reads along has to keep a block in mind: a longer one is two, with text between them."""
+    lengths = [match.group(1).count("\n") for document in CONTINUOUS for match in SHOWN.finditer(text_of(document))]
+    assert max(lengths) <= 25
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -33,6 +33,7 @@ CPP_LAYERS = {
 PYTHON_LAYERS = {
     "_core": 0,
     "errors": 0,
+    "node_kinds": 0,
     "nest": 1,
     "devices": 1,
     "context": 1,
@@ -48,6 +49,7 @@ PYTHON_LAYERS = {
     "coordinator": 8,
     "train": 8,
     "helpers": 8,
+    "experimental": 8,
     "launch": 9,
     "compat": 9,
     "testing": 9,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import collections
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,3 +99,89 @@ def test_another_structure_is_refused(other):
 
 def test_where_the_shape_has_a_leaf_anything_may_stand():
     assert nest.same_structure_leaves(nest.flatten((1, 2))[1], ([5], {"a": 6})) == [[5], {"a": 6}]
+
+
+@pytest.mark.parametrize(
+    ("structure", "text"),
+    [(1, "*"), ({"b": [1, ()], "a": Point(1, None)}, "{'b': [*, ()], 'a': Point(x=*, y=*)}"), ([0] * 1000, "[*, *, ")],
+)
+def test_a_shape_is_written_as_its_containers_are(structure, text):
+    written = nest.describe(nest.flatten(structure)[1])
+    assert written.startswith(text)
+    assert len(written) <= 500
+
+
+def test_a_shape_that_cannot_be_written_that_way_is_written_otherwise():
+    class Broken(list):
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert "Broken" in nest.describe(nest.flatten(Broken([1]))[1])
+
+
+# --- classes that are learnt as they come ---------------------------------------------------------------------------
+
+
+def test_a_class_that_was_seen_as_a_structure_can_still_be_registered_otherwise():
+    @dataclass
+    class Late:
+        weights: Any
+        name: str
+
+    assert nest.flatten(Late(1, "a"))[0] == [1, "a"]
+    nest.register(Late, lambda late: ((late.weights,), late.name), lambda name, children: Late(children[0], name))
+    assert nest.flatten(Late(1, "a"))[0] == [1]
+    assert nest.flatten_containers(Late(1, "a"))[0] == [1]
+    assert not nest.is_composite(Late(1, "a"))
+
+
+def test_a_class_that_was_seen_as_a_leaf_can_still_be_registered():
+    class Late:
+        def __init__(self, x):
+            self.x = x
+
+    assert not nest.is_nested(Late(1))
+    nest.register(Late, lambda late: ((late.x,), None), lambda _, children: Late(*children))
+    assert nest.flatten([Late(1)])[0] == nest.flatten_containers([Late(1)])[0] == [1]
+
+
+@pytest.mark.parametrize("namespace", ["ringlet", optree.registry.__dict__["__GLOBAL_NAMESPACE"]])
+def test_classes_registered_with_optree_itself_are_structures(namespace):
+    class Registered:
+        def __init__(self, x):
+            self.x = x
+
+    optree.register_pytree_node(
+        Registered, lambda r: ((r.x,), None), lambda _, children: Registered(*children), namespace=namespace
+    )
+    assert nest.is_nested(Registered(1))
+    assert nest.flatten([Registered(1)])[0] == nest.flatten_containers([Registered(1)])[0] == [1]
+
+
+def test_classes_made_without_end_are_not_remembered_without_end():
+    before = len(nest._seen)
+    for _ in range(nest._MOST_SEEN + 100):
+        assert not nest.is_nested(type("Leaf", (), {})())
+    assert len(nest._seen) <= nest._MOST_SEEN + 1
+    assert before <= nest._MOST_SEEN + 1
+    assert nest.flatten_containers([State(1, "a"), 5])[0] == [1, 5]
+
+
+def test_many_threads_may_meet_a_new_class_at_once():
+    for _ in range(20):
+        new = type("New", (list,), {})
+        barrier = threading.Barrier(4)
+
+        def walk(new=new, barrier=barrier):
+            barrier.wait(timeout=20)
+            return nest.flatten([new([1])])[0]
+
+        with ThreadPoolExecutor(4) as pool:
+            assert [future.result(timeout=20) for future in [pool.submit(walk) for _ in range(4)]] == [[1]] * 4
+
+
+def test_a_structure_that_contains_itself_is_an_error():
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(RecursionError):
+        nest.flatten(loop)

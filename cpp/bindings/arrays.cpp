@@ -113,6 +113,16 @@ py::object array_on(memory::Block block, core::DType dtype, std::span<const std:
   return new_array(descriptor_of(dtype), shape, nullptr, data, 0, std::move(owner));
 }
 
+std::pair<py::object, py::object> arrays_on(memory::Block block, const py::dtype& dtype,
+                                            std::span<const std::int64_t> shape) {
+  void* const data = block->data();
+  const auto make = [&](int flags) {
+    return new_array(py::object(dtype).release().ptr(), shape, nullptr, data, flags, owner_of(block));
+  };
+  py::object writeable = make(Api::NPY_ARRAY_WRITEABLE_);
+  return {std::move(writeable), make(0)};
+}
+
 py::object view_of(const py::array& parent, std::span<const std::int64_t> shape, const std::int64_t* strides,
                    std::int64_t offset_bytes) {
   auto* const data = static_cast<std::byte*>(const_cast<void*>(parent.data())) + offset_bytes;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <span>
+#include <utility>
 
 #include "ringlet/collectives/call.hpp"
 #include "ringlet/core/dtype.hpp"
@@ -41,6 +42,11 @@ bool has_writeable_memory(pybind11::handle array, const void* data, std::size_t 
 
 // A read-only array on a block. NumPy refuses to make it writeable, because its owner is no array.
 pybind11::object array_on(memory::Block block, core::DType dtype, std::span<const std::int64_t> shape);
+
+// Two arrays on a block: one to write to and one that NumPy refuses to make writeable. Each keeps the block alive and
+// knows nothing of the other. The dtype holds no objects.
+std::pair<pybind11::object, pybind11::object> arrays_on(memory::Block block, const pybind11::dtype& dtype,
+                                                        std::span<const std::int64_t> shape);
 
 // A view of `parent` at `offset_bytes` from its first element.
 pybind11::object view_of(const pybind11::array& parent, std::span<const std::int64_t> shape,

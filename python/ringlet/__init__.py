@@ -28,9 +28,16 @@ _PUBLIC = {
     # strategies and what they hand out
     "DistributedValues": "values",
     "MirroredStrategy": "strategy",
+    "OneDeviceStrategy": "strategy",
     "ReplicaContext": "strategy",
+    "RunOptions": "strategy",
     "Strategy": "strategy",
     "StrategyExtended": "strategy",
+    # variables
+    "IndexedSlices": "values",
+    "Variable": "values",
+    "VariableAggregation": "values",
+    "VariableSynchronization": "values",
     # which strategy and which replica is current
     "experimental_set_strategy": "strategy",
     "get_replica_context": "strategy",
@@ -44,10 +51,13 @@ _PUBLIC = {
     "InputOptions": "data",
     "InputReplicationMode": "data",
     # how replicas combine their values
-    "CrossDeviceOps": "collectives",
-    "DirectAllReduce": "collectives",
+    "CrossDeviceOps": "strategy",
+    "DirectAllReduce": "strategy",
+    "HierarchicalCopyAllReduce": "strategy",
+    "NcclAllReduce": "strategy",
     "ReduceOp": "collectives",
-    "RingAllReduce": "collectives",
+    "ReductionToOneDevice": "strategy",
+    "RingAllReduce": "strategy",
     # the machine
     "set_logical_devices": "devices",
     "show_config": "config",
@@ -56,25 +66,19 @@ _PUBLIC = {
     "collectives": "collectives",
     "data": "data",
     "errors": "errors",
+    "experimental": "experimental",
     "sharding": "sharding",
     "testing": "testing",
 }
 
-# What else `tf.distribute` has, and `tf.Variable`: whoever asks for it has not mistyped a name.
+# What else `tf.distribute` has: whoever asks for it has not mistyped a name.
 _MISSING = {
-    "HierarchicalCopyAllReduce",
     "MultiWorkerMirroredStrategy",
-    "NcclAllReduce",
-    "OneDeviceStrategy",
     "ParameterServerStrategy",
-    "ReductionToOneDevice",
-    "RunOptions",
     "Server",
     "TPUStrategy",
-    "Variable",
     "cluster_resolver",
     "coordinator",
-    "experimental",
 }
 
 __all__ = [name for name in _PUBLIC if not name.startswith("_")]
@@ -93,10 +97,9 @@ def __getattr__(name: str) -> object:
 def _missing(name: str) -> str:
     from difflib import get_close_matches
 
-    origin = "tf" if name == "Variable" else "tf.distribute"
     near = get_close_matches(name, __all__, n=3, cutoff=0.55)
     there = f"The nearest names that are: {', '.join(near)}. " if near else ""
-    return f"{origin}.{name} is not in this version of ringlet. {there}dir(ringlet) lists all that it has."
+    return f"tf.distribute.{name} is not in this version of ringlet. {there}dir(ringlet) lists all that it has."
 
 
 def __dir__() -> list[str]:

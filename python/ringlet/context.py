@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["Mode", "Scope", "current", "enter", "wrap"]
+__all__ = ["Mode", "Scope", "UpdateMode", "current", "enter", "wrap"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,6 +52,42 @@ class Mode:
     def is_cross_replica(self) -> bool:
         """Whether no replica is current."""
         return self.local_replica_id is None
+
+    @property
+    def update_replica_id(self) -> int | None:
+        """Whose component of a variable is being updated, in cross-replica mode; None outside of updates."""
+        return None
+
+
+class UpdateMode(Mode):
+    """The entry of the stack while ``strategy.extended.update`` visits one component of a variable.
+
+    Cross-replica, but what is written to the variable goes to that component alone.
+
+    Parameters
+    ----------
+    strategy : object
+        The strategy that is current.
+    update_replica_id : int
+        Which of the replicas of this process the component belongs to.
+
+    Examples
+    --------
+    >>> mode = UpdateMode("a strategy", 1)
+    >>> mode.is_cross_replica, mode.update_replica_id, Mode("a strategy").update_replica_id
+    (True, 1, None)
+    """
+
+    __slots__ = ("_update_replica_id",)
+
+    def __init__(self, strategy: Any, update_replica_id: int) -> None:
+        super().__init__(strategy)
+        self._update_replica_id = update_replica_id
+
+    @property
+    def update_replica_id(self) -> int | None:
+        """Whose component is being updated."""
+        return self._update_replica_id
 
 
 _CURRENT: ContextVar[Mode | None] = ContextVar("ringlet_mode", default=None)

@@ -16,6 +16,8 @@ import ringlet
 from ringlet.strategy import ValueContext
 from ringlet.values import Mirrored, PerReplica
 from tests.conformance.common import decode
+from tests.conformance.strategy_extended_cases import RUNNERS as EXTENDED_RUNNERS
+from tests.conformance.strategy_extended_cases import gather_in_other_scope
 from tests.conformance.strategy_functions import (
     MERGING,
     RETURNING,
@@ -181,7 +183,9 @@ DEFAULT_METHODS: dict[str, Callable[[], Any]] = {
     "worker_devices": lambda: DEFAULT.extended.worker_devices,
     "parameter_devices": lambda: DEFAULT.extended.parameter_devices,
     "num_replicas": lambda: DEFAULT.num_replicas_in_sync,
+    "gather": lambda: DEFAULT.gather(t([1.0, 3.0]), axis=0),
     "all_reduce": lambda: context().all_reduce("SUM", t(3.0)),
+    "all_gather": lambda: context().all_gather(t([3.0]), 0),
     "merge_call": lambda: context().merge_call(lambda _, x: x + t(1), args=(t(1),)),
     "deepcopy": lambda: copy.deepcopy(DEFAULT),
     "new": type(DEFAULT),
@@ -191,9 +195,8 @@ DEFAULT_METHODS: dict[str, Callable[[], Any]] = {
 
 
 def op_of(given: Given) -> Any:
-    """VariableAggregation is not here yet: an enumeration that is no ReduceOp stands for it."""
     op = given["op"]
-    return ringlet.collectives.Op.SUM if op == "VariableAggregation.SUM" else op
+    return ringlet.VariableAggregation.SUM if op == "VariableAggregation.SUM" else op
 
 
 def reduce(given: Given) -> Any:
@@ -207,7 +210,9 @@ def reduce_nested(given: Given) -> Any:
     return strategy.reduce(given["op"], value, axis=None)
 
 
-def reduce_in_other_scope(_: Given) -> Any:
+def combine_in_other_scope(given: Given) -> Any:
+    if given["method"] == "gather":
+        return gather_in_other_scope(given)
     with STRATEGIES[2].scope():
         return STRATEGIES[4].reduce("SUM", per_replica(STRATEGIES[4], [[0.0]] * 4), axis=0)
 
@@ -238,8 +243,10 @@ SAMPLES: dict[str, Callable[[int], list[Any]]] = {
 }
 
 PRINTED: dict[str, Callable[[], Any]] = {
+    "CommunicationOptions()": lambda: str(ringlet.experimental.CommunicationOptions()),
     "InputContext(3, 1, 6)": lambda: [str(ringlet.data.InputContext(3, 1, 6))],
     "InputOptions()": ringlet.data.InputOptions,
+    "RunOptions()": ringlet.RunOptions,
     "ReduceOp": lambda: [
         str(ringlet.ReduceOp.SUM),
         repr(ringlet.ReduceOp.MEAN),
@@ -280,6 +287,7 @@ print(json.dumps({{"n": strategy.num_replicas_in_sync, "worker_devices": list(st
 # --- all together ---------------------------------------------------------------------------------------------------
 
 RUNNERS: dict[str, Callable[[Given], Any]] = {
+    **EXTENDED_RUNNERS,
     "all_reduce/dtypes": all_reduce,
     "all_reduce/nested": all_reduce_nested,
     "all_reduce/op_names": all_reduce,
@@ -306,7 +314,7 @@ RUNNERS: dict[str, Callable[[Given], Any]] = {
         lambda: strategy_of(given).reduce("SUM", t(1.0), axis=None)
     ),
     "reduce/nested": reduce_nested,
-    "reduce/other_strategy_scope": reduce_in_other_scope,
+    "reduce/other_strategy_scope": combine_in_other_scope,
     "replica_context/properties": replica_context_properties,
     "repr": printed_values,
     "repr_other": lambda given: PRINTED[given["object"]](),

@@ -168,8 +168,14 @@ void a_forked_child_has_a_pool_that_works() {
 int main(int argc, char** argv) {
   const std::size_t rounds = ringlet::stress::calls_of(argc, argv, 100'000) / 8;
   std::jthread([] {}).join();  // beside the first thread, sanitizers start one of their own, which stays
-  // QEMU, emulating one program, cannot start a thread in a process that was forked beside another.
-  if (std::getenv("RINGLET_EMULATED") == nullptr) a_forked_child_has_a_pool_that_works();
+  // QEMU, emulating one program, cannot start a thread in a process that was forked beside another. Nor can the address
+  // sanitizer of older compilers for certain: what a thread of the parent had locked in it stays locked in the child.
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr bool kCanFork = false;
+#else
+  constexpr bool kCanFork = true;
+#endif
+  if (kCanFork && std::getenv("RINGLET_EMULATED") == nullptr) a_forked_child_has_a_pool_that_works();
   regions_have_their_size();
   idle_memory_goes_back_by_itself();
   what_is_in_use_stays(rounds / 4);

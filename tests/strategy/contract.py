@@ -6,6 +6,7 @@ can have only some numbers of replicas says which.
 
 from __future__ import annotations
 
+import copy
 import sys
 import threading
 from collections.abc import Iterator
@@ -125,6 +126,28 @@ class StrategyContract:
             assert float(result) == num_replicas**2 / 2
         assert merged == [True]
 
+    def test_gather_joins_in_replica_order(self, strategy, num_replicas):
+        value = strategy.experimental_distribute_values_from_function(
+            lambda c: np.full((c.replica_id_in_sync_group + 1, 2), c.replica_id_in_sync_group)
+        )
+        expected = [[i, i] for i in range(num_replicas) for _ in range(i + 1)]
+        assert strategy.gather(value, axis=0).tolist() == expected
+        everywhere = strategy.run(lambda x: ringlet.get_replica_context().all_gather(x, axis=-2), args=(value,))
+        for result in self.values(strategy, everywhere):
+            assert result.tolist() == expected
+
+    def test_reduce_to_gives_what_reduce_gives(self, strategy):
+        value = strategy.experimental_distribute_values_from_function(
+            lambda c: np.array([c.replica_id_in_sync_group, 1.5])
+        )
+        for op in ringlet.ReduceOp:
+            expected = strategy.reduce(op, value, axis=None).tolist()
+            for destinations in ("CPU:0", value):
+                result = strategy.extended.reduce_to(op, value, destinations)
+                assert np.asarray(result).tolist() == expected
+                (many,) = strategy.extended.batch_reduce_to(op, [(value, destinations)])
+                assert np.asarray(many).tolist() == expected
+
     # failure
 
     def test_an_exception_of_a_replica_is_raised_and_the_strategy_stays_usable(self, strategy, num_replicas):
@@ -175,6 +198,29 @@ class StrategyContract:
             for base, run in zip((1, 100), runs, strict=True):
                 results = self.values(strategy, run.result(timeout=SECONDS))
                 assert [float(result[0]) for result in results] == [base * num_replicas] * len(results)
+
+    def test_a_deep_copy_is_a_strategy_of_its_own(self, strategy, num_replicas):
+        twin = copy.deepcopy(strategy)
+        assert repr(twin) == repr(strategy)
+        assert self.values(twin, twin.run(lambda: replica_id() + 1000)) == tuple(range(1000, 1000 + num_replicas))
+        with strategy.scope(), pytest.raises(RuntimeError, match="Mixing"):
+            twin.run(lambda: None)
+        with pytest.raises(RuntimeError, match="deepcopy"):
+            copy.copy(strategy)
+
+    def test_variables_are_made_in_the_scope_and_known_by_it(self, strategy, num_replicas):
+        other = self.make(num_replicas)
+        with strategy.scope():
+            variable = ringlet.Variable(np.zeros(2))
+        assert strategy.extended.variable_created_in_scope(variable)
+        assert not other.extended.variable_created_in_scope(variable)
+        strategy.extended.update(variable, lambda v, x: v.assign_add(x), args=(np.ones(2),))
+        assert strategy.extended.read_var(variable).tolist() == [1, 1]
+        for component in strategy.experimental_local_results(variable):
+            assert np.asarray(component).tolist() == [1, 1]
+            assert strategy.extended.value_container(component) is variable
+        with strategy.scope(), strategy.extended.colocate_vars_with(variable):
+            assert strategy.extended.variable_created_in_scope(ringlet.Variable(1.0))
 
     def test_distributed_datasets_feed_every_replica(self, strategy, num_replicas):
         dataset = ringlet.data.Dataset.range(4 * num_replicas).batch(2 * num_replicas)

@@ -89,3 +89,25 @@ def test_values_and_datasets_stay_as_they_are():
     assert DEFAULT.experimental_local_results((1, 2)) == ((1, 2),)
     assert DEFAULT.experimental_distribute_dataset(dataset) is dataset
     assert DEFAULT.distribute_datasets_from_function(lambda c: (dataset, c.num_input_pipelines)) == (dataset, 1)
+
+
+def test_variables_of_no_scope_belong_to_the_default_strategy():
+    extended = ringlet.get_strategy().extended
+    variable = ringlet.Variable(1.0)
+    assert extended.variable_created_in_scope(variable)
+    with extended.colocate_vars_with(variable):
+        assert extended.variable_created_in_scope(ringlet.Variable(2.0))
+    with ringlet.MirroredStrategy(["CPU:0"]).scope():
+        assert not extended.variable_created_in_scope(ringlet.Variable(2.0))
+        with pytest.raises(RuntimeError, match="Mixing"):
+            extended.colocate_vars_with(variable)
+
+
+def test_values_are_combined_as_they_are():
+    strategy, array = ringlet.get_strategy(), np.ones(2)
+    assert strategy.extended.reduce_to("SUM", array, "CPU:0") is array
+    assert strategy.extended.batch_reduce_to("MEAN", [(array, "CPU:0")]) == [array]
+    assert strategy.extended.broadcast_to(array, "") is array
+    assert strategy.gather(array, axis=0) is array
+    assert strategy.extended.update(array, lambda a, x: a + x, args=(1,)).tolist() == [2, 2]
+    assert strategy.extended.update_non_slot(array, lambda x: x, args=(1,), group=False) == (1,)

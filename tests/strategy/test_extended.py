@@ -40,6 +40,9 @@ def test_a_strategy_of_two_hooks_runs_functions():
     [
         lambda s: s.reduce("SUM", 1, axis=None),
         lambda s: s.extended.worker_devices,
+        lambda s: s.gather(1, axis=0),
+        lambda s: s.extended.reduce_to("SUM", 1, "CPU:0"),
+        lambda s: s.extended.batch_reduce_to("SUM", [(1, "CPU:0")]),
         lambda s: s.extended.parameter_devices,
         lambda s: s.experimental_distribute_dataset(()),
         lambda s: s.distribute_datasets_from_function(lambda _: ()),
@@ -69,5 +72,82 @@ def test_the_extended_object_does_not_keep_its_strategy():
 
 def test_what_programs_read_has_the_answers_of_a_single_process():
     extended = InTurnStrategy().extended
+    assert extended.experimental_should_init
     assert (extended.should_checkpoint, extended.should_save_summary) == (True, True)
     assert (extended.experimental_require_static_shapes, extended.experimental_between_graph) == (False, False)
+
+
+class Largest(InTurn):
+    """Overrides what combining and updating mean, too."""
+
+    def __init__(self, container_strategy: ringlet.Strategy) -> None:
+        super().__init__(container_strategy)
+        self.updates: list[Any] = []
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        return ("CPU:0", "CPU:1")
+
+    def _reduce_to(self, op: Any, value: Any, destinations: Any, options: Any) -> Any:
+        return max(value.values)
+
+    def _gather(self, value: Any, axis: int) -> Any:
+        return [part for component in value.values for part in component]
+
+    def _update(self, var: Any, fn: Any, args: Any, kwargs: Any, group: bool) -> Any:
+        self.updates.append(var)
+        return super()._update(var, fn, args, kwargs, group)
+
+
+class LargestStrategy(ringlet.Strategy):
+    def __init__(self) -> None:
+        super().__init__(Largest(self))
+
+
+def test_hooks_of_a_users_strategy_answer_its_calls():
+    strategy = LargestStrategy()
+    value = strategy.experimental_distribute_values_from_function(lambda c: c.replica_id_in_sync_group + 1.5)
+    assert strategy.reduce("SUM", value, axis=None) == 2.5
+    assert strategy.extended.reduce_to("MEAN", value, "CPU:0") == 2.5
+    assert strategy.extended.batch_reduce_to("SUM", [(value, "CPU:0")] * 2) == [2.5, 2.5]
+    assert strategy.gather(PerReplica([[1], [2, 3]]), axis=0) == [1, 2, 3]
+    assert strategy.extended.update("w", lambda w, x: (w, x), args=(value,), group=False) == (("w",), (1.5,))
+    assert strategy.extended.updates == ["w"]
+    assert strategy.extended.broadcast_to(3, "CPU:0") == 3
+    assert strategy.run(lambda x: x, args=(value,), options=ringlet.RunOptions()).values == (1.5, 2.5)
+
+
+def test_calls_of_a_users_strategy_belong_outside_of_others():
+    strategy = LargestStrategy()
+    with ringlet.MirroredStrategy(["CPU:0"]).scope():
+        for call in (
+            lambda: strategy.gather(PerReplica([[1], [2]]), axis=0),
+            lambda: strategy.extended.reduce_to("SUM", 1, "CPU:0"),
+            lambda: strategy.extended.update("w", lambda w: w),
+            lambda: strategy.extended.call_for_each_replica(lambda: 1),
+        ):
+            with pytest.raises(RuntimeError, match="Mixing different strategies"):
+                call()
+
+
+def test_a_users_strategy_makes_plain_variables_or_its_own():
+    made: list[Any] = []
+
+    class Making(InTurn):
+        parameter_devices = ("/job:localhost/replica:0/task:0/device:CPU:0",)
+
+        def _create_variable(self, request: Any) -> Any:
+            made.append(request)
+            return super()._create_variable(request)
+
+    class MakingStrategy(ringlet.Strategy):
+        def __init__(self) -> None:
+            super().__init__(Making(self))
+
+    strategy = MakingStrategy()
+    with strategy.scope():
+        variable = ringlet.Variable(1.5)
+    assert len(made) == 1
+    assert strategy.extended.variable_created_in_scope(variable)
+    assert strategy.extended.update(variable, lambda v, x: float(v.assign_add(x).read_value()), args=(1.0,)) == 2.5
+    assert strategy.extended.read_var(variable) == 2.5

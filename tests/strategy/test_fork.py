@@ -80,3 +80,27 @@ except RuntimeError as error:
 os.wait()
 """
     assert run_python(code).startswith("False a step function forked this process")
+
+
+def test_variables_and_gathers_of_a_strategy_made_before_a_fork_work_in_the_child():
+    code = """
+central = ringlet.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
+
+def gather_twice(strategy):
+    replica = strategy.run(lambda: ringlet.get_replica_context().all_gather(np.ones(1), axis=0)).values[1]
+    whole = strategy.gather(strategy.run(lambda: np.ones(1)), axis=0)
+    with strategy.scope():
+        variable = ringlet.Variable(np.zeros(1))
+    strategy.extended.update(variable, lambda v, x: v.assign_add(x), args=(np.ones(1),))
+    return replica.tolist(), whole.tolist(), strategy.extended.read_var(variable).tolist()
+
+gather_twice(central), gather_twice(strategy)
+if os.fork() == 0:
+    signal.alarm(30)
+    os.write(1, str((gather_twice(central), gather_twice(strategy))).encode())
+    os._exit(0)
+os.wait()
+print(" parent", gather_twice(central))
+"""
+    two, three = ([1.0, 1.0], [1.0, 1.0], [1.0]), ([1.0] * 3, [1.0] * 3, [1.0])
+    assert run_python(code) == f"{(two, three)} parent {two}\n"

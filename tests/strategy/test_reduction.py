@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -102,11 +104,18 @@ def test_one_replica_without_an_axis_gives_the_value_itself():
     assert STRATEGIES[1].reduce("SUM", "text", axis=None) == "text"
 
 
-@pytest.mark.parametrize("kind", [PerReplica, Mirrored])
-def test_structures_are_reduced_leaf_by_leaf(kind):
-    value = {"a": kind([np.ones(2), np.ones(2)]), "b": [kind([1.5, 2.5])]}
+def test_structures_are_reduced_leaf_by_leaf():
+    value = {"a": PerReplica([np.ones(2), np.ones(2)]), "b": [PerReplica([1.5, 2.5])]}
     result = TWO.reduce("SUM", value, axis=None)
     assert (result["a"].tolist(), float(result["b"][0])) == ([2, 2], 4)
+
+
+def test_a_mirrored_value_is_its_own_mean_and_has_no_sum():
+    value = Mirrored([np.array([1.0, 2.0])] * 2)
+    assert TWO.reduce("MEAN", value, axis=None) is value.values[0]
+    with pytest.raises(ValueError, match=r"a Mirrored cannot be reduced .* ReduceOp.SUM: it is the same on all 2"):
+        TWO.reduce("SUM", [value], axis=None)
+    assert STRATEGIES[1].reduce("SUM", Mirrored([2.5]), axis=None) == 2.5
 
 
 def test_components_that_are_structures_are_reduced_leaf_by_leaf():
@@ -173,3 +182,53 @@ def test_a_mask_is_not_lost_in_silence(axis):
     masked = np.ma.MaskedArray([1.0, 99.0], mask=[False, True])
     with pytest.raises(InvalidArgumentError, match=r"masked array.*x\.filled"):
         TWO.reduce("SUM", PerReplica([masked, masked]), axis=axis)
+
+
+# --- slices of variables --------------------------------------------------------------------------------------------
+
+
+def slices_of(number: int) -> ringlet.IndexedSlices:
+    return ringlet.IndexedSlices(np.full((1, 2), 3.0 * number), np.array([number]), (9, 2))
+
+
+@pytest.mark.parametrize("num_replicas", [2, 3])
+@pytest.mark.parametrize(("op", "divisor"), [("SUM", 1), ("MEAN", None)])
+def test_slices_are_combined_by_putting_their_rows_behind_each_other(num_replicas, op, divisor):
+    strategy = STRATEGIES[num_replicas]
+    value = PerReplica([slices_of(number) for number in range(num_replicas)])
+    rows = [[3.0 * number / (divisor or num_replicas)] * 2 for number in range(num_replicas)]
+
+    def step(x: Any) -> Any:
+        return ringlet.get_replica_context().all_reduce(op, {"table": x, "bias": np.ones(2)})
+
+    everywhere = strategy.run(step, args=(value,))
+    assert [part.tolist() for part in everywhere["bias"].values] == [[num_replicas / (divisor or num_replicas)] * 2] * (
+        num_replicas
+    )
+    for result in (strategy.reduce(op, value, axis=None), *everywhere["table"].values):
+        np.testing.assert_allclose(result.values, rows)
+        assert result.indices.tolist() == list(range(num_replicas))
+        assert result.dense_shape == (9, 2)
+
+
+def test_one_replica_gets_its_slices_back():
+    slices = slices_of(1)
+    step = STRATEGIES[1].run(lambda: ringlet.get_replica_context().all_reduce("SUM", [slices, 2.5]))
+    assert step[0] is slices
+    assert STRATEGIES[1].reduce("SUM", PerReplica([slices]), axis=None) is slices
+
+
+def test_replicas_of_which_one_has_slices_are_told():
+    def step() -> Any:
+        replica = ringlet.get_replica_context()
+        return replica.all_reduce("SUM", slices_of(1) if replica.replica_id_in_sync_group == 0 else np.ones((1, 2)))
+
+    with pytest.raises(ringlet.errors.CollectiveMismatchError):
+        TWO.run(step)
+    with pytest.raises(InvalidArgumentError):
+        TWO.reduce("SUM", PerReplica([slices_of(1), np.ones((1, 2))]), axis=None)
+
+
+def test_slices_do_not_go_to_an_out():
+    with pytest.raises(InvalidArgumentError, match="IndexedSlices"):
+        TWO.run(lambda: ringlet.get_replica_context().all_reduce("SUM", slices_of(1), out=np.ones((2, 2))))

@@ -31,7 +31,7 @@ def test_structures_with_different_keys_are_refused(first, other, num_calls_befo
         return replica().all_reduce("SUM", first if replica_id() == 0 else other)
 
     strategy = mirrored(3)
-    with pytest.raises(CollectiveMismatchError, match=r"different structures: replica 0 PyTree.*, replica [12] PyTree"):
+    with pytest.raises(CollectiveMismatchError, match=r"different structures: replica 0 .*\*.*, replica [12] .*\*"):
         strategy.run(step)
     assert_usable(strategy)
 

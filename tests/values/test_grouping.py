@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ringlet
 from ringlet import nest
-from ringlet.values import Mirrored, PerReplica, regroup, select_replica, split_arguments
+from ringlet.values import Mirrored, PerReplica, check_components, regroup, select_replica, split_arguments
 
 Point = collections.namedtuple("Point", ["x", "y"])
 
@@ -23,6 +25,30 @@ class State:
 
 nest.register(State, lambda state: ((state.weights,), None), lambda _, children: State(*children))
 
+
+@dataclass(frozen=True)
+class Answer:
+    loss: Any
+    parts: Any = None
+
+
+@dataclass
+class Node:
+    value: Any
+    neighbours: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class Sized:
+    """Computes where it is made, as a class may that expects an array."""
+
+    x: Any
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = len(self.x)
+
+
 shapes = st.recursive(
     st.just("leaf"),
     lambda inner: (
@@ -30,6 +56,7 @@ shapes = st.recursive(
         | st.tuples(inner)
         | st.dictionaries(st.sampled_from("ab"), inner)
         | st.builds(Point, inner, inner)
+        | st.builds(Answer, inner, inner)
     ),
     max_leaves=8,
 )
@@ -88,12 +115,84 @@ def test_registered_classes_are_structures():
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [((1,), (1, 2)), ([1], (1,)), ({"a": 1}, {"b": 1}), ((1,), 1), (Point(1, 2), (1, 2)), ([], [1])],
-)
+    [
+        (Answer([1]), Answer((1,))), (Answer(1), Node(1)), (Answer(1), 1),
+        ((1,), (1, 2)), ([1], (1,)), ({"a": 1}, {"b": 1}), ((1,), 1), (Point(1, 2), (1, 2)), ([], [1]),
+    ],
+)  # fmt: skip
 def test_structures_that_differ_are_refused_and_shown(first, second):
     with pytest.raises(ValueError, match=r"replica 0 .* replica 2 ") as caught:
         regroup([first, first, second])
     assert "different structures" in str(caught.value)
+
+
+def test_structures_that_differ_are_written_as_their_containers_are():
+    with pytest.raises(
+        ValueError, match=r"replica 0 \{'a': \(\*, \*\)\}, replica 1 Answer\(loss=\*, parts=\*\), with \*"
+    ):
+        regroup([{"a": (1, 2)}, Answer(1, 2)])
+
+
+def test_dataclasses_are_structures_of_their_fields():
+    grouped = regroup([{"a": [Answer(1.5, Point("same", ()))]}, {"a": [Answer(2.5, Point("same", ()))]}])
+    (answer,) = grouped["a"]
+    assert type(answer) is Answer
+    assert components(answer.loss) == (1.5, 2.5)
+    assert answer.parts == Point("same", ())
+
+
+def test_fields_that_are_computed_are_regrouped_like_others():
+    grouped = regroup([Sized("a"), Sized("bc")])
+    assert (components(grouped.x), components(grouped.size)) == (("a", "bc"), (1, 2))
+
+
+def test_the_identical_dataclass_comes_back_as_itself():
+    answer = Answer(np.ones(2))
+    assert regroup([(answer, 1.5), (answer, 2.5)])[0] is answer
+
+
+def test_an_object_that_contains_itself_is_a_leaf():
+    nodes = [Node(1.5), Node(2.5)]
+    for node in nodes:
+        node.neighbours.append(node)
+    assert components(regroup(nodes)) == tuple(nodes)
+
+
+@pytest.mark.parametrize("order", [lambda i: i, lambda i: 1 - i, lambda i: 0])
+def test_components_of_a_variable_become_the_variable(order):
+    with ringlet.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+        variable = ringlet.Variable(np.ones(2))
+        other = ringlet.Variable(np.ones(2))
+    answers = [[variable.values[order(i)], Answer(variable.values[order(i)])] for i in range(2)]
+    grouped = regroup(answers)
+    assert grouped[0] is variable
+    assert grouped[1].loss is variable
+    assert regroup([variable, variable]) is variable
+    assert type(regroup([variable.values[0], other.values[1]])) is PerReplica
+
+
+class Table(dict):
+    pass
+
+
+class Stack(list):
+    pass
+
+
+def test_subclasses_of_containers_keep_their_class():
+    grouped = regroup([Table(a=Stack([1.5])), Table(a=Stack([2.5]))])
+    assert (type(grouped), type(grouped["a"]), components(grouped["a"][0])) == (Table, Stack, (1.5, 2.5))
+
+
+def test_default_dictionaries_keep_what_makes_their_values():
+    grouped = regroup([collections.defaultdict(list, a=1.5), collections.defaultdict(list, a=2.5)])
+    assert (grouped.default_factory, components(grouped["a"])) == (list, (1.5, 2.5))
+
+
+@pytest.mark.parametrize("make", [lambda x: {x}, lambda x: iter([x]), Exception])
+def test_sets_generators_and_other_objects_are_leaves(make):
+    values = [make(1.5), make(2.5)]
+    assert components(regroup(values)) == tuple(values)
 
 
 # --- select_replica and split_arguments -------------------------------------------------------------------------------
@@ -134,3 +233,36 @@ def test_a_value_of_another_number_of_replicas_is_refused(value):
 def test_no_arguments_are_no_arguments_for_every_replica():
     rows, keywords = split_arguments((), {}, 3)
     assert [(list(row), dict(named)) for row, named in zip(rows, keywords, strict=True)] == [([], {})] * 3
+
+
+def test_distributed_values_inside_of_dataclasses_are_split():
+    rows, keywords = split_arguments(([Answer(PerReplica([1, 2]), "a")],), {"k": Sized(PerReplica("xy").values)}, 2)
+    assert [row[0][0] for row in rows] == [Answer(1, "a"), Answer(2, "a")]
+    assert [named["k"].x for named in keywords] == [("x", "y")] * 2
+
+
+def test_a_dataclass_without_distributed_values_is_shared_by_the_replicas():
+    node = Node([1], [2])
+    rows, _ = split_arguments((node, {"n": node}), {}, 2)
+    assert all(row[0] is node for row in rows)
+    assert all(row[1]["n"] is node for row in rows)
+
+
+def test_an_object_that_contains_itself_is_an_argument_like_any_other():
+    node = Node(1)
+    node.neighbours.append(node)
+    assert select_replica(0, [node])[0] is node
+
+
+def test_values_of_another_strategy_are_found_inside_of_dataclasses():
+    with pytest.raises(ValueError, match="with 3 components cannot be split over 2 replicas"):
+        split_arguments((Answer(PerReplica([1, 2, 3])),), {}, 2)
+    with pytest.raises(ValueError, match="merge_fn gave a PerReplica with 3 components for 2 replicas"):
+        check_components([Answer(PerReplica([1, 2, 3]))], 2, "merge_fn gave")
+
+
+def test_a_model_of_variables_is_shared_by_the_replicas():
+    with ringlet.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+        model = Node(ringlet.Variable(np.ones(2)), [ringlet.Variable(1.0)])
+    rows, _ = split_arguments((model, {"m": model}), {}, 2)
+    assert all(row[0] is model and row[1]["m"] is model for row in rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 __all__ = ["Algorithm", "Op", "ReduceOp"]
 
@@ -53,6 +54,37 @@ class ReduceOp(enum.Enum):
 
     SUM = "SUM"
     MEAN = "MEAN"
+
+    @staticmethod
+    def from_variable_aggregation(aggregation: Any) -> ReduceOp:
+        """Give the operation by which the replicas' values of a variable are combined.
+
+        Parameters
+        ----------
+        aggregation : VariableAggregation
+
+        Returns
+        -------
+        ReduceOp
+
+        Raises
+        ------
+        ValueError
+            If it is neither SUM nor MEAN: the others do not combine values.
+
+        Examples
+        --------
+        >>> import enum
+        >>> ReduceOp.from_variable_aggregation(enum.Enum("Aggregation", ["NONE", "SUM"]).SUM)
+        <ReduceOp.SUM: 'SUM'>
+        """
+        name = getattr(aggregation, "name", None)
+        if name in ("SUM", "MEAN"):
+            return ReduceOp[name]
+        raise ValueError(
+            f"Could not convert from `tf.VariableAggregation` {aggregation} to`tf.distribute.ReduceOp` type: only SUM "
+            "and MEAN combine the values of replicas"
+        )
 
 
 class Algorithm(enum.Enum):

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from ringlet.strategy.base import Strategy
+from ringlet.strategy.central_storage import CentralStorageStrategy
+from ringlet.strategy.cross_device_ops import (
+    CrossDeviceOps,
+    DirectAllReduce,
+    HierarchicalCopyAllReduce,
+    NcclAllReduce,
+    RingAllReduce,
+)
 from ringlet.strategy.current import (
     experimental_set_strategy,
     get_replica_context,
@@ -12,12 +20,24 @@ from ringlet.strategy.current import (
 )
 from ringlet.strategy.extended import StrategyExtended
 from ringlet.strategy.mirrored import MirroredStrategy
+from ringlet.strategy.one_device import OneDeviceStrategy
+from ringlet.strategy.reduction_to_one_device import ReductionToOneDevice
 from ringlet.strategy.replica_context import ReplicaContext
+from ringlet.strategy.run_options import RunOptions
 from ringlet.strategy.value_context import ValueContext
 
 __all__ = [
+    "CentralStorageStrategy",
+    "CrossDeviceOps",
+    "DirectAllReduce",
+    "HierarchicalCopyAllReduce",
     "MirroredStrategy",
+    "NcclAllReduce",
+    "OneDeviceStrategy",
+    "ReductionToOneDevice",
     "ReplicaContext",
+    "RingAllReduce",
+    "RunOptions",
     "Strategy",
     "StrategyExtended",
     "ValueContext",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["check_arguments", "check_input_options"]
+__all__ = ["check_arguments", "check_input_options", "refuse_per_replica"]
 
 
 def check_arguments(args: Any, kwargs: Any) -> None:
@@ -70,4 +70,30 @@ def check_input_options(options: Any) -> None:
         raise TypeError(
             f"options are a ringlet.data.InputOptions or None, got {options!r} of type {type(options).__name__}: write "
             "options=InputOptions(...)"
+        )
+
+
+def refuse_per_replica(extended: Any, options: Any) -> None:
+    """Refuse a dataset for each replica where a strategy has one for all of them.
+
+    Parameters
+    ----------
+    extended : StrategyExtended
+        Named in the message.
+    options : ringlet.data.InputOptions or None
+
+    Raises
+    ------
+    NotImplementedError
+        If the options ask for PER_REPLICA.
+
+    Examples
+    --------
+    >>> refuse_per_replica(None, None)
+    """
+    if options is not None and options.experimental_replication_mode.name == "PER_REPLICA":
+        raise NotImplementedError(
+            "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function of "
+            f"MirroredStrategy, not of {extended._container_strategy()!r}. Use PER_WORKER: its batches are dealt to "
+            "the replicas in turn"
         )

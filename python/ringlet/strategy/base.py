@@ -6,9 +6,11 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ringlet import context
+from ringlet import context, nest
 from ringlet.strategy.arguments import check_arguments, check_input_options
+from ringlet.strategy.deprecated import DeprecatedCalls
 from ringlet.strategy.extended import StrategyExtended
+from ringlet.strategy.gathering import refuse_slices
 from ringlet.strategy.modes import require_cross_replica
 from ringlet.strategy.reduction import parse_reduce_op, reduce_over_axis
 from ringlet.strategy.value_context import ValueContext
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Strategy"]
 
 
-class Strategy:
+class Strategy(DeprecatedCalls):
     """How a step function is run on replicas and how their values are combined (``tf.distribute.Strategy``).
 
     Use one of its subclasses, or write one around an extended object of your own.
@@ -97,8 +99,9 @@ class Strategy:
             values are shared by the replicas.
         kwargs : mapping, optional
             Keyword arguments, likewise.
-        options : object, optional
-            Accepted as TensorFlow accepts it; strategies that have no use for it ignore it.
+        options : RunOptions, optional
+            ``RunOptions(writable_results=True)`` gives replicas arrays of their own from ``all_reduce``. As in
+            TensorFlow, strategies ignore what they have no use for.
 
         Returns
         -------
@@ -130,7 +133,9 @@ class Strategy:
         """
         check_arguments(args, kwargs)
         require_cross_replica(self)
-        return self._extended._call_for_each_replica(fn, args, kwargs or {})
+        if options is None:
+            return self._extended._call_for_each_replica(fn, args, kwargs or {})
+        return self._extended._call_with_options(fn, args, kwargs or {}, options)
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | tuple[int, ...] | None) -> Any:
         """Combine the components of a value into one.
@@ -176,6 +181,46 @@ class Strategy:
         if axis is None:
             return self._extended._reduce(op, value)
         return reduce_over_axis(self._extended, op, value, axis)
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """Join the components of a value, one behind the other.
+
+        Parameters
+        ----------
+        value : nested structure
+            Usually a :class:`~ringlet.values.PerReplica` of arrays. Sizes along `axis` may differ between replicas; all
+            else of their shapes, and their dtypes, are equal.
+        axis : int
+            Negative ones count from the last.
+
+        Returns
+        -------
+        nested structure of ndarray
+            Read-only. With one replica its component, and a value that is no distributed one as it is.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the components cannot be joined, or have no such axis.
+        NotImplementedError
+            If there are IndexedSlices in the structure.
+        RuntimeError
+            Inside a replica, or inside the scope of another strategy.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> rows = strategy.experimental_distribute_values_from_function(
+        ...     lambda context: np.arange(context.replica_id_in_sync_group + 1))
+        >>> strategy.gather(rows, axis=0)
+        array([0, 0, 1])
+        """
+        require_cross_replica(self, "gather", "get_replica_context().all_gather()")
+        refuse_slices(value, "gather")
+        if nest.is_nested(value):
+            return nest.map_structure(lambda leaf: self._extended._gather(leaf, axis), value)
+        return self._extended._gather(value, axis)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Give the components of a value that belong to this process.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ringlet import context
-from ringlet.collectives import ReduceOp
+from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.extended import StrategyExtended
-from ringlet.strategy.modes import StrategyScope, require_replica
+from ringlet.strategy.modes import StrategyScope, require_cross_replica, require_replica
 from ringlet.strategy.reduction import reduce_components
 from ringlet.strategy.replica_context import ReplicaContext
 from ringlet.strategy.value_context import ValueContext
@@ -86,6 +87,21 @@ class _DefaultExtended(StrategyExtended):
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
         return reduce_components(op, value, 1) if isinstance(value, DistributedValues) else value
+
+    def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
+        return self._reduce(op, value)
+
+    def _gather(self, value: Any, axis: int) -> Any:
+        return value.values[0] if isinstance(value, DistributedValues) else value
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
+        """Give a context manager that changes nothing; outside of the scopes of other strategies."""
+        require_cross_replica(self._container_strategy())
+        return nullcontext()
+
+    def variable_created_in_scope(self, v: Any) -> bool:
+        """Tell whether a variable was made outside of every scope."""
+        return getattr(v, "distribute_strategy", self) in (None, self._container_strategy())
 
     def _local_results(self, value: Any) -> tuple[Any, ...]:
         return (value,)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ringlet import context, nest
-from ringlet.collectives import ReduceOp
 from ringlet.strategy.arguments import check_arguments
-from ringlet.strategy.modes import StrategyScope, require_cross_replica
+from ringlet.strategy.combining import Combining
+from ringlet.strategy.modes import require_cross_replica
+from ringlet.strategy.updating import Updating
 from ringlet.strategy.value_context import ValueContext
-from ringlet.values import DistributedValues, regroup, select_replica
+from ringlet.values import regroup
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext
-    from ringlet.strategy.base import Strategy
 
 __all__ = ["StrategyExtended"]
 
 
-class StrategyExtended:
+class StrategyExtended(Combining, Updating):
     """The lower-level half of a strategy (``tf.distribute.StrategyExtended``), which subclasses implement.
 
     Parameters
@@ -40,20 +38,17 @@ class StrategyExtended:
     ...         super().__init__(OneAtATime(self))
     >>> OneAtATimeStrategy().run(lambda x: x + 1, args=(1,))
     2
+
+    Notes
+    -----
+    Calls check their arguments and the context, and then ask a hook. A strategy needs `_num_replicas_in_sync` and
+    `_call_for_each_replica`; it overrides others for what it can do besides, each with the arguments that its docstring
+    tells: `_reduce_to` and `_batch_reduce_to` (and `_reduce` for a shorter way), `_broadcast_to`, `_gather`, `_update`,
+    `_update_non_slot`, `_create_variable`, `_distribute_values_from_function`, `_distribute_dataset`,
+    `_distribute_datasets_from_function`, `_local_results`, `_call_with_options`, `_scope`, and, with several workers,
+    `_num_local_replicas` and `_first_replica`. Properties such as `worker_devices` are overridden as they are;
+    variables need `parameter_devices`.
     """
-
-    def __init__(self, container_strategy: Strategy) -> None:
-        self._bind(container_strategy)
-
-    def _bind(self, container_strategy: Strategy) -> None:
-        # Weak: a strategy that nobody holds must go at once, with its threads, not when cycles are collected.
-        self._container = weakref.ref(container_strategy)
-
-    def _container_strategy(self) -> Strategy:
-        strategy = self._container()
-        if strategy is None:
-            raise RuntimeError("the strategy that this extended object belongs to is gone: keep the strategy")
-        return strategy
 
     # What programs read
 
@@ -76,6 +71,11 @@ class StrategyExtended:
     def experimental_between_graph(self) -> bool:
         """Whether every worker runs a program of its own."""
         return False
+
+    @property
+    def experimental_should_init(self) -> bool:
+        """Whether this process is one that gives variables their first values."""
+        return True
 
     @property
     def should_checkpoint(self) -> bool:
@@ -113,44 +113,54 @@ class StrategyExtended:
         require_cross_replica(self._container_strategy())
         return self._call_for_each_replica(fn, args, kwargs or {})
 
-    # Hooks
+    def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
+        """Give a dataset of the rows of arrays.
 
-    @property
-    def _num_replicas_in_sync(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} does not say how many replicas it has")
+        Parameters
+        ----------
+        numpy_input : nest of array-like
+            Arrays of as many rows each; a list is one array, as in datasets.
+        session : object, optional
+            Accepted as TensorFlow accepts it; there are no sessions here.
 
-    def _scope(self, strategy: Strategy) -> context.Scope:
-        return StrategyScope(strategy)
+        Returns
+        -------
+        ringlet.data.Dataset
+            One row of each array in an element.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> extended = ringlet.MirroredStrategy(["CPU:0"]).extended
+        >>> len(extended.experimental_make_numpy_dataset((np.ones((3, 2)), np.arange(3))))
+        3
+        """
+        from ringlet.data import Dataset  # loaded where datasets are used
+
+        return Dataset.from_tensor_slices(numpy_input)
+
+    # Hooks, besides those of the bases
 
     def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What ``strategy.run`` gives; the arguments are checked."""
         raise NotImplementedError(f"{type(self).__name__} runs no replicas")
 
-    def _reduce(self, op: ReduceOp, value: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not reduce")
-
-    def _local_results(self, value: Any) -> tuple[Any, ...]:
-        if isinstance(value, DistributedValues):
-            return value.values
-        if nest.is_nested(value):
-            return tuple(select_replica(i, value) for i in range(self._num_local_replicas))
-        return (value,)
-
-    @property
-    def _num_local_replicas(self) -> int:
-        return self._num_replicas_in_sync
-
-    @property
-    def _first_replica(self) -> int:
-        """Which of all replicas is the first one of this process."""
-        return 0
+    def _call_with_options(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
+    ) -> Any:
+        """What ``strategy.run`` gives with `options`, which have no effect unless this is overridden."""
+        return self._call_for_each_replica(fn, args, kwargs)
 
     def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        """What ``strategy.experimental_distribute_values_from_function`` gives."""
         total, first = self._num_replicas_in_sync, self._first_replica
         values = [value_fn(ValueContext(first + i, total)) for i in range(self._num_local_replicas)]
         return regroup(values, always_wrap=True)
 
     def _distribute_dataset(self, dataset: Any, options: Any) -> Any:
+        """What ``strategy.experimental_distribute_dataset`` gives; the options are checked."""
         raise NotImplementedError(f"{type(self).__name__} does not distribute datasets")
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
+        """What ``strategy.distribute_datasets_from_function`` gives; the options are checked."""
         raise NotImplementedError(f"{type(self).__name__} does not distribute datasets")

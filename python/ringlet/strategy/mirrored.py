@@ -9,17 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet import context, nest
-from ringlet.collectives import Algorithm, CrossDeviceOps, ReduceOp
-from ringlet.devices import Device, canonicalize_distinct, logical_devices, logical_devices_reason, short_name
+from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.devices import (
+    Device,
+    canonicalize,
+    canonicalize_distinct,
+    logical_devices,
+    logical_devices_reason,
+    short_name,
+)
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.blas import blas_limiter
 from ringlet.strategy.crew import CrewPool
+from ringlet.strategy.cross_device_ops import CoreAllReduce, CrossDeviceOps
 from ringlet.strategy.extended import StrategyExtended
+from ringlet.strategy.gathering import gather_components
 from ringlet.strategy.hint import slow_step_hint
-from ringlet.strategy.reduction import reduce_components, reduce_plain
+from ringlet.strategy.reduction import check_count, is_mirrored, reduce_components, reduce_mirrored, reduce_plain
 from ringlet.strategy.replica_context import ReplicaContext
 from ringlet.strategy.replica_run import ReplicaRun
-from ringlet.values import DistributedValues, regroup, split_arguments
+from ringlet.strategy.run_options import has_writable_results
+from ringlet.values import DistributedValues, PerReplica, regroup, split_arguments
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext
@@ -41,7 +51,8 @@ class MirroredStrategy(Strategy):
         One device for each replica, such as ``["CPU:0", "CPU:1"]``; all logical devices unless given. They are names:
         replicas are threads that share the cores and the memory of the host.
     cross_device_ops : CrossDeviceOps, optional
-        How arrays are combined; ``RingAllReduce()`` and ``DirectAllReduce()`` choose an algorithm for all calls.
+        How arrays are combined; ``RingAllReduce()`` and ``DirectAllReduce()`` choose an algorithm for all calls. One
+        that you wrote yourself is called for ``reduce``, for those of `extended`, and for the replicas' ``all_reduce``.
 
     Raises
     ------
@@ -92,13 +103,16 @@ class MirroredExtended(StrategyExtended):
     ('/job:localhost/replica:0/task:0/device:CPU:1',)
     """
 
+    # Whether one device may have several replicas.
+    _may_repeat_devices = False
+
     def __init__(
         self, container_strategy: Strategy, devices: Sequence[str] | None, cross_device_ops: CrossDeviceOps | None
     ) -> None:
         super().__init__(container_strategy)
         names = [] if devices is None else _device_names(devices)
-        self._devices = _local_devices(names) if names else _all_devices()
-        self._algorithm = _algorithm_of(cross_device_ops)
+        self._devices = _local_devices(names, self._may_repeat_devices) if names else _all_devices()
+        self._ops = _checked_ops(cross_device_ops)
         self._crews = CrewPool(len(self._devices))
 
     @property
@@ -111,17 +125,27 @@ class MirroredExtended(StrategyExtended):
         """Full names of the replicas' devices, which hold the variables too."""
         return self._devices
 
+    def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
+        """Give the replicas' devices."""
+        return self._devices
+
     @property
     def _num_replicas_in_sync(self) -> int:
         return len(self._devices)
 
     def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return self._call_with_options(fn, args, kwargs, None)
+
+    def _call_with_options(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
+    ) -> Any:
         strategy = self._container_strategy()
         rows, keywords = split_arguments(args, kwargs, len(self._devices))
+        is_writable = options is not None and has_writable_results(options)
         if len(rows) == 1:
-            with context.Scope(ReplicaContext(strategy, 0)):
+            with context.Scope(ReplicaContext._alone(strategy, is_writable)):
                 return fn(*rows[0], **keywords[0])
-        return regroup(self._run_replicas(strategy, fn, rows, keywords))
+        return regroup(self._run_replicas(strategy, fn, rows, keywords, is_writable))
 
     def _run_replicas(
         self,
@@ -129,12 +153,13 @@ class MirroredExtended(StrategyExtended):
         fn: Callable[..., Any],
         rows: Sequence[Sequence[Any]],
         keywords: Sequence[Mapping[str, Any]],
+        is_writable: bool,
     ) -> list[Any]:
         crews, hint, limiter, owner = self._crews, slow_step_hint(), blas_limiter(), object()
         started = hint.start()
         try:
             limiter.enter(owner, len(rows))
-            run = ReplicaRun(strategy, crews.acquire(owner), self._algorithm, self._first_replica)
+            run = ReplicaRun(strategy, crews.acquire(owner), self._ops, self._first_replica, is_writable)
             return run.drive(fn, rows, keywords, crews.timeout_seconds)
         finally:
             try:
@@ -145,6 +170,11 @@ class MirroredExtended(StrategyExtended):
                 limiter.leave(owner)
                 raise
             hint.finish(started)
+
+    def _create_variable(self, request: Any) -> Any:
+        from ringlet.values.creation import create_mirrored  # loaded where variables are used
+
+        return create_mirrored(self._container_strategy(), request)
 
     def _distribute_dataset(self, dataset: Any, options: Any) -> Any:
         from ringlet.data.distribute import distribute_dataset  # loaded where datasets are used
@@ -157,11 +187,50 @@ class MirroredExtended(StrategyExtended):
         return distribute_datasets_from_function(dataset_fn, len(self._devices), options)
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
-        if isinstance(value, DistributedValues):
+        if type(value) is PerReplica and self._ops._is_core:
             return reduce_components(op, value, len(self._devices))
         if nest.is_nested(value):
             return nest.map_structure(lambda leaf: self._reduce(op, leaf), value)
-        return reduce_plain(op, value, len(self._devices))
+        if isinstance(value, DistributedValues) and is_mirrored(value):
+            check_count(value, len(self._devices))
+            return reduce_mirrored(op, value, len(self._devices))
+        result = self._reduce_to(op, value, value, None)
+        return result.values[0] if isinstance(result, DistributedValues) else result
+
+    def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
+        if nest.is_nested(value):
+            return nest.map_structure(lambda leaf: self._reduce_to(op, leaf, destinations, options), value)
+        count = len(self._devices)
+        if not isinstance(value, DistributedValues):
+            return reduce_plain(op, value, count)
+        check_count(value, count)
+        if is_mirrored(value):
+            return value if op is ReduceOp.MEAN else reduce_mirrored(op, value, count)
+        return self._ops.reduce(op, value, destinations, options)
+
+    def _batch_reduce_to(
+        self, op: ReduceOp, pairs: list[tuple[Any, Any]], options: CommunicationOptions | None
+    ) -> list[Any]:
+        if not all(type(value) is PerReplica for value, _ in pairs):
+            return super()._batch_reduce_to(op, pairs, options)
+        for value, _ in pairs:
+            check_count(value, len(self._devices))
+        return self._ops.batch_reduce(op, pairs, options)
+
+    def _broadcast_to(self, tensor: Any, destinations: Any) -> Any:
+        # As in TensorFlow, Python's numbers wait for whoever knows their dtype.
+        if isinstance(tensor, (int, float)):
+            return tensor
+        everywhere = PerReplica(self._devices)
+        return self._ops.broadcast(
+            tensor, everywhere if isinstance(destinations, str) and not destinations else destinations
+        )
+
+    def _gather(self, value: Any, axis: int) -> Any:
+        if not isinstance(value, DistributedValues):
+            return value
+        check_count(value, len(self._devices))
+        return gather_components(value.values, axis)
 
 
 def _all_devices() -> tuple[str, ...]:
@@ -190,7 +259,7 @@ def _device_names(devices: Any) -> list[str]:
     return names
 
 
-def _local_devices(names: list[str]) -> tuple[str, ...]:
+def _local_devices(names: list[str], may_repeat: bool) -> tuple[str, ...]:
     parsed = [Device.parse(name) for name in names]
     if len({device.is_local for device in parsed}) > 1:
         raise ValueError(
@@ -203,15 +272,15 @@ def _local_devices(names: list[str]) -> tuple[str, ...]:
             f"a MirroredStrategy over several workers is not supported, and these devices belong to several: {names}. "
             "Name the devices of one process, such as ['CPU:0', 'CPU:1']"
         )
-    return canonicalize_distinct(names)
+    return tuple(map(canonicalize, names)) if may_repeat else canonicalize_distinct(names)
 
 
-def _algorithm_of(cross_device_ops: CrossDeviceOps | None) -> Algorithm:
+def _checked_ops(cross_device_ops: CrossDeviceOps | None) -> CrossDeviceOps:
     if cross_device_ops is None:
-        return Algorithm.AUTO
+        return CoreAllReduce()
     if not isinstance(cross_device_ops, CrossDeviceOps):
         raise TypeError(
             f"cross_device_ops is a CrossDeviceOps such as RingAllReduce(), got {cross_device_ops!r} of type "
             f"{type(cross_device_ops).__name__}"
         )
-    return cross_device_ops.algorithm
+    return cross_device_ops

@@ -11,13 +11,19 @@ __all__ = ["StrategyScope", "refuse_stale", "require_cross_replica", "require_re
 _REMEDY = "Call get_replica_context() inside the function that strategy.run calls, in every step"
 
 
-def require_cross_replica(strategy: Any) -> None:
+def require_cross_replica(
+    strategy: Any, method: str = "this method", instead: str = "get_replica_context().merge_call()"
+) -> None:
     """Refuse a call that belongs outside of replicas.
 
     Parameters
     ----------
     strategy : Strategy
         The strategy whose method was called.
+    method : str
+        What messages call it.
+    instead : str
+        What replicas call together.
 
     Raises
     ------
@@ -37,8 +43,8 @@ def require_cross_replica(strategy: Any) -> None:
             "Leave the scope of the first before using the second"
         )
     raise RuntimeError(
-        f"this method of {strategy!r} requires cross-replica context, but a replica called it, inside of strategy.run. "
-        "Call it outside, or for all replicas together with get_replica_context().merge_call()"
+        f"{method} of {strategy!r} requires cross-replica context, but a replica called it, inside of strategy.run. "
+        f"Call it outside, or for all replicas together with {instead}"
     )
 
 

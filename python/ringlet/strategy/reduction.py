@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,25 @@ from numpy.typing import NDArray
 from ringlet import nest
 from ringlet.collectives import Op, ReduceOp, all_reduce_buffers
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.values import DistributedValues, PerReplica
+from ringlet.values import DistributedValues, IndexedSlices, Mirrored, PerReplica
+from ringlet.values.indexed_slices import reduce_slices
 
 if TYPE_CHECKING:
     from ringlet.strategy.extended import StrategyExtended
 
-__all__ = ["NUMBER_TYPES", "as_op", "parse_reduce_op", "reduce_components", "reduce_over_axis", "reduce_plain"]
+__all__ = [
+    "NUMBER_TYPES",
+    "as_op",
+    "check_count",
+    "divide",
+    "is_mirrored",
+    "parse_reduce_op",
+    "reduce_components",
+    "reduce_mirrored",
+    "reduce_over_axis",
+    "reduce_plain",
+    "settled",
+]
 
 Array = NDArray[Any]
 
@@ -107,12 +121,9 @@ def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas:
     """
     components = value.values
     if len(components) != num_replicas:
-        raise ValueError(
-            f"a {type(value).__name__} with {len(components)} components cannot be reduced over {num_replicas} "
-            "replicas: it was made by another strategy. Reduce it with that one"
-        )
+        check_count(value, num_replicas)
     if len(components) == 1:
-        return components[0]
+        return settled(components[0])
     kind = type(components[0])
     if kind is np.ndarray:
         return all_reduce_buffers(components, _OPS[op])
@@ -120,7 +131,35 @@ def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas:
         return all_reduce_buffers([np.asarray(number) for number in components], _OPS[op])
     leaves, shape = nest.flatten(components[0])
     columns = [leaves, *(nest.same_structure_leaves(shape, other) for other in components[1:])]
-    return nest.unflatten(shape, [all_reduce_buffers(column, _OPS[op]) for column in zip(*columns, strict=True)])
+    return nest.unflatten(shape, [_reduce_column(op, column) for column in zip(*columns, strict=True)])
+
+
+def _reduce_column(op: ReduceOp, column: Sequence[Any]) -> Any:
+    if all(isinstance(leaf, IndexedSlices) for leaf in column):
+        return reduce_slices(op, column)
+    return all_reduce_buffers(column, _OPS[op])
+
+
+def check_count(value: DistributedValues[Any], num_replicas: int) -> None:
+    """Refuse a value that has not one component for each replica.
+
+    Raises
+    ------
+    ValueError
+        If it has more or fewer.
+
+    Examples
+    --------
+    >>> check_count(PerReplica([1, 2]), 3)
+    Traceback (most recent call last):
+        ...
+    ValueError: a PerReplica with 2 components cannot be reduced over 3 replicas: ...
+    """
+    if len(value.values) != num_replicas:
+        raise ValueError(
+            f"a {type(value).__name__} with {len(value.values)} components cannot be reduced over {num_replicas} "
+            "replicas: it was made by another strategy. Reduce it with that one"
+        )
 
 
 def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
@@ -153,6 +192,67 @@ def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
         f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: it is the same object "
         f"on all {num_replicas} replicas. Use MEAN to get it back, or multiply it by num_replicas_in_sync"
     )
+
+
+def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
+    """Combine a distributed value that is equal on all replicas.
+
+    Parameters
+    ----------
+    op : ReduceOp
+    value : Mirrored or mirrored variable
+    num_replicas : int
+
+    Returns
+    -------
+    object
+        Its first component; MEAN changes nothing.
+
+    Raises
+    ------
+    ValueError
+        If SUM is asked, for the reason of :func:`reduce_plain`.
+
+    Examples
+    --------
+    >>> reduce_mirrored(ReduceOp.MEAN, PerReplica([2.5, 2.5]), 2)
+    2.5
+    """
+    if op is ReduceOp.SUM and num_replicas > 1:
+        raise ValueError(
+            f"a {type(value).__name__} cannot be reduced with the given reduce op {op}: it is the same on all "
+            f"{num_replicas} replicas. Use MEAN to get it back, or multiply it by num_replicas_in_sync"
+        )
+    return settled(value.values[0])
+
+
+def settled(component: Any) -> Any:
+    """Give a component as a result: what a variable holds now, and anything else as it is.
+
+    Examples
+    --------
+    >>> settled(2.5)
+    2.5
+    """
+    kind = type(component)
+    if kind is np.ndarray or kind in NUMBER_TYPES:
+        return component
+    read = getattr(component, "read_value", None)
+    return component if read is None else read()
+
+
+def is_mirrored(value: DistributedValues[Any]) -> bool:
+    """Tell whether a distributed value is equal on all replicas by what it is: mirrored variables are.
+
+    Examples
+    --------
+    >>> is_mirrored(PerReplica([1, 1]))
+    False
+    """
+    if isinstance(value, Mirrored):
+        return True
+    synchronization = getattr(value, "synchronization", None)
+    return synchronization is not None and synchronization.name != "ON_READ"
 
 
 def _is_zero(value: Any) -> bool:
@@ -210,7 +310,7 @@ def _reduce_leaf_over_axes(extended: StrategyExtended, op: ReduceOp, leaf: Any, 
     if op is ReduceOp.SUM:
         return total
     counts = [np.asarray(math.prod(array.shape[axis] for axis in axes), np.int64) for array in arrays]
-    return _divide(total, int(_over_replicas(extended, counts)))
+    return divide(total, int(_over_replicas(extended, counts)))
 
 
 def _over_replicas(extended: StrategyExtended, components: list[Array]) -> Array:
@@ -227,12 +327,28 @@ def _sum_along(array: Array, axes: tuple[int, ...]) -> Array:
     return np.asarray(np.add.reduce(array, axis=axes, dtype=array.dtype))
 
 
-def _divide(total: Array, count: int) -> Array:
-    """Divide as MEAN does: floats in their own dtype, integers in float32 (8 and 16 bits) or float64."""
+def divide(total: Array, count: int) -> Array:
+    """Divide a sum as MEAN does: floats in their own dtype, integers in float32 (8 and 16 bits) or float64.
+
+    Parameters
+    ----------
+    total : ndarray
+    count : int
+        0 gives nan, without a warning, as TensorFlow answers.
+
+    Returns
+    -------
+    ndarray
+        Read-only.
+
+    Examples
+    --------
+    >>> divide(np.array([1, 2]), 4)
+    array([0.25, 0.5 ])
+    """
     dtype = total.dtype
     if dtype.kind in "iu":
         dtype = np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
-    # No element at all has no mean: nan, without a warning, as TensorFlow answers.
     with np.errstate(all="ignore"):
         mean = np.asarray(np.true_divide(total, dtype.type(count), dtype=dtype))
     mean.setflags(write=False)

@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet import context, nest
-from ringlet.collectives import Algorithm, Op, ReduceOp
-from ringlet.collectives.buffers import Outputs, as_buffer
+from ringlet.collectives import Algorithm, ReduceOp
 from ringlet.strategy.arguments import check_arguments
+from ringlet.strategy.call_options import read_options
+from ringlet.strategy.flat import flatten
+from ringlet.strategy.gathering import refuse_slices
 from ringlet.strategy.modes import refuse_stale, require_replica
-from ringlet.strategy.reduction import NUMBER_TYPES, as_op, parse_reduce_op
+from ringlet.strategy.reduction import NUMBER_TYPES, parse_reduce_op
+from ringlet.strategy.replica_collectives import all_gather_leaves, all_reduce_leaves, gather_alone, reduce_alone
 from ringlet.strategy.shapes import LEAF
 from ringlet.values import check_components, regroup, select_replica
 
@@ -64,7 +67,7 @@ class ReplicaContext(context.Mode):
     """
 
     # A replica context is the mode of its replica: one object for each replica of each run.
-    __slots__ = ("_id", "_run")
+    __slots__ = ("_id", "_run", "_writable_results")
 
     strategy: Strategy
     local_replica_id: int
@@ -74,6 +77,7 @@ class ReplicaContext(context.Mode):
         super().__init__(strategy, 0)
         self._id = _checked_id(replica_id_in_sync_group)
         self._run: ReplicaRun | None = None
+        self._writable_results = False
 
     @classmethod
     def _of_run(cls, run: ReplicaRun, local_replica_id: int) -> ReplicaContext:
@@ -83,6 +87,14 @@ class ReplicaContext(context.Mode):
         replica.local_replica_id = local_replica_id
         replica._id = run.first_replica + local_replica_id
         replica._run = run
+        replica._writable_results = run.writable_results
+        return replica
+
+    @classmethod
+    def _alone(cls, strategy: Strategy, writable_results: bool) -> ReplicaContext:
+        """The context of the one replica of a strategy."""
+        replica = cls(strategy, 0)
+        replica._writable_results = writable_results
         return replica
 
     @property
@@ -112,9 +124,11 @@ class ReplicaContext(context.Mode):
             ``SUM`` or ``MEAN``, in any case as a string. As in TensorFlow, an object that is neither stands for SUM.
         value : nested structure of array-like
             This replica's arrays: the same structure, shapes and dtypes on all replicas, any memory layout. They must
-            not be written to while the call lasts.
+            not be written to while the call lasts. An IndexedSlices becomes one with the rows of all replicas, one
+            behind the other.
         options : CommunicationOptions, optional
-            ``implementation`` RING chooses the ring.
+            RING as its ``implementation`` chooses the ring; ``bytes_per_pack`` cuts the structure into passes; after
+            ``timeout_seconds`` this replica waits no longer.
         out : nested structure of ndarray, optional
             Where to put the results: the structure of `value`. All replicas give one or none does. The MEAN of
             integers is a float64, except with one replica, which gets its integers back as in TensorFlow.
@@ -122,7 +136,8 @@ class ReplicaContext(context.Mode):
         Returns
         -------
         nested structure of ndarray
-            `out`; or arrays that refuse to be written to, because replicas share their memory: copy one to change it.
+            `out`; or arrays that refuse to be written to, because replicas share their memory: copy one to change it,
+            or run the step with ``RunOptions(writable_results=True)``.
 
         Raises
         ------
@@ -131,6 +146,8 @@ class ReplicaContext(context.Mode):
             another structure than that of replica 0, if only the structures differ.
         CollectiveAborted
             If another replica failed.
+        DeadlineExceededError
+            If the options set a time and it is over.
         InvalidArgumentError
             If a dtype is not supported, or an array of `out` does not fit.
         ValueError
@@ -156,9 +173,65 @@ class ReplicaContext(context.Mode):
             return self._combine(op, [value], LEAF, options, None if out is None else [out])[0]
         if type(value) in NUMBER_TYPES:
             return self._combine(op, [np.asarray(value)], LEAF, options, None if out is None else [out])[0]
-        leaves, shape = nest.flatten(value)
+        leaves, shape = flatten(value)
         outs = None if out is None else _same_structure(shape, out)
         return nest.unflatten(shape, self._combine(op, leaves, shape, options, outs))
+
+    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+        """Join the arrays of all replicas, one behind the other; every replica gets the result.
+
+        Parameters
+        ----------
+        value : nested structure of array-like
+            This replica's arrays: the same structure and dtypes on all replicas. Sizes along `axis` may differ; all
+            else of their shapes is equal.
+        axis : int
+            Same on all replicas; negative ones count from the last.
+        options : CommunicationOptions, optional
+            After ``timeout_seconds`` this replica waits no longer.
+
+        Returns
+        -------
+        nested structure of ndarray
+            Read-only, because replicas share the memory. One replica gets its own arrays back, whatever the axis.
+
+        Raises
+        ------
+        CollectiveMismatchError
+            On all replicas, if they did not make the same call.
+        CollectiveAborted
+            If another replica failed.
+        DeadlineExceededError
+            If the options set a time and it is over.
+        InvalidArgumentError
+            If an array has no such axis.
+        NotImplementedError
+            If there are IndexedSlices in the structure.
+        RuntimeError
+            Outside of this replica.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> def step():
+        ...     replica = ringlet.get_replica_context()
+        ...     return replica.all_gather(np.arange(replica.replica_id_in_sync_group + 1), axis=0)
+        >>> print(strategy.run(step))
+        PerReplica:{
+          0: [0 0 1],
+          1: [0 0 1]
+        }
+        """
+        self._require_current()
+        refuse_slices(value, "all_gather")
+        leaves, shape = flatten(value)
+        if self._run is None:
+            read_options(options, Algorithm.AUTO)
+            return nest.unflatten(shape, gather_alone(leaves))
+        self._run.begin_collective()
+        run, replica = self._run, self.local_replica_id
+        return nest.unflatten(shape, all_gather_leaves(run, replica, leaves, axis, shape=shape, options=options))
 
     def merge_call(
         self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -228,15 +301,10 @@ class ReplicaContext(context.Mode):
         self, op: ReduceOp, leaves: list[Any], shape: nest.PyTreeSpec, options: Any, outs: list[Any] | None
     ) -> list[Any]:
         if self._run is None:
-            _algorithm(options, Algorithm.AUTO)
-            return _alone(leaves, outs)
-        algorithm = _algorithm(options, self._run.algorithm)
+            read_options(options, Algorithm.AUTO)
+            return reduce_alone(leaves, outs, self._writable_results)
         self._run.begin_collective()
-        replica, shapes = self.local_replica_id, self._run.shapes
-        shapes.state(replica, shape)
-        results = self._run.crew.members[replica].all_reduce_many(leaves, as_op(op), algorithm=algorithm, outs=outs)
-        shapes.compare(replica, shape)
-        return results
+        return all_reduce_leaves(self._run, self.local_replica_id, op, leaves, shape=shape, options=options, outs=outs)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of replica {self._id} of {self.strategy!r}>"
@@ -262,35 +330,10 @@ def _op_or_sum(op: Any) -> ReduceOp:
     return parse_reduce_op(name) if isinstance(name, str) else ReduceOp.SUM
 
 
-def _algorithm(options: Any, default: Algorithm) -> Algorithm:
-    if options is None:
-        return default
-    if not hasattr(options, "implementation"):
-        raise TypeError(f"options are a CommunicationOptions, got {options!r} of type {type(options).__name__}")
-    return Algorithm.RING if getattr(options.implementation, "name", None) == "RING" else default
-
-
 def _same_structure(shape: nest.PyTreeSpec, out: Any) -> list[Any]:
     try:
         return nest.same_structure_leaves(shape, out)
     except ValueError as error:
-        raise ValueError(f"out must have the structure of the value, which is {shape}: {error}") from error
-
-
-def _own_copy(leaf: Any) -> Array:
-    array = leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
-    # TensorFlow gives one replica numbers of any dtype back; everything else is refused as with several replicas.
-    return np.array(array, array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else np.array(as_buffer(leaf))
-
-
-def _alone(leaves: list[Any], outs: list[Any] | None) -> list[Any]:
-    """What one replica without others gets: its own values, in memory that nobody else writes to."""
-    results = [_own_copy(leaf) for leaf in leaves]
-    if outs is None:
-        for result in results:
-            result.setflags(write=False)
-        return results
-    outputs = Outputs(outs, results, Op.SUM)
-    for place, result in zip(outputs.direct, results, strict=True):
-        place[...] = result
-    return outputs.store()
+        raise ValueError(
+            f"out must have the structure of the value, which is {nest.describe(shape)}: {error}"
+        ) from error

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ringlet import context
-from ringlet.collectives import Algorithm
 from ringlet.errors import CollectiveMismatchError, DeadlineExceededError
 from ringlet.strategy.crew import NO_WORK, Crew, fork_count
 from ringlet.strategy.failures import add_note, first_failure, one_line, other_failures, whereabouts
@@ -22,6 +21,7 @@ from ringlet.values import check_components, regroup, select_replica
 
 if TYPE_CHECKING:
     from ringlet.strategy.base import Strategy
+    from ringlet.strategy.cross_device_ops import CrossDeviceOps
 
 __all__ = ["ReplicaRun"]
 
@@ -46,16 +46,22 @@ class ReplicaRun:
         Current while replicas run.
     crew : Crew
         Belongs to this run until it is over.
-    algorithm : Algorithm
-        Of collectives that ask for no other one.
+    ops : CrossDeviceOps
+        How collectives that ask for nothing else combine values.
     first_replica : int
         Which of all replicas is the first one of this process.
+    writable_results : bool
+        Whether replicas get arrays of their own from ``all_reduce``.
     """
 
-    def __init__(self, strategy: Strategy, crew: Crew, algorithm: Algorithm, first_replica: int) -> None:
+    def __init__(
+        self, strategy: Strategy, crew: Crew, ops: CrossDeviceOps, first_replica: int, writable_results: bool = False
+    ) -> None:
         self.strategy = strategy
         self.crew = crew
-        self.algorithm = algorithm
+        self.ops = ops
+        self.writable_results = writable_results
+        self.is_plain = ops._is_core and not writable_results
         self.first_replica = first_replica
         self._failures: dict[int, BaseException] = {}
         self._merge_calls: dict[int, Any] = {}

@@ -45,7 +45,7 @@ class Shapes:
         """Say what a replica is about to combine. A call that fails before others see it may be made again."""
         self._places[self._turns[replica]][replica] = shape
 
-    def compare(self, replica: int, shape: nest.PyTreeSpec) -> None:
+    def compare(self, replica: int, shape: nest.PyTreeSpec, call: str = "all_reduce") -> None:
         """Raise unless replica 0 combined the same structure, in the call that has returned."""
         turn = self._turns[replica]
         first = self._places[turn][0]
@@ -53,6 +53,7 @@ class Shapes:
         # Paths decide: types that name the same places, such as lists and tuples, mean the same.
         if shape is not first and shape != first and shape.paths() != first.paths():
             raise CollectiveMismatchError(
-                f"the replicas called all_reduce with different structures: replica 0 {first}, replica {replica} "
-                f"{shape}. Give the same keys on every replica, with zeros where one has nothing to add"
+                f"the replicas called {call} with different structures: replica 0 {nest.describe(first)}, replica "
+                f"{replica} {nest.describe(shape)}, with * for each array. Give the same keys on every replica, with "
+                "zeros where one has nothing to add"
             )

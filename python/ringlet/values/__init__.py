@@ -1,18 +1,56 @@
-"""Distributed values: what a value is while it belongs to several replicas."""
+"""Distributed values and variables: what a value is while it belongs to several replicas."""
 
 from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ringlet.values.base import DistributedValues
 from ringlet.values.grouping import check_components, regroup, select_replica, split_arguments
 from ringlet.values.mirrored import Mirrored
 from ringlet.values.per_replica import PerReplica
 
+if TYPE_CHECKING:
+    from ringlet.values.aggregating_variable import AggregatingVariable
+    from ringlet.values.distributed_variable import DistributedVariable, MirroredVariable, SyncOnReadVariable
+    from ringlet.values.indexed_slices import IndexedSlices
+    from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
+    from ringlet.values.variable import Variable
+
 __all__ = [
+    "AggregatingVariable",
     "DistributedValues",
+    "DistributedVariable",
+    "IndexedSlices",
     "Mirrored",
+    "MirroredVariable",
     "PerReplica",
+    "SyncOnReadVariable",
+    "Variable",
+    "VariableAggregation",
+    "VariableSynchronization",
     "check_components",
     "regroup",
     "select_replica",
     "split_arguments",
 ]
+
+# What is loaded on first use, because programs without variables need not wait for it: its module.
+_VARIABLES = {
+    "AggregatingVariable": "aggregating_variable",
+    "DistributedVariable": "distributed_variable",
+    "IndexedSlices": "indexed_slices",
+    "MirroredVariable": "distributed_variable",
+    "SyncOnReadVariable": "distributed_variable",
+    "Variable": "variable",
+    "VariableAggregation": "synchronization",
+    "VariableSynchronization": "synchronization",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _VARIABLES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_VARIABLES[name]}"), name)
+    globals()[name] = value
+    return value

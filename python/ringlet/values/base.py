@@ -82,6 +82,12 @@ class DistributedValues(Generic[T_co]):
     def __str__(self) -> str:
         return self._table(str)
 
+    def _repr_html_(self) -> str:
+        """A table with one row for each replica: what notebooks show."""
+        from ringlet.values.html import title_of, values_table  # loaded where somebody looks
+
+        return values_table(title_of(self, len(self._values)), self._values)
+
     def _table(self, text: Any) -> str:
         rows = ",\n".join(f"  {i}: {text(value)}" for i, value in enumerate(self._values))
         return f"{type(self).__name__}:{{\n{rows}\n}}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,9 @@ def regroup(
     Parameters
     ----------
     values : sequence
-        One structure for each replica, all of the same shape.
+        One structure for each replica, all of the same shape. Composites such as dataclasses are structures, too,
+        unless all replicas hold the identical object, or it contains itself. Components of one distributed variable
+        become that variable.
     wrap : callable
         Makes a distributed value of the components; :class:`~ringlet.values.PerReplica` unless given.
     always_wrap : bool
@@ -54,22 +56,66 @@ def regroup(
     first = values[0]
     if type(first) in _LEAF_TYPES:
         return _regroup_leaf(values, wrap, always_wrap)
-    leaves, shape = nest.flatten(first)
+    leaves, shape = nest.flatten_containers(first)
     if len(leaves) == 1 and leaves[0] is first:
         return _regroup_leaf(values, wrap, always_wrap)
+    return _regroup_columns(leaves, shape, values, wrap, always_wrap)
+
+
+def _regroup_columns(
+    leaves: list[Any],
+    shape: nest.PyTreeSpec,
+    values: Sequence[Any],
+    wrap: Callable[[Sequence[Any]], Any],
+    always_wrap: bool,
+) -> Any:
     columns = [leaves, *(_leaves_like(shape, value, i) for i, value in enumerate(values[1:], 1))]
-    return nest.unflatten(shape, [_regroup_leaf(column, wrap, always_wrap) for column in zip(*columns, strict=True)])
+    grouped = [
+        # Arrays that differ need none of what follows; there may be many.
+        wrap(column)
+        if column[0] is not column[-1] and type(column[0]) in _LEAF_TYPES
+        else _regroup_leaf(column, wrap, always_wrap)
+        for column in zip(*columns, strict=True)
+    ]
+    return nest.unflatten(shape, grouped)
 
 
 def _regroup_leaf(values: Sequence[Any], wrap: Callable[[Sequence[Any]], Any], always_wrap: bool) -> Any:
     first = values[0]
+    is_plain = type(first) in _LEAF_TYPES
+    # Asked of the class first: other objects may have attributes of any name.
+    if not is_plain and hasattr(type(first), "distribute_strategy"):
+        variable = _variable_of(values)
+        if variable is not None:
+            return variable
     if not always_wrap:
         for value in values:
             if value is not first:
                 break
         else:
             return first
+    if not is_plain and nest.is_composite(first) and (parts := _parts(first)) is not None:
+        return _regroup_columns(*parts, values, wrap, always_wrap)
     return wrap(values)
+
+
+def _variable_of(components: Sequence[Any]) -> Any:
+    """The distributed variable that all of these are components of; None for anything else."""
+    references = [getattr(component, "_container", None) for component in components]
+    variables = [None if reference is None else reference() for reference in references]
+    return variables[0] if all(variable is variables[0] for variable in variables) else None
+
+
+def _parts(composite: Any) -> tuple[list[Any], nest.PyTreeSpec] | None:
+    """What a composite consists of; None if it contains itself, such as a node of a graph that knows its neighbours."""
+    try:
+        return nest.flatten(composite)
+    except RecursionError:
+        return None
+
+
+def _shape_of(value: Any) -> nest.PyTreeSpec:
+    return (_parts(value) or nest.flatten_containers(value))[1]
 
 
 def _leaves_like(shape: nest.PyTreeSpec, value: Any, replica: int) -> list[Any]:
@@ -77,8 +123,9 @@ def _leaves_like(shape: nest.PyTreeSpec, value: Any, replica: int) -> list[Any]:
         return nest.same_structure_leaves(shape, value)
     except ValueError as error:
         raise ValueError(
-            f"the replicas gave different structures: replica 0 {shape}, replica {replica} {nest.flatten(value)[1]}. "
-            "Return the same nested structure from every replica, with None where one has nothing to say"
+            f"the replicas gave different structures: replica 0 {nest.describe(shape)}, replica {replica} "
+            f"{nest.describe(_shape_of(value))}, with * for each value. Return the same nested structure from every "
+            "replica, with None where one has nothing to say"
         ) from error
 
 
@@ -107,12 +154,21 @@ def check_components(structure: Any, num_replicas: int, giver: str) -> None:
     """
     if type(structure) in _LEAF_TYPES:
         return
-    for leaf in nest.flatten(structure)[0]:
-        if isinstance(leaf, DistributedValues) and len(leaf.values) != num_replicas:
+    for leaf in _distributed_in(structure):
+        if len(leaf.values) != num_replicas:
             raise ValueError(
                 f"{giver} a {type(leaf).__name__} with {len(leaf.values)} components for {num_replicas} replicas: give "
                 "it one component for each replica"
             )
+
+
+def _distributed_in(structure: Any) -> Iterator[DistributedValues[Any]]:
+    """The distributed values of a structure, at any depth."""
+    for leaf in nest.flatten_containers(structure)[0]:
+        if isinstance(leaf, DistributedValues):
+            yield leaf
+        elif nest.is_composite(leaf) and (parts := _parts(leaf)) is not None:
+            yield from (part for part in parts[0] if isinstance(part, DistributedValues))
 
 
 def select_replica(local_replica_id: int, structure: Any) -> Any:
@@ -128,7 +184,8 @@ def select_replica(local_replica_id: int, structure: Any) -> Any:
     Returns
     -------
     nested structure
-        New containers; each distributed value replaced by that replica's component, other leaves shared.
+        New containers; each distributed value replaced by that replica's component, other leaves shared. A composite,
+        such as a dataclass, is new if there is a component in it, and shared otherwise.
 
     Examples
     --------
@@ -137,12 +194,29 @@ def select_replica(local_replica_id: int, structure: Any) -> Any:
     """
     if type(structure) in _LEAF_TYPES:
         return structure
-    leaves, shape = nest.flatten(structure)
+    leaves, shape = nest.flatten_containers(structure)
     return nest.unflatten(shape, [_component(leaf, local_replica_id) for leaf in leaves])
 
 
 def _component(leaf: Any, local_replica_id: int) -> Any:
-    return leaf.component(local_replica_id) if isinstance(leaf, DistributedValues) else leaf
+    if type(leaf) in _LEAF_TYPES:
+        return leaf
+    if isinstance(leaf, DistributedValues):
+        return leaf.component(local_replica_id)
+    return _component_of_composite(leaf, local_replica_id) if nest.is_composite(leaf) else leaf
+
+
+def _component_of_composite(composite: Any, local_replica_id: int) -> Any:
+    """A new object around what the replica sees; the object itself where that is what it holds."""
+    parts = _parts(composite)
+    if parts is None:
+        return composite
+    leaves, shape = parts
+    seen = [_component(leaf, local_replica_id) for leaf in leaves]
+    # Variables are used as a whole: a model that consists of them stays the object that it is.
+    if all(part is leaf for part, leaf in zip(seen, leaves, strict=True)):
+        return composite
+    return nest.unflatten(shape, seen)
 
 
 def split_arguments(
@@ -192,11 +266,25 @@ def _column(value: Any, num_replicas: int) -> Sequence[Any]:
     if kind is PerReplica:
         components: tuple[Any, ...] = value.values
         return components if len(components) == num_replicas else _refuse(value, num_replicas)
-    leaves, shape = nest.flatten(value)
-    for leaf in leaves:
-        if isinstance(leaf, DistributedValues) and len(leaf.values) != num_replicas:
+    leaves, shape = nest.flatten_containers(value)
+    columns = [_leaf_column(leaf, num_replicas) for leaf in leaves]
+    return [nest.unflatten(shape, [column[i] for column in columns]) for i in range(num_replicas)]
+
+
+def _leaf_column(leaf: Any, num_replicas: int) -> Sequence[Any]:
+    """One leaf of an argument as each replica sees it."""
+    if type(leaf) in _LEAF_TYPES:
+        return (leaf,) * num_replicas
+    if isinstance(leaf, DistributedValues):
+        if len(leaf.values) != num_replicas:
             _refuse(leaf, num_replicas)
-    return [nest.unflatten(shape, [_component(leaf, i) for leaf in leaves]) for i in range(num_replicas)]
+        return [leaf.component(i) for i in range(num_replicas)]
+    if not nest.is_composite(leaf):
+        return (leaf,) * num_replicas
+    for value in _distributed_in(leaf):
+        if len(value.values) != num_replicas:
+            _refuse(value, num_replicas)
+    return [_component_of_composite(leaf, i) for i in range(num_replicas)]
 
 
 def _refuse(value: DistributedValues[Any], num_replicas: int) -> Sequence[Any]:

@@ -1,0 +1,194 @@
+"""Calls of a strategy that TensorFlow keeps for old programs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ringlet.data import InputContext
+    from ringlet.strategy.base import Strategy
+    from ringlet.strategy.extended import StrategyExtended
+
+__all__ = ["DeprecatedCalls"]
+
+
+class DeprecatedCalls:
+    """What :class:`ringlet.Strategy` has besides; those warn with `DeprecationWarning` that warn in TensorFlow."""
+
+    _extended: StrategyExtended
+
+    def experimental_run(self: Strategy, fn: Callable[..., Any], input_iterator: Any = None) -> Any:  # type: ignore[misc]
+        """Call a function once on each replica, with the next element of an iterator; see :meth:`run`.
+
+        Parameters
+        ----------
+        fn : callable
+            Takes its replica's part of the element, or nothing where there is no iterator.
+        input_iterator : object with ``get_next``, optional
+
+        Returns
+        -------
+        nested structure
+            As :meth:`run` gives.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> iterator = strategy.make_dataset_iterator(ringlet.data.Dataset.range(4).batch(4))
+        >>> strategy.experimental_run(lambda x: int(x.sum()), iterator).values
+        (1, 5)
+        """
+        return self.run(fn, args=() if input_iterator is None else (input_iterator.get_next(),))
+
+    def unwrap(self: Strategy, value: Any) -> tuple[Any, ...]:  # type: ignore[misc]
+        """Give the components of a value; the older name of :meth:`experimental_local_results`.
+
+        Parameters
+        ----------
+        value : nested structure
+
+        Returns
+        -------
+        tuple
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     strategy.unwrap(ringlet.values.PerReplica([1, 2]))
+        (1, 2)
+        """
+        _warn("unwrap", "experimental_local_results")
+        return self.experimental_local_results(value)
+
+    def experimental_distribute_datasets_from_function(  # type: ignore[misc]
+        self: Strategy, dataset_fn: Callable[[InputContext], Any], options: Any = None
+    ) -> Any:
+        """Deal the batches of a dataset; the older name of :meth:`distribute_datasets_from_function`.
+
+        Parameters
+        ----------
+        dataset_fn : callable
+        options : ringlet.data.InputOptions, optional
+
+        Returns
+        -------
+        DistributedDataset
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     dataset = strategy.experimental_distribute_datasets_from_function(
+        ...         lambda context: ringlet.data.Dataset.range(4).batch(2))
+        >>> next(iter(dataset)).values
+        (array([0, 1]), array([2, 3]))
+        """
+        _warn("experimental_distribute_datasets_from_function", "distribute_datasets_from_function")
+        return self.distribute_datasets_from_function(dataset_fn, options)
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
+        """Give a context manager as :meth:`StrategyExtended.colocate_vars_with` does, whose older place this is.
+
+        Parameters
+        ----------
+        colocate_with_variable : Variable
+
+        Returns
+        -------
+        context manager
+        """
+        _warn("colocate_vars_with", "extended.colocate_vars_with")
+        return self._extended.colocate_vars_with(colocate_with_variable)
+
+    def make_dataset_iterator(self: Strategy, dataset: Any) -> Any:  # type: ignore[misc]
+        """Give an iterator over the parts of global batches, as TensorFlow 1 had it.
+
+        Parameters
+        ----------
+        dataset : ringlet.data.Dataset or iterable
+            Gives global batches.
+
+        Returns
+        -------
+        DistributedIterator
+            For :meth:`experimental_run`.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> strategy.make_dataset_iterator(ringlet.data.Dataset.range(4).batch(4)).get_next().values
+        (array([0, 1]), array([2, 3]))
+        """
+        return iter(self.experimental_distribute_dataset(dataset))
+
+    def make_input_fn_iterator(  # type: ignore[misc]
+        self: Strategy, input_fn: Callable[[InputContext], Any], replication_mode: Any = None
+    ) -> Any:
+        """Give an iterator over batches that a function makes, as TensorFlow 1 had it.
+
+        Parameters
+        ----------
+        input_fn : callable
+            Takes an :class:`~ringlet.data.InputContext`; gives a dataset of batches for one replica.
+        replication_mode : InputReplicationMode, optional
+            PER_WORKER, the only one that there is for this call.
+
+        Returns
+        -------
+        DistributedIterator
+            For :meth:`experimental_run`.
+
+        Raises
+        ------
+        ValueError
+            If the mode is another one.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> strategy.make_input_fn_iterator(lambda context: ringlet.data.Dataset.range(4).batch(2)).get_next().values
+        (array([0, 1]), array([2, 3]))
+        """
+        from ringlet.data import InputReplicationMode  # loaded where datasets are used
+
+        if replication_mode not in (None, InputReplicationMode.PER_WORKER):
+            raise ValueError(
+                f"Input replication mode not supported: {replication_mode!r}. Leave it at PER_WORKER, or call "
+                "distribute_datasets_from_function with InputOptions"
+            )
+        return iter(self.distribute_datasets_from_function(input_fn))
+
+    def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
+        """Give a dataset of the rows of arrays; see :meth:`StrategyExtended.experimental_make_numpy_dataset`.
+
+        Parameters
+        ----------
+        numpy_input : nest of array-like
+        session : object, optional
+            Accepted as TensorFlow accepts it; there are no sessions here.
+
+        Returns
+        -------
+        ringlet.data.Dataset
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0"])
+        >>> [int(row) for row in strategy.experimental_make_numpy_dataset([1, 2])]
+        [1, 2]
+        """
+        return self._extended.experimental_make_numpy_dataset(numpy_input, session)
+
+
+def _warn(name: str, instead: str) -> None:
+    warnings.warn(f"strategy.{name} is deprecated: use strategy.{instead}", DeprecationWarning, stacklevel=3)

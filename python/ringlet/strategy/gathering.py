@@ -1,0 +1,89 @@
+"""What ``strategy.gather`` means: the components of a value, one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet import nest
+from ringlet.collectives.arguments import axis_in
+from ringlet.collectives.buffers import as_ndarray
+from ringlet.errors import InvalidArgumentError
+from ringlet.strategy.reduction import settled
+
+__all__ = ["gather_components", "refuse_slices"]
+
+
+def gather_components(components: Sequence[Any], axis: Any) -> Any:
+    """Join arrays, or nested structures of them leaf by leaf.
+
+    Parameters
+    ----------
+    components : sequence of array-like
+        In replica order, of one dtype. Sizes along `axis` may differ; all else is equal.
+    axis : int
+        Negative ones count from the last.
+
+    Returns
+    -------
+    nested structure of ndarray
+        Read-only; a single component as it is.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the arrays cannot be joined.
+
+    Examples
+    --------
+    >>> gather_components([np.array([1, 2]), np.array([3])], 0)
+    array([1, 2, 3])
+    """
+    if len(components) == 1:
+        return settled(components[0])
+    leaves, shape = nest.flatten(components[0])
+    columns = [leaves, *(nest.same_structure_leaves(shape, other) for other in components[1:])]
+    return nest.unflatten(shape, [_join(column, axis) for column in zip(*columns, strict=True)])
+
+
+def _join(column: Sequence[Any], axis: Any) -> NDArray[Any]:
+    arrays = [as_ndarray(array) for array in column]
+    first = arrays[0]
+    place = axis_in(first.ndim, axis)
+    for replica, array in enumerate(arrays):
+        fits = array.ndim == first.ndim and array.dtype == first.dtype
+        if not fits or _others(array.shape, place) != _others(first.shape, place):
+            raise InvalidArgumentError(
+                f"cannot gather along axis {axis}: replica 0 has {first.dtype}{list(first.shape)}, replica {replica} "
+                f"{array.dtype}{list(array.shape)}. Only sizes along the axis may differ"
+            )
+    joined = np.concatenate(arrays, axis=place)
+    joined.setflags(write=False)
+    return joined
+
+
+def _others(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return shape[:axis] + shape[axis + 1 :]
+
+
+def refuse_slices(structure: Any, method: str) -> None:
+    """Refuse slices of variables, which have rows and their places instead of an array.
+
+    Raises
+    ------
+    NotImplementedError
+        If there are any.
+
+    Examples
+    --------
+    >>> refuse_slices([1.5], "gather")
+    """
+    for leaf in nest.flatten(structure)[0]:
+        for part in getattr(leaf, "values", ()) if isinstance(getattr(leaf, "values", None), tuple) else (leaf,):
+            if hasattr(part, "indices") and hasattr(part, "values"):
+                raise NotImplementedError(
+                    f"{method} does not support IndexedSlices: gather their values and their indices, each by itself"
+                )

@@ -1,0 +1,56 @@
+"""AggregatingVariable: one buffer that several replicas use, which write to it together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ringlet import context
+from ringlet.values.base import DistributedValues
+from ringlet.values.distributed_variable import reduced, refuse_mixing
+from ringlet.values.storage import Change
+from ringlet.values.synchronization import VariableAggregation
+from ringlet.values.variable import Variable
+
+__all__ = ["AggregatingVariable"]
+
+
+class AggregatingVariable(Variable):
+    """A variable in one place; what replicas write to it is combined first. Made by CentralStorageStrategy.
+
+    Examples
+    --------
+    >>> issubclass(AggregatingVariable, Variable)
+    True
+    """
+
+    def _update(self, change: Change, value: Any, read_value: bool) -> Any:
+        mode = context.current()
+        if mode is not None:
+            if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
+                refuse_mixing(self, mode)
+            if mode.local_replica_id is not None:
+                return self._update_in_replica(mode, change, value, read_value)
+        return self._write(change, value, read_value)
+
+    def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
+        if self.aggregation is VariableAggregation.NONE:
+            raise ValueError(
+                "You must specify an aggregation method to update a AggregatingVariable in Replica Context: there is "
+                f"one '{self.name}' for all replicas. Pass an explicit value for argument `aggregation`, e.g. "
+                "`ringlet.Variable(..., aggregation=ringlet.VariableAggregation.SUM)` (`ringlet.VariableAggregation` "
+                "lists the possible methods). Or update it in cross replica context: call "
+                "`ringlet.get_replica_context().merge_call(merge_fn, ..)`, and inside `merge_fn` "
+                "`ringlet.StrategyExtended.update()`"
+            )
+
+        def merge_fn(strategy: Any, merged: Any) -> Any:
+            return self._write(change, reduced(self, strategy, merged), read_value)
+
+        # Lists would be taken apart on the way.
+        return mode.merge_call(merge_fn, (self._checked(value) if isinstance(value, (list, tuple)) else value,))
+
+    def _write(self, change: Change, value: Any, read_value: bool) -> Any:
+        # Of a distributed value the first component is taken, as TensorFlow does.
+        first = value.values[0] if isinstance(value, DistributedValues) else value
+        self._write_one(0, change, self._checked(first))
+        return self._storage.read(0) if read_value else None

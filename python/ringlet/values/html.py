@@ -1,0 +1,137 @@
+"""How distributed values look in a notebook: a table with one row for each replica."""
+
+from __future__ import annotations
+
+import html
+import reprlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ringlet import context
+
+__all__ = ["title_of", "values_table"]
+
+_MOST_CHARACTERS = 80
+
+# Colours are left to the page, so that light and dark themes both fit.
+_CELL = "padding: 0.2em 0.8em; text-align: left; border-bottom: 1px solid; border-color: inherit"
+
+_short = reprlib.Repr()
+_short.maxother = _short.maxstring = _MOST_CHARACTERS
+
+Row = tuple[str, str, str, str, str]
+
+
+def title_of(value: Any, count: int) -> str:
+    """Say what a value is, in the words that stand above its table.
+
+    Parameters
+    ----------
+    value : DistributedValues
+        Of a variable, the name and how replicas write it are told, too.
+    count : int
+        Of replicas.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from ringlet.values import PerReplica
+    >>> title_of(PerReplica([1, 2]), 2)
+    'PerReplica of 2 replicas'
+    """
+    kind = type(value)
+    replicas = f"of {count} replica{'s' if count > 1 else ''}"
+    # Asked of the class: a Mirrored has the attributes of its value as well.
+    if not hasattr(kind, "synchronization"):
+        return f"{kind.__name__} {replicas}"
+    how = f"synchronization {value.synchronization.name}, aggregation {value.aggregation.name}"
+    return f"{kind.__name__} '{value.name}' {replicas}, {how}"
+
+
+def values_table(title: str, components: Sequence[Any]) -> str:
+    """Write the components of a value as a table for a notebook.
+
+    Parameters
+    ----------
+    title : str
+        Stands above it.
+    components : sequence
+        One for each replica.
+
+    Returns
+    -------
+    str
+        HTML without scripts, style sheets or addresses. All text of the components is escaped.
+
+    Examples
+    --------
+    >>> "<td" in values_table("PerReplica", [1.5, 2.5])
+    True
+    """
+    devices = _devices(components)
+    rows = [_row(i, device, part) for i, (device, part) in enumerate(zip(devices, components, strict=True))]
+    head = "".join(f'<th scope="col" style="{_CELL}">{name}</th>' for name in ("replica", "device", "type", "shape"))
+    head += f'<th scope="col" style="{_CELL}">value</th>'
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    return (
+        '<table style="border-collapse: collapse; color: inherit; background: transparent">'
+        f'<caption style="text-align: left; color: inherit">{html.escape(title)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _cell(text: str) -> str:
+    return f'<td style="{_CELL}">{html.escape(text)}</td>'
+
+
+def _devices(components: Sequence[Any]) -> list[str]:
+    """Where the components are: as they say themselves, or as the current strategy has its replicas."""
+    mode = context.current()
+    try:
+        of_strategy = () if mode is None else mode.strategy.extended.worker_devices
+    except Exception:  # a strategy that does not name them
+        of_strategy = ()
+    if len(of_strategy) != len(components):
+        of_strategy = ("",) * len(components)
+    return [_short_device(_own_device(part) or name) for part, name in zip(components, of_strategy, strict=True)]
+
+
+def _own_device(component: Any) -> str:
+    # NumPy's arrays all say "cpu".
+    device = None if isinstance(component, (np.ndarray, np.generic)) else _attribute(component, "device")
+    return "" if device is None or callable(device) else str(device)
+
+
+def _short_device(name: str) -> str:
+    return name.rpartition("/device:")[2] or "host memory"
+
+
+def _attribute(component: Any, name: str) -> Any:
+    try:
+        return getattr(component, name, None)
+    except Exception:  # whatever an object of the user's does, a table is shown
+        return None
+
+
+def _row(replica: int, device: str, component: Any) -> Row:
+    dtype, shape = _attribute(component, "dtype"), _attribute(component, "shape")
+    kind = type(component).__name__ if dtype is None else str(getattr(dtype, "name", dtype))
+    return str(replica), device, kind, "" if shape is None else str(shape), _preview(component)
+
+
+def _preview(component: Any) -> str:
+    try:
+        if hasattr(type(component), "__array__"):
+            array = np.asarray(component)
+            text = np.array2string(array, threshold=6, edgeitems=3, precision=4, max_line_width=10**6)
+        else:
+            text = _short.repr(component)
+    except Exception as error:
+        text = f"({type(error).__name__} while it was shown)"
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 3] + "..."

@@ -1,0 +1,180 @@
+"""IndexedSlices: some rows of an array, and how they are scattered into one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import ReduceOp
+from ringlet.errors import InvalidArgumentError
+from ringlet.values.conversion import as_value
+
+__all__ = ["SCATTERS", "IndexedSlices", "as_slices", "reduce_slices"]
+
+Array = NDArray[Any]
+
+
+class IndexedSlices:
+    """Some rows of an array that is not there itself (``tf.IndexedSlices``), such as the gradient of a look-up.
+
+    Parameters
+    ----------
+    values : array-like, shape (n, ...)
+        The rows.
+    indices : array-like of int, shape (n,)
+        Where each row belongs. An index may occur more than once.
+    dense_shape : sequence of int, optional
+        Shape of the whole array.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> table = ringlet.Variable([1.0, 2.0, 3.0])
+    >>> print(table.scatter_add(ringlet.IndexedSlices([10.0, 20.0], [2, 0])).read_value())
+    [21.  2. 13.]
+    """
+
+    # No dataclass: those are structures, and replicas pass this on as one value.
+    __slots__ = ("_dense_shape", "_indices", "_values")
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+        self._values, self._indices, self._dense_shape = values, indices, dense_shape
+
+    @property
+    def values(self) -> Any:
+        """The rows."""
+        return self._values
+
+    @property
+    def indices(self) -> Any:
+        """Where each row belongs."""
+        return self._indices
+
+    @property
+    def dense_shape(self) -> Any:
+        """Shape of the whole array; None if it is not known."""
+        return self._dense_shape
+
+    def __repr__(self) -> str:
+        shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape!r}"
+        return f"IndexedSlices(values={self._values!r}, indices={self._indices!r}{shape})"
+
+
+def as_slices(value: Any) -> IndexedSlices:
+    """Give the IndexedSlices of a value that has ``indices`` and ``values``; one that is such is given as it is.
+
+    Raises
+    ------
+    TypeError
+        If it has not.
+
+    Examples
+    --------
+    >>> as_slices(5)
+    Traceback (most recent call last):
+        ...
+    TypeError: a scatter takes an IndexedSlices, got 5 of type int: write ringlet.IndexedSlices(values, indices)
+    """
+    if isinstance(value, IndexedSlices):
+        return value
+    if hasattr(value, "indices") and hasattr(value, "values"):
+        return IndexedSlices(value.values, value.indices)
+    raise TypeError(
+        f"a scatter takes an IndexedSlices, got {value!r} of type {type(value).__name__}: write "
+        "ringlet.IndexedSlices(values, indices)"
+    )
+
+
+def reduce_slices(op: ReduceOp, components: Sequence[Any]) -> IndexedSlices:
+    """Combine the rows that several replicas give: all of them, one after the other.
+
+    Parameters
+    ----------
+    op : ReduceOp
+        MEAN divides every row by the number of replicas.
+    components : sequence of IndexedSlices
+        Those of the replicas, in their order.
+
+    Returns
+    -------
+    IndexedSlices
+
+    Examples
+    --------
+    >>> parts = [IndexedSlices(np.array([2.0]), [0]), IndexedSlices(np.array([4.0]), [1])]
+    >>> reduce_slices(ReduceOp.MEAN, parts)
+    IndexedSlices(values=array([1., 2.]), indices=array([0, 1]))
+    """
+    values = np.concatenate([np.asarray(part.values) for part in components])
+    if op is ReduceOp.MEAN:
+        values = np.divide(values, values.dtype.type(len(components)))
+    indices = np.concatenate([np.asarray(part.indices) for part in components])
+    return IndexedSlices(values, indices, getattr(components[0], "dense_shape", None))
+
+
+def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, Array], None]:
+    """A change of a storage that makes `at(array, indices, rows)` of an IndexedSlices."""
+
+    def change(old: Array, slices: Any, new: Array) -> None:
+        indices = _checked_indices(slices.indices, old.shape)
+        shape = indices.shape + old.shape[1:]
+        rows = as_value(slices.values, old.dtype, None, None)
+        try:
+            rows = np.broadcast_to(rows, shape)
+        except ValueError:
+            raise InvalidArgumentError(
+                f"{indices.size} indices into an array of shape {old.shape} need values of shape {shape}, got "
+                f"{np.shape(rows)}. Give one row for each index"
+            ) from None
+        if not np.may_share_memory(old, new):
+            new[...] = old
+        at(new, indices, rows)
+
+    return change
+
+
+def _checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
+    array = np.asarray(indices)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"indices are integers, got an array of {array.dtype}: {indices!r}")
+    if not shape:
+        raise InvalidArgumentError("a scatter writes rows, and this variable has no dimension: use assign")
+    wrong = np.argwhere((array < 0) | (array >= shape[0]))
+    if len(wrong):
+        place = tuple(int(i) for i in wrong[0])
+        raise InvalidArgumentError(
+            f"indices{list(place)} = {array[place]} is not in [0, {shape[0]}): a variable of shape {shape} has "
+            f"{shape[0]} rows, counted from 0"
+        )
+    return array
+
+
+def _divide_at(array: Array, indices: Array, rows: Array) -> None:
+    if array.dtype.kind not in "iu":
+        np.divide.at(array, indices, rows)
+        return
+    # Integers are cut towards zero, as C++ does; a row may come more than once, so one after the other.
+    flat_rows = rows.reshape(-1, *array.shape[1:])
+    for index, row in zip(indices.ravel(), flat_rows, strict=True):
+        array[index] = (array[index] - np.fmod(array[index], row)) // row
+
+
+def _update_at(array: Array, indices: Array, rows: Array) -> None:
+    array[indices] = rows
+
+
+# Name of a scatter: the change that it makes.
+SCATTERS = {
+    "scatter_add": _scatter(np.add.at),
+    "scatter_sub": _scatter(np.subtract.at),
+    "scatter_mul": _scatter(np.multiply.at),
+    "scatter_div": _scatter(_divide_at),
+    "scatter_min": _scatter(np.minimum.at),
+    "scatter_max": _scatter(np.maximum.at),
+    "scatter_update": _scatter(_update_at),
+}

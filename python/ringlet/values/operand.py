@@ -1,0 +1,160 @@
+"""What makes a variable stand for its value: operators, conversions and NumPy's functions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["Operand"]
+
+Array = NDArray[Any]
+
+
+def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Operand, other: Any) -> Any:
+        return function(self._as_operand(), other)
+
+    return method
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Operand, other: Any) -> Any:
+        return function(other, self._as_operand())
+
+    return method
+
+
+def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def method(self: Operand) -> Any:
+        return function(self._as_operand())
+
+    return method
+
+
+def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
+    def method(_: Operand, __: Any) -> NoReturn:
+        # A NotImplementedError is a RuntimeError: TensorFlow raises one or the other, depending on the variable.
+        raise NotImplementedError(
+            f"`variable {sign}= value` is not supported: it could mean a change of the variable or a new array. Use "
+            f"variable.{remedy} for the first, `variable = variable {sign} value` for the second"
+        )
+
+    return method
+
+
+class Operand:
+    """Base of what behaves as an array in expressions; results are plain arrays.
+
+    Examples
+    --------
+    >>> class Two(Operand):
+    ...     def _as_operand(self):
+    ...         return np.array([2.0, 2.0])
+    >>> np.ones(2) + Two() * 3
+    array([7., 7.])
+    """
+
+    def _as_operand(self) -> Array:
+        raise NotImplementedError(f"{type(self).__name__} does not say what it stands for")
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        value = self._as_operand()
+        array = np.asarray(value, dtype=dtype)
+        if array is not value:
+            if copy is False:
+                raise ValueError(f"{value.dtype} cannot become {array.dtype} without a copy: leave out copy=False")
+            return array
+        return array.copy() if copy else array
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is not None:
+            if any(isinstance(place, Operand) for place in out):
+                raise TypeError(
+                    f"np.{ufunc.__name__} cannot write to a variable: give its result to variable.assign, without out="
+                )
+            kwargs["out"] = out
+        arrays = [value._as_operand() if isinstance(value, Operand) else value for value in inputs]
+        return getattr(ufunc, method)(*arrays, **kwargs)
+
+    def __eq__(self, other: object) -> Any:
+        try:
+            return False if other is None else self._as_operand() == other
+        except ValueError:  # shapes that do not go together
+            return False
+
+    def __ne__(self, other: object) -> Any:
+        try:
+            return True if other is None else self._as_operand() != other
+        except ValueError:
+            return True
+
+    def __hash__(self) -> int:
+        raise TypeError(
+            "Variable is unhashable, because == compares its elements. Use variable.ref() as the key, and key.deref() "
+            "to get the variable back"
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._as_operand())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._as_operand()[key]
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "a variable does not support item assignment: use scatter_update(IndexedSlices(values, indices)) for rows, "
+            "or change a copy (array = variable.numpy(); array[...] = ...) and assign that"
+        )
+
+    def __divmod__(self, other: Any) -> Any:
+        return divmod(self._as_operand(), other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return divmod(other, self._as_operand())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        value: Any = self._as_operand()
+        return round(value[()] if value.ndim == 0 else value, digits)
+
+    def __format__(self, specification: str) -> str:
+        return format(self._as_operand()[()], specification) if specification else str(self)
+
+    __len__ = _unary(len)
+    __bool__ = _unary(bool)
+    __int__ = _unary(int)
+    __float__ = _unary(float)
+    __complex__ = _unary(complex)
+    __index__ = _unary(operator.index)
+    __neg__, __pos__, __abs__ = _unary(operator.neg), _unary(operator.pos), _unary(abs)
+    __invert__ = _unary(operator.invert)
+    __contains__ = _binary(operator.contains)
+
+    __add__, __radd__ = _binary(operator.add), _reflected(operator.add)
+    __sub__, __rsub__ = _binary(operator.sub), _reflected(operator.sub)
+    __mul__, __rmul__ = _binary(operator.mul), _reflected(operator.mul)
+    __matmul__, __rmatmul__ = _binary(operator.matmul), _reflected(operator.matmul)
+    __truediv__, __rtruediv__ = _binary(operator.truediv), _reflected(operator.truediv)
+    __floordiv__, __rfloordiv__ = _binary(operator.floordiv), _reflected(operator.floordiv)
+    __mod__, __rmod__ = _binary(operator.mod), _reflected(operator.mod)
+    __pow__, __rpow__ = _binary(operator.pow), _reflected(operator.pow)
+    __and__, __rand__ = _binary(operator.and_), _reflected(operator.and_)
+    __or__, __ror__ = _binary(operator.or_), _reflected(operator.or_)
+    __xor__, __rxor__ = _binary(operator.xor), _reflected(operator.xor)
+    __lshift__, __rlshift__ = _binary(operator.lshift), _reflected(operator.lshift)
+    __rshift__, __rrshift__ = _binary(operator.rshift), _reflected(operator.rshift)
+
+    __lt__, __le__ = _binary(operator.lt), _binary(operator.le)
+    __gt__, __ge__ = _binary(operator.gt), _binary(operator.ge)
+
+    __iadd__ = _in_place("+", "assign_add(value)")
+    __isub__ = _in_place("-", "assign_sub(value)")
+    __imul__ = _in_place("*", "assign(variable * value)")
+    __imatmul__ = _in_place("@", "assign(variable @ value)")
+    __itruediv__ = _in_place("/", "assign(variable / value)")
+    __ifloordiv__ = _in_place("//", "assign(variable // value)")
+    __imod__ = _in_place("%", "assign(variable % value)")
+    __ipow__ = _in_place("**", "assign(variable ** value)")

@@ -1,0 +1,125 @@
+"""What is asked of a new variable, and what is known about one for as long as it lives."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.values.conversion import Shape, as_initial_value, fits
+from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
+
+__all__ = ["VariableRequest", "VariableSpec"]
+
+
+@dataclasses.dataclass(frozen=True)
+class VariableRequest:
+    """The arguments of one call of :class:`ringlet.Variable`, as they were given.
+
+    Examples
+    --------
+    >>> VariableRequest(1.5, name="v").trainable is None
+    True
+    """
+
+    initial_value: Any = None
+    trainable: bool | None = None
+    validate_shape: bool = True
+    name: str | None = None
+    dtype: Any = None
+    constraint: Callable[..., Any] | None = None
+    synchronization: Any = VariableSynchronization.AUTO
+    aggregation: Any = VariableAggregation.NONE
+    shape: Any = None
+
+    def first_value(self) -> NDArray[Any]:
+        """Give the array that the variable begins with; calls the initial value if it is a callable.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or its shape is not the one that was asked for.
+        TypeError
+            If it does not fit the dtype.
+
+        Examples
+        --------
+        >>> VariableRequest([1, 2], dtype="float32").first_value()
+        array([1., 2.], dtype=float32)
+        """
+        if self.initial_value is None:
+            raise ValueError("The `initial_value` of a variable must be specified: an array-like, or a callable")
+        array = as_initial_value(self.initial_value, self.dtype, self.name)
+        if self.shape is not None and not fits(array.shape, tuple(self.shape)):
+            raise ValueError(
+                f"The initial value's shape {array.shape} is not compatible with the explicitly supplied `shape` "
+                f"argument {tuple(self.shape)} of variable: {self.name}. Leave out one of them, or reshape the value"
+            )
+        return array
+
+
+@dataclasses.dataclass(frozen=True)
+class VariableSpec:
+    """What never changes about a variable.
+
+    Parameters
+    ----------
+    name : str
+        Ends in ``:0``, as TensorFlow's names do.
+    dtype : dtype
+    shape : tuple of int or None, or None
+        What values must have; None in place of a size, or of the whole, if any will do.
+    trainable : bool
+    synchronization : VariableSynchronization
+    aggregation : VariableAggregation
+    constraint : callable or None
+
+    Examples
+    --------
+    >>> request = VariableRequest(1.5, name="v", synchronization=VariableSynchronization.ON_READ)
+    >>> spec = VariableSpec.of(request, request.first_value(), request.synchronization, request.aggregation)
+    >>> spec.name, spec.trainable, spec.renamed("v/replica_1").name
+    ('v:0', False, 'v/replica_1:0')
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: Shape
+    trainable: bool
+    synchronization: VariableSynchronization
+    aggregation: VariableAggregation
+    constraint: Callable[..., Any] | None
+
+    @functools.cached_property
+    def is_static(self) -> bool:
+        """Whether all values have one shape."""
+        return self.shape is not None and None not in self.shape
+
+    @classmethod
+    def of(
+        cls,
+        request: VariableRequest,
+        value: NDArray[Any],
+        synchronization: VariableSynchronization,
+        aggregation: VariableAggregation,
+    ) -> VariableSpec:
+        """Give the spec of the variable that a request asks for, with what the strategy decided."""
+        shape: Shape = value.shape if request.shape is None else tuple(request.shape)
+        is_trainable = synchronization is not VariableSynchronization.ON_READ
+        return cls(
+            f"{request.name or 'Variable'}:0",
+            value.dtype,
+            shape if request.validate_shape else None,
+            is_trainable if request.trainable is None else bool(request.trainable),
+            synchronization,
+            aggregation,
+            request.constraint,
+        )
+
+    def renamed(self, name: str) -> VariableSpec:
+        """Give the spec of another component."""
+        return dataclasses.replace(self, name=f"{name}:0")

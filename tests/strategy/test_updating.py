@@ -1,0 +1,170 @@
+"""What extended objects do with variables, told with values that stand for them."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ringlet
+from ringlet import context
+from ringlet.values import Mirrored, PerReplica
+from tests.strategy.replicas import mirrored, replica, replica_id
+
+STRATEGIES = {n: mirrored(n) for n in (1, 2, 3, 8)}
+TWO = STRATEGIES[2]
+
+
+@dataclass
+class Standing:
+    """Stands for a variable."""
+
+    name: str = "v:0"
+    distribute_strategy: Any = None
+
+
+def weights(num_replicas: int) -> Mirrored[Any]:
+    return Mirrored([np.array([1.0, 2.0]) for _ in range(num_replicas)])
+
+
+def steps(num_replicas: int) -> PerReplica[Any]:
+    return PerReplica([np.array([10.0 * i, 1.0]) for i in range(num_replicas)])
+
+
+# --- update ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("num_replicas", STRATEGIES)
+def test_each_component_meets_its_part_of_the_arguments(num_replicas):
+    def add(w: Any, step: Any, *, scale: float, offset: dict[str, Any]) -> Any:
+        return w + step * scale + offset["o"]
+
+    extended, value = STRATEGIES[num_replicas].extended, steps(num_replicas)
+    result = extended.update(weights(num_replicas), add, (value,), {"scale": 2.0, "offset": {"o": value}}, group=False)
+    assert [part.tolist() for part in result] == [[1 + 30.0 * i, 5] for i in range(num_replicas)]
+
+
+def test_answers_are_one_mirrored_value_or_a_tuple_each():
+    def both(w: Any) -> Any:
+        return {"w": w, "same": "text"}
+
+    grouped = TWO.extended.update(weights(2), both)
+    assert type(grouped["w"]) is Mirrored
+    assert grouped["same"] == "text"
+    apart = TWO.extended.update(weights(2), both, group=False)
+    assert len(apart["w"]) == 2
+    assert apart["same"] == ("text",)
+    assert TWO.extended.update(weights(2), lambda _: None) is None
+
+
+def test_an_update_is_in_cross_replica_context_and_knows_its_component():
+    def state(_: Any) -> Any:
+        mode = context.current()
+        assert mode is not None
+        return (ringlet.get_strategy() is TWO, ringlet.in_cross_replica_context(), mode.update_replica_id)
+
+    assert TWO.extended.update(weights(2), state, group=False)[2] == (0, 1)
+    with TWO.scope():
+        assert context.current().update_replica_id is None
+        assert TWO.extended.update(weights(2), state, group=False)[:2] == ((True,), (True,))
+    assert context.current() is None
+
+
+def test_an_exception_of_an_update_leaves_no_mode_behind():
+    with pytest.raises(ZeroDivisionError):
+        TWO.extended.update(weights(2), lambda _: 1 // 0)
+    assert not ringlet.has_strategy()
+
+
+@pytest.mark.parametrize("num_replicas", STRATEGIES)
+def test_replicas_update_together(num_replicas):
+    calls: list[Any] = []
+    variable = weights(num_replicas)
+
+    def step() -> Any:
+        strategy = replica().strategy
+        return strategy.extended.update(
+            variable, lambda w, x: calls.append(float(x)) or w + x, args=(replica_id() + 0.5,)
+        )
+
+    strategy = STRATEGIES[num_replicas]
+    for i, part in enumerate(strategy.experimental_local_results(strategy.run(step))):
+        assert part.tolist() == [1 + i + 0.5, 2 + i + 0.5]
+    assert calls == [i + 0.5 for i in range(num_replicas)]
+
+
+def test_an_update_by_another_strategy_is_refused():
+    with STRATEGIES[3].scope(), pytest.raises(RuntimeError, match="Mixing different strategies"):
+        TWO.extended.update(weights(2), lambda w: w)
+    with pytest.raises(RuntimeError, match="Mixing different strategies"):
+        STRATEGIES[3].run(lambda: TWO.extended.update(weights(2), lambda w: w))
+
+
+def test_arguments_of_updates_are_checked():
+    for call in (TWO.extended.update, TWO.extended.update_non_slot):
+        with pytest.raises(ValueError, match="positional args must be a list or tuple"):
+            call(weights(2), lambda w: w, args=3)
+        with pytest.raises(TypeError, match="kwargs must be a mapping"):
+            call(weights(2), lambda w: w, kwargs=3)
+
+
+# --- what belongs to no variable ------------------------------------------------------------------------------------
+
+
+def test_what_belongs_to_no_variable_is_updated_once_for_each_device():
+    devices = TWO.extended.non_slot_devices([])
+    assert devices == TWO.extended.worker_devices
+    assert TWO.extended.update_non_slot(devices, lambda x: x * 2, args=(PerReplica([1.5, 2.5]),), group=False) == (3, 5)
+    assert TWO.extended.update_non_slot(devices, lambda x: x * 2, args=(PerReplica([1.5, 2.5]),)).values == (3, 5)
+    inside = TWO.run(lambda: TWO.extended.update_non_slot(devices, lambda x: x + 1, args=(replica_id() + 0.5,)))
+    assert inside.values == (1.5, 2.5)
+
+
+def test_without_replicas_of_its_own_the_least_name_is_where_it_belongs():
+    extended = ringlet.get_strategy().extended
+    a, b = Standing("a:0"), Standing("b:0")
+    assert extended.non_slot_devices([b, a]) is a
+    assert extended.update_non_slot(a, lambda x: x, args=(3,)) == 3
+
+
+# --- where variables come from --------------------------------------------------------------------------------------
+
+
+def test_variables_are_known_by_the_strategy_they_were_made_in():
+    mine, others = Standing(distribute_strategy=TWO), Standing(distribute_strategy=STRATEGIES[3])
+    known = TWO.extended.variable_created_in_scope
+    assert [known(mine), known(others), known(Standing()), known(1.5)] == [True, False, False, False]
+    assert ringlet.get_strategy().extended.variable_created_in_scope(Standing())
+    assert not ringlet.get_strategy().extended.variable_created_in_scope(mine)
+
+
+def test_variables_are_colocated_with_those_of_the_strategy_inside_of_its_scope():
+    mine = Standing(distribute_strategy=TWO)
+    with TWO.scope(), TWO.extended.colocate_vars_with(mine):
+        assert ringlet.get_strategy() is TWO
+    with TWO.scope():
+        for other in (1.5, Standing(), Standing(distribute_strategy=STRATEGIES[3])):
+            with pytest.raises(ValueError, match="`colocate_vars_with` must only be passed a variable created in this"):
+                TWO.extended.colocate_vars_with(other)
+    with pytest.raises(RuntimeError, match=r'inside "with strategy.scope\(\)"'):
+        TWO.extended.colocate_vars_with(mine)
+    with STRATEGIES[3].scope(), pytest.raises(RuntimeError, match="Mixing"):
+        TWO.extended.colocate_vars_with(mine)
+
+
+@pytest.mark.parametrize("hold", [lambda x: x, weakref.ref], ids=["strong", "weak"])
+def test_the_container_of_a_component_is_found(hold):
+    variable, component = Standing("whole"), Standing("part")
+    component._container = hold(variable)
+    assert TWO.extended.value_container(component) is variable
+    assert TWO.extended.value_container(variable) is variable
+    assert TWO.extended.value_container(1.5) == 1.5
+
+
+def test_a_container_that_is_gone_leaves_the_value():
+    component = Standing("part")
+    component._container = weakref.ref(Standing("whole"))
+    assert TWO.extended.value_container(component) is component

@@ -1,0 +1,16 @@
+"""``ringlet.experimental`` has what ``tf.distribute.experimental`` has and this version can do."""
+
+from __future__ import annotations
+
+import ringlet
+from ringlet import collectives, experimental, strategy
+
+
+def test_names_are_those_of_their_modules():
+    assert experimental.CentralStorageStrategy is strategy.CentralStorageStrategy
+    assert experimental.ValueContext is strategy.ValueContext
+    assert experimental.CommunicationOptions is collectives.CommunicationOptions
+    assert experimental.CollectiveHints is collectives.CollectiveHints
+    assert experimental.CollectiveCommunication is experimental.CommunicationImplementation
+    assert ringlet.experimental is experimental
+    assert set(experimental.__all__) <= set(dir(experimental))
