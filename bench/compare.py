@@ -1,4 +1,4 @@
-"""Measures ringlet beside its peers: MPI, gloo, JAX, TensorFlow and NumPy, in alternation.
+"""Measures ringlet, between threads and between processes, beside MPI, gloo, JAX, TensorFlow and NumPy, in alternation.
 
 Run as ``python -m bench.compare --ranks 2,4,8 --bytes 8B:64MiB``, after ``python -m bench.environments`` has made what
 the peers need; ``bench/README.md`` says how each is asked.
@@ -32,7 +32,7 @@ from bench.compare_tables import (
 from bench.environments import DEFAULT_FOLDER, ENVIRONMENTS
 from bench.machine import Machine, describe_machine, usable_cores
 from bench.peer_process import PeerProcess
-from bench.peer_table import DEFAULT_PEERS, PEERS, missing_environments
+from bench.peer_table import DEFAULT_PEERS, OWN_PROCESSES, PEERS, PeerKind, missing_environments
 from bench.peer_team import Failure, PeerTeam
 from bench.results import Cell, Result
 
@@ -42,6 +42,9 @@ _COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_
 
 # What all peers can sum.
 _DTYPES = ("float32", "float64", "int32", "int64")
+
+# Whether ringlet has groups of processes here.
+_HAS_PROCESSES = sys.platform == "linux"
 
 # Part of the free memory that a cell may take.
 _MOST_MEMORY = 0.7
@@ -79,6 +82,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--peers", type=command.words(tuple(PEERS)), help=f"of {', '.join(PEERS)}; default: those ready"
     )
+    parser.add_argument(
+        "--processes", action=argparse.BooleanOptionalAction, default=_HAS_PROCESSES,
+        help="measure ringlet between processes, too, which needs Linux",
+    )  # fmt: skip
     parser.add_argument("--environments", type=Path, default=DEFAULT_FOLDER, help="folder with the peers' environments")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a peer may take for one answer")
     parser.add_argument("--markdown", type=Path, help="file for the tables, as a document")
@@ -87,6 +94,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.environments = options.environments.resolve()
     if (options.dtype, options.op) not in [(dtype, "SUM") for dtype in _DTYPES]:
         parser.error(f"peers are asked for sums of {', '.join(_DTYPES)}, not for {options.op} of {options.dtype}.")
+    if options.processes and not _HAS_PROCESSES:
+        parser.error(f"groups of processes need Linux, and this is {sys.platform}: leave --processes out.")
     if min(options.ranks) < 2:
         parser.error("there is nothing to compare with a single rank: give --ranks of at least 2.")
     return options
@@ -97,7 +106,9 @@ class _Comparison:
 
     def __init__(self, options: argparse.Namespace, peers: Sequence[str]) -> None:
         self._options = options
-        self._peers = peers
+        self._jobs: dict[str, PeerKind] = {
+            **(OWN_PROCESSES if options.processes else {}), **{name: PEERS[name] for name in peers},
+        }  # fmt: skip
         self._programs = native.build()
         self._probe = limits.Probe(self._programs.limits)
         self._latencies = self._probe.latencies()
@@ -109,8 +120,9 @@ class _Comparison:
 
     def run(self) -> None:
         for num_ranks in self._options.ranks:
-            starters = {name: partial(_start, name, self._options.environments, num_ranks) for name in self._peers}
-            print(f"{num_ranks} ranks: starting {', '.join(self._peers)} ...", file=sys.stderr, flush=True)
+            folder = self._options.environments
+            starters = {name: partial(_start, kind, folder, num_ranks) for name, kind in self._jobs.items()}
+            print(f"{num_ranks} ranks: starting {'; '.join(self._jobs)} ...", file=sys.stderr, flush=True)
             with PeerTeam(starters, num_ranks, answer_seconds=self._options.timeout) as team:
                 self.versions.update(team.versions)
                 for size in self._options.bytes:
@@ -137,7 +149,7 @@ class _Comparison:
             team, self._programs, self._probe,
             floor=limits.latency_floor(num_ranks, len(usable_cores()), self._latencies),
             collectives=options.collectives, region_seconds=options.milliseconds / 1e3, rounds=options.rounds,
-            keep=memory_needed_bytes(num_ranks, size, len(self._peers)) <= budget,
+            keep=memory_needed_bytes(num_ranks, size, len(self._jobs)) <= budget,
         )  # fmt: skip
         measured, results = cell.measure(Cell(num_ranks, size, options.dtype, "SUM"))
         print(f" {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
@@ -152,13 +164,13 @@ class _Comparison:
         return in_order([*map(PeerGoal, against_limits), *against_peers])
 
 
-def _start(name: str, folder: Path, num_ranks: int) -> PeerProcess:
-    kind = PEERS[name]
+def _start(kind: PeerKind, folder: Path, num_ranks: int) -> PeerProcess:
     return PeerProcess(kind.command(folder, num_ranks), num_ranks, kind.environment_variables(num_ranks))
 
 
 def _sections(comparison: _Comparison, reached: Sequence[PeerGoal]) -> list[Section]:
-    versions = [[name, PEERS[name].family, version] for name, version in comparison.versions.items()]
+    families = {name: kind.family for name, kind in {**OWN_PROCESSES, **PEERS}.items()}
+    versions = [[name, families[name], version] for name, version in comparison.versions.items()]
     idle = ", ".join(f"{share:.1%} at P={ranks}" for ranks, share in comparison.idle_shares.items())
     said = f"Part of one core that all of them together took while they were not asked: {idle}."
     sections = [
@@ -186,7 +198,8 @@ def _command(options: argparse.Namespace) -> str:
         **({"peers": ",".join(options.peers)} if options.peers else {}),
         "rounds": str(options.rounds), "milliseconds": f"{options.milliseconds:g}",
     }  # fmt: skip
-    return shlex.join(["python", "-m", "bench.compare", *(word for key in told for word in (f"--{key}", told[key]))])
+    words = ["python", "-m", "bench.compare", *(word for key in told for word in (f"--{key}", told[key]))]
+    return shlex.join(words if options.processes or not _HAS_PROCESSES else [*words, "--no-processes"])
 
 
 def _document(machine: Machine, command: str, sections: Sequence[Section]) -> str:

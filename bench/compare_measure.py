@@ -9,25 +9,26 @@ from functools import partial
 from typing import Any
 
 from bench import harness, limits, native
-from bench.compare_results import Measured, Task
-from bench.compare_ringlet import RingletSubjects, can_be_cut
+from bench.compare_results import PROCESSES, Measured, Task
+from bench.compare_ringlet import Pair, RingletSubjects, can_be_cut
 from bench.machine import Others, usable_cores
-from bench.peer_table import PEERS
+from bench.peer_table import OWN_PROCESSES, PEERS
 from bench.peer_team import PeerTeam
-from bench.results import Cell, Result
+from bench.reference import WrongAnswerError
+from bench.results import Cell, Result, Sample
 
 __all__ = ["CellMeasurement", "memory_needed_bytes"]
 
 
-def memory_needed_bytes(num_ranks: int, size_bytes: int, num_peers: int) -> int:
-    """Most memory that a cell has in use: ringlet three times, of which one in C++, and so many peers, 2 P N each.
+def memory_needed_bytes(num_ranks: int, size_bytes: int, num_jobs: int) -> int:
+    """Most memory that a cell has in use: threads three times, of which one in C++, and so many jobs, 2 P N each.
 
     Examples
     --------
     >>> memory_needed_bytes(2, 100, 1)
     1600
     """
-    return 2 * num_ranks * size_bytes * (3 + num_peers)
+    return 2 * num_ranks * size_bytes * (3 + num_jobs)
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class CellMeasurement:
     Attributes
     ----------
     team : PeerTeam
+        Peers, and ringlet's processes where they are measured.
     programs : Programs
     probe : Probe
     floor : float
@@ -64,7 +66,7 @@ class CellMeasurement:
         Returns
         -------
         tuple of list of Measured and list of Result
-            All times; and those of ringlet's all-reduce with its limits, as ``bench.goals`` takes them.
+            All times; and those of ringlet with its limits, as ``bench.goals`` takes them.
 
         Raises
         ------
@@ -79,11 +81,19 @@ class CellMeasurement:
         rounds, others = self._rounds(ours, cell, asked)
         ours.verify()
         measured = list(ours.measured(rounds, others))
+        processes: dict[Pair, Sequence[Sample]] = {}
         for name, task in asked:
             failure = self.team.reason(name, self._question(task, cell))
-            seconds = () if failure else tuple(rounds[_key(name, task)])
-            measured.append(Measured(task, name, PEERS[name].family, seconds, failure, others))
-        return measured, ours.results(rounds, others)
+            if failure == "wrong answer" and name in OWN_PROCESSES:
+                wrong = next(one.message for one in self.team.failures if one.peer == name and one.reason == failure)
+                raise WrongAnswerError(f"{name}: {wrong}. No time is reported for a wrong answer.")
+            samples: Sequence[Sample] = () if failure else rounds[_key(name, task)]
+            if name == PROCESSES:
+                processes[task.collective, task.variant] = samples
+            family = {**PEERS, **OWN_PROCESSES}[name].family
+            seconds = tuple(sample.seconds for sample in samples)
+            measured.append(Measured(task, name, family, seconds, failure, others))
+        return measured, ours.results(rounds, others, processes)
 
     def _rounds(
         self, ours: RingletSubjects, cell: Cell, asked: Sequence[tuple[str, Task]]

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 
 from bench.harness import Statistics, ratios
 
-__all__ = ["CONTROLLER", "CPP", "LIMIT", "PYTHON", "Measured", "Task", "best_of", "ratio"]
+__all__ = ["CONTROLLER", "CPP", "LIMIT", "PRIVATE", "PROCESSES", "PYTHON", "Measured", "Task", "best_of", "ratio"]
 
 # Who is measured beside the peers.
 PYTHON = "ringlet, Python threads"
 CPP = "ringlet, C++ threads"
 CONTROLLER = "ringlet, one thread"
+PROCESSES = "ringlet, processes"
+PRIVATE = "ringlet, processes, private"
 LIMIT = "limit"
 
 
@@ -41,7 +43,7 @@ class Measured:
     ----------
     task : Task
     who : str
-        A peer's name, or one of `PYTHON`, `CPP`, `CONTROLLER`, `LIMIT`.
+        A peer's name, or one of `PYTHON`, `CPP`, `CONTROLLER`, `PROCESSES`, `PRIVATE`, `LIMIT`.
     family : str
         ``"ringlet"``, ``"limit"``, or a peer's.
     seconds : tuple of float

@@ -1,9 +1,10 @@
-"""Ringlet's side of a comparison in one cell: what it is asked, what it answered, and the limits of the machine."""
+"""What this process measures of ringlet in one cell of a comparison, and the limits of the machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from bench.python_ranks import TAIL_BYTES, TAIL_CALLS, PythonRanks
 from bench.reference import WrongAnswerError
 from bench.results import Cell, Result, Sample
 
-__all__ = ["VARIANTS", "RingletSubjects", "can_be_cut"]
+__all__ = ["VARIANTS", "Pair", "RingletSubjects", "can_be_cut"]
 
 # What is measured of each collective: what peers have, and one result for all ranks, which is ringlet's own.
 VARIANTS: Mapping[str, Sequence[str]] = {
@@ -131,8 +132,13 @@ class RingletSubjects:
                     family = "limit" if who == LIMIT else "ringlet"
                     yield Measured(task, who, family, tuple(seconds), others=others)
 
-    def results(self, rounds: Rounds, others: float) -> list[Result]:
-        """Give what threads did as ``bench.goals`` takes it: an all-reduce as a `Result`, others as their own kind."""
+    def results(
+        self, rounds: Rounds, others: float, processes: Mapping[Pair, Sequence[Sample]] = MappingProxyType({})
+    ) -> list[Result]:
+        """Give what threads, and `processes`, did as ``bench.goals`` takes it.
+
+        An all-reduce is a `Result`, others are their own kind.
+        """
         results = []
         for collective, variant in self._pairs:
             kind = Result if collective == "all_reduce" else partial(CollectiveResult, collective=collective)
@@ -144,6 +150,7 @@ class RingletSubjects:
                     limit=rounds[_key(LIMIT, collective, variant)],
                     gil_round=rounds["gil"],
                     others=others,
+                    processes=processes.get((collective, variant), ()),
                 )
             )  # fmt: skip
         return results

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import report
-from bench.compare_results import CONTROLLER, CPP, LIMIT, PYTHON, Measured, ratio
+from bench.compare_results import CONTROLLER, CPP, LIMIT, PRIVATE, PROCESSES, PYTHON, Measured, ratio
 from bench.harness import format_bytes
 
 __all__ = ["Section", "as_markdown", "as_text", "disturbance_section", "panels", "ratio_sections", "time_sections"]
@@ -89,7 +89,7 @@ def ratio_sections(measured: Sequence[Measured]) -> Iterator[Section]:
 def _pairs(members: Sequence[Measured]) -> Iterator[tuple[str, str]]:
     """Who is divided by whom: one thread with all buffers only stands beside NumPy, whose question it answers."""
     families = {one.who: one.family for one in members}
-    for ours in (PYTHON, CPP, CONTROLLER):
+    for ours in (PYTHON, CPP, PROCESSES, PRIVATE, CONTROLLER):
         if ours in families:
             if LIMIT in families:
                 yield ours, LIMIT
@@ -127,7 +127,11 @@ def panels(measured: Sequence[Measured]) -> Mapping[tuple[str, str], report.Curv
 
 
 def _label(one: Measured) -> str:
-    names = {PYTHON: "ringlet, Python", CPP: "ringlet, C++", CONTROLLER: "ringlet one thread, Python"}
+    # What stands before a comma has a colour of its own.
+    names = {
+        PYTHON: "ringlet, Python", CPP: "ringlet, C++", CONTROLLER: "ringlet one thread, Python",
+        PROCESSES: "ringlet processes, Python", PRIVATE: "ringlet processes (private), Python",
+    }  # fmt: skip
     return names.get(one.who, one.who)
 
 

@@ -1,9 +1,10 @@
-"""The goals of ringlet's collectives and strategy in one process, and whether a run reached them."""
+"""The goals of ringlet's collectives and strategy against limits and durations, and whether a run reached them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
 
 from bench import report
 from bench.collective_results import CollectiveResult
@@ -25,14 +26,18 @@ __all__ = [
     "unless_disturbed",
 ]
 
+T = TypeVar("T", bound=Result)
+
 _KIB, _MIB = 1 << 10, 1 << 20
 _PAGE_BYTES = 4 << 10
-
 
 # Above this part of the cores' time taken by others, and below this ratio to a limit that nothing can beat by much, the
 # machine was measured and not the program.
 _MOST_DISTURBED = 0.05
 _LEAST_TIMES_LIMIT = 0.8
+
+# What a result holds the samples of, as goals call it.
+_RUNNERS = {"python": "Python", "native": "C++", "processes": "processes"}
 
 # The collectives that goal 10 is about.
 _LIMITED = ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
@@ -129,7 +134,8 @@ def all_reduce_goals(results: Sequence[Result]) -> list[Goal]:
     Returns
     -------
     list of Goal
-        From Python threads where a size is at least 256 KiB, from C++ at every size.
+        From Python threads where a size is at least 256 KiB; from C++, and from processes where there are such, at
+        every size.
     """
     ours = [
         result
@@ -155,7 +161,7 @@ def collective_goals(results: Sequence[CollectiveResult]) -> list[Goal]:
     Returns
     -------
     list of Goal
-        From Python threads and from C++.
+        From Python threads, from C++, and from processes where there are such.
     """
     ours = [
         result
@@ -167,11 +173,20 @@ def collective_goals(results: Sequence[CollectiveResult]) -> list[Goal]:
     goals: list[Goal] = []
     for collective, variant in dict.fromkeys((result.collective, result.variant) for result in ours):
         alike = [result for result in ours if (result.collective, result.variant) == (collective, variant)]
-        for runner, where in (("python", "Python"), ("native", "C++")):
-            worst = max(alike, key=lambda result: result.times_limit(runner).median)
+        for runner, measured in _by_runner(alike):
+            worst = max(measured, key=lambda result: result.times_limit(runner).median)
             place = f"P={worst.cell.num_ranks}, {format_bytes(worst.cell.size_bytes)}"
-            goals.append(_times_limit("10", f"{collective}, {variant}, {where}, {place}", 1.2, worst, runner))
+            name = f"{collective}, {variant}, {_RUNNERS[runner]}, {place}"
+            goals.append(_times_limit("10", name, 1.2, worst, runner))
     return goals
+
+
+def _by_runner(results: Sequence[T]) -> Iterator[tuple[str, list[T]]]:
+    """Each runner that was measured, with the results that it has a part in."""
+    for runner in _RUNNERS:
+        measured = [result for result in results if runner in result.runners]
+        if measured:
+            yield runner, measured
 
 
 def controller_goals(results: Sequence[ControllerResult]) -> list[Goal]:
@@ -235,7 +250,8 @@ def _ratio_goals(result: Result) -> Iterable[Goal]:
     number, limit = _allowed_ratio(result)
     if limit is None:
         return
-    for runner, where in (("python", "Python"), ("native", "C++")):
+    for runner in result.runners:
+        where = _RUNNERS[runner]
         name = f"{result.variant}, {where}, P={result.cell.num_ranks}, {format_bytes(result.cell.size_bytes)}"
         yield _times_limit(number, name, limit, result, runner)
 
@@ -254,11 +270,10 @@ def _fault_goals(results: Sequence[Result]) -> Iterable[Goal]:
     are held against the pages of a result: one that is not reused has 0.2 % on huge pages, else 100 %.
     """
     large = [result for result in results if result.cell.size_bytes >= 8 * _MIB]
-    for runner, where in (("python", "Python"), ("native", "C++")):
-        if large:
-            worst = max(result.faults_per_call(runner) * _PAGE_BYTES / result.cell.size_bytes for result in large)
-            name = f"page faults a call, of the pages of a result, out and shared, {where}"
-            yield at_most("7", name, 0.001, worst, lambda value: f"{value:.2%}")
+    for runner, measured in _by_runner(large):
+        worst = max(result.faults_per_call(runner) * _PAGE_BYTES / result.cell.size_bytes for result in measured)
+        name = f"page faults a call, of the pages of a result, out and shared, {_RUNNERS[runner]}"
+        yield at_most("7", name, 0.001, worst, lambda value: f"{value:.2%}")
 
 
 def _allowed_ratio(result: Result) -> tuple[str, float | None]:
@@ -277,23 +292,27 @@ def _allowed_ratio(result: Result) -> tuple[str, float | None]:
 
 
 def _small_goals(result: Result) -> Iterable[Goal]:
-    """Goals 4 to 6, from C++: the hand-overs of an interpreter cost Python threads more than the whole goal."""
-    ranks, size = result.cell.num_ranks, result.cell.size_bytes
-    if result.variant != "in_place" or size > 32 * _KIB:
+    """Goals 4 to 6: the hand-overs of the interpreter cost Python threads, not processes, more than all of the goal."""
+    if result.variant != "in_place" or result.cell.size_bytes > 32 * _KIB:
         return
-    name = f"C++, P={ranks}, {format_bytes(size)}"
-    seconds = result.time("native").median
-    goals = []
+    for runner in result.runners:
+        if runner != "python":
+            yield from (in_spite_of(result.others, goal) for goal in _durations(result, runner))
+
+
+def _durations(result: Result, runner: str) -> Iterator[Goal]:
+    ranks, size, is_native = result.cell.num_ranks, result.cell.size_bytes, runner == "native"
+    name = f"{_RUNNERS[runner]}, P={ranks}, {format_bytes(size)}"
+    seconds = result.time(runner).median
     if ranks == 2 and size == 32 * _KIB:
-        goals.append(at_most("4", name, 1.0e-6, seconds, report.format_seconds))
+        yield at_most("4", name, 1.0e-6 if is_native else 1.5e-6, seconds, report.format_seconds)
     if ranks == 2 and size == 8:
-        goals.append(at_most("5", name, 0.25e-6, seconds, report.format_seconds))
+        yield at_most("5", name, 0.25e-6 if is_native else 0.5e-6, seconds, report.format_seconds)
     if ranks in (4, 8) and size <= _KIB:
-        goals.append(at_most("6", name, 2.5e-6 if ranks == 4 else 4.5e-6, seconds, report.format_seconds))
+        yield at_most("6", name, 2.5e-6 if ranks == 4 else 4.5e-6, seconds, report.format_seconds)
         # A tail is what returns: one disturbed round of the machine must not look like one.
-        slowest = result.slowest_call("native").median
-        goals.append(at_most("6", f"slowest call, {name}", 1e-3, slowest, report.format_seconds))
-    yield from (in_spite_of(result.others, goal) for goal in goals)
+        slowest = result.slowest_call(runner).median
+        yield at_most("6", f"slowest call, {name}", 1e-3, slowest, report.format_seconds)
 
 
 def _shared_against_in_place(results: Sequence[Result]) -> Iterable[Goal]:
@@ -303,10 +322,10 @@ def _shared_against_in_place(results: Sequence[Result]) -> Iterable[Goal]:
     for result in large:
         if result.variant != "shared" or result.cell not in in_place:
             continue
-        for runner, where in (("python", "Python"), ("native", "C++")):
+        for runner in result.runners:
             seconds = [sample.seconds for sample in result.samples(runner)]
             gain = ratios(in_place[result.cell].limit, seconds).median
-            name = f"in-place limit / shared, {where}, P=8, {format_bytes(result.cell.size_bytes)}"
+            name = f"in-place limit / shared, {_RUNNERS[runner]}, P=8, {format_bytes(result.cell.size_bytes)}"
             goal = at_least("7b", name, 1.5, gain, _two_digits)
             yield _judged(goal, max(result.others, in_place[result.cell].others) <= _MOST_DISTURBED)
 

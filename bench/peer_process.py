@@ -17,6 +17,7 @@ from typing import Any
 from bench.job_processes import JobProcesses
 from bench.machine import usable_cores
 from bench.peers.peer import END
+from bench.results import Sample
 
 __all__ = ["PeerFailure", "PeerProcess"]
 
@@ -94,7 +95,11 @@ class PeerProcess:
         self._cpu_seconds_before = self._job.cpu_seconds()
 
     def ask(self, question: Mapping[str, Any], seconds: float) -> float:
-        """Ask for one time.
+        """Ask for one time, in seconds of one call; otherwise as :meth:`sample`."""
+        return self.sample(question, seconds).seconds
+
+    def sample(self, question: Mapping[str, Any], seconds: float) -> Sample:
+        """Ask for one time, and what else the peer tells of it.
 
         Parameters
         ----------
@@ -105,8 +110,8 @@ class PeerProcess:
 
         Returns
         -------
-        float
-            Seconds of one call, of which the peer has checked the result.
+        Sample
+            Of a call whose result the peer has checked; zeros where it does not tell.
 
         Raises
         ------
@@ -127,7 +132,11 @@ class PeerProcess:
             raise PeerFailure("wrong answer", answer["wrong"])
         if answer.get("checked") is not True:
             raise PeerFailure("wrong answer", f"a time of an answer that nobody checked: {answer}")
-        return float(answer["seconds_per_call"])
+        return Sample(
+            float(answer["seconds_per_call"]),
+            float(answer.get("faults_per_call", 0.0)),
+            float(answer.get("slowest_call", 0.0)),
+        )
 
     def cpu_seconds(self) -> float:
         """Give the processor time that all ranks have used."""

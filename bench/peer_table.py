@@ -1,4 +1,4 @@
-"""The peers that ringlet is compared with: which program, in which environment, started how."""
+"""The peers that ringlet is compared with, and its own processes: which program, in which environment, started how."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.compare_results import PRIVATE, PROCESSES
 from bench.environments import ENVIRONMENTS, python_of, ready_version
 from bench.machine import ROOT, usable_cores
 
-__all__ = ["DEFAULT_PEERS", "PEERS", "PeerKind", "missing_environments"]
+__all__ = ["DEFAULT_PEERS", "OWN_PROCESSES", "PEERS", "PeerKind", "missing_environments"]
 
 _SCRIPTS = ROOT / "bench" / "peers"
 
@@ -23,10 +24,10 @@ class PeerKind:
     Attributes
     ----------
     name : str
-    family : {"MPI", "gloo", "JAX", "TensorFlow", "NumPy", "NumPy processes"}
+    family : {"MPI", "gloo", "JAX", "TensorFlow", "NumPy", "NumPy processes", "ringlet"}
         What goals speak of: the best MPI is the fastest peer of that family.
     environment : str
-        Of ``bench.environments``.
+        Of ``bench.environments``; empty for this interpreter.
     script : str
         File in ``bench/peers``.
     launcher : tuple of str
@@ -35,6 +36,8 @@ class PeerKind:
         Environment variables.
     crowded : tuple of (str, str)
         More of them, where there are more ranks than cores.
+    told : tuple of str
+        Options of the script beside those that every one takes.
     """
 
     name: str
@@ -44,10 +47,11 @@ class PeerKind:
     launcher: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     crowded: tuple[tuple[str, str], ...] = ()
+    told: tuple[str, ...] = ()
 
     def python(self, folder: Path) -> Path:
         """Interpreter of its environment; for NumPy alone, this one will do."""
-        if self.environment == "numpy" and ready_version(folder, "numpy") is None:
+        if not self.environment or (self.environment == "numpy" and ready_version(folder, "numpy") is None):
             return Path(sys.executable)
         return python_of(folder, self.environment)
 
@@ -62,7 +66,7 @@ class PeerKind:
         python = self.python(folder)
         program, *options = self.launcher or ("",)
         launch = [str(python.parent / program), *options, "-n", str(num_ranks)] if program else []
-        return [*launch, str(python), str(_SCRIPTS / self.script)]
+        return [*launch, str(python), str(_SCRIPTS / self.script), *self.told]
 
     def environment_variables(self, num_ranks: int) -> dict[str, str]:
         """Give what must be set for so many ranks."""
@@ -93,6 +97,12 @@ PEERS = {
         PeerKind("numpy-processes", "NumPy processes", "numpy", "numpy_processes.py"),
     )
 }  # fmt: skip
+
+# Not peers, but asked alike: ringlet, a process for each rank, on arrays that these share and on their own.
+OWN_PROCESSES = {
+    name: PeerKind(name, "ringlet", "", "ringlet_ranks.py", told=("--memory", memory))
+    for name, memory in ((PROCESSES, "shared"), (PRIVATE, "private"))
+}
 
 # The other one differs from a peer that is measured in a single setting.
 DEFAULT_PEERS = tuple(name for name in PEERS if name != "impi-wait")

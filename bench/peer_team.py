@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from bench.peer_process import PeerFailure, PeerProcess
+from bench.results import Sample
 
 __all__ = ["Failure", "PeerTeam"]
 
@@ -107,8 +108,8 @@ class PeerTeam:
     ) -> None:
         self._stop_all(_STOP_SECONDS if kind is None else _INTERRUPTED_SECONDS)
 
-    def ask(self, name: str, question: Mapping[str, Any]) -> float | None:
-        """Give seconds of one call by the peer `name`; None if there is no such time, now or in an earlier round.
+    def ask(self, name: str, question: Mapping[str, Any]) -> Sample | None:
+        """Give a time of one call by the peer `name`; None if there is no such time, now or in an earlier round.
 
         A peer that broke down is started again when it is next asked, a few times.
         """
@@ -117,7 +118,7 @@ class PeerTeam:
             self._unanswered.setdefault((name, what), "given up")
             return None
         try:
-            return self._running[name].ask(question, self._answer_seconds)
+            return self._running[name].sample(question, self._answer_seconds)
         except PeerFailure as failure:
             self._note(name, what, failure)
             return None

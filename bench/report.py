@@ -102,11 +102,13 @@ def write_figure(path: Path, panels: Mapping[tuple[str, str], Curves], *, y_labe
 
 def _draw(axis: Any, curves: Curves) -> None:
     names = list(dict.fromkeys(label.split(",")[0] for label in curves if label != "limit"))
+    colors = 10  # that have a name of this kind; beyond them, other marks
     for label, points in curves.items():
         style: dict[str, Any] = {"color": "0.3", "linestyle": "--", "linewidth": 1}
         if label != "limit":
             is_native = label.endswith("C++")
-            style = {"color": f"C{names.index(label.split(',')[0])}", "marker": "o", "markersize": 3}
+            number = names.index(label.split(",")[0])
+            style = {"color": f"C{number % colors}", "marker": "os^v"[number // colors % 4], "markersize": 3}
             style["linestyle"] = ":" if is_native else "-"
         axis.plot([x for x, _ in points], [y for _, y in points], label=label, **style)
     sizes = sorted({x for points in curves.values() for x, _ in points})

@@ -62,6 +62,9 @@ class Result:
         Seconds in which as many threads hand over the interpreter once each.
     others : float
         Part of the cores' time that other processes took meanwhile.
+    processes : sequence of Sample
+        From Python, a process for each rank, on arrays that they share; empty where that was not measured. Page faults
+        are those of the process that has the most.
     """
 
     cell: Cell
@@ -72,10 +75,16 @@ class Result:
     limit: Sequence[float]
     gil_round: Sequence[float]
     others: float
+    processes: Sequence[Sample] = ()
+
+    @property
+    def runners(self) -> tuple[str, ...]:
+        """What there are samples of: ``"python"``, ``"native"``, and ``"processes"`` where that was measured."""
+        return ("python", "native", "processes") if self.processes else ("python", "native")
 
     def samples(self, runner: str) -> Sequence[Sample]:
-        """Give the samples of ``"python"`` or ``"native"``."""
-        return self.python if runner == "python" else self.native
+        """Give the samples of one of :attr:`runners`."""
+        return {"python": self.python, "native": self.native, "processes": self.processes}[runner]
 
     def time(self, runner: str) -> Statistics:
         """Seconds of one call."""
@@ -103,12 +112,11 @@ class Result:
 
     def as_dict(self) -> dict[str, object]:
         """Give the rounds and the medians as JSON can hold them."""
-        runners = ("python", "native")
         return {
             **asdict(self.cell), "algorithm": self.algorithm, "variant": self.variant,
             "others": self.others,
             "rounds": {
-                **{runner: [asdict(sample) for sample in self.samples(runner)] for runner in runners},
+                **{runner: [asdict(sample) for sample in self.samples(runner)] for runner in self.runners},
                 "limit_seconds": list(self.limit), "gil_round_seconds": list(self.gil_round),
             },
             "median": {
@@ -118,6 +126,6 @@ class Result:
                     "times_limit": self.times_limit(runner).median, "faults_per_call": self.faults_per_call(runner),
                     "slowest_call": self.slowest_call(runner).median,
                 }
-                for runner in runners
+                for runner in self.runners
             },
         }  # fmt: skip

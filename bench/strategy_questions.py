@@ -16,6 +16,7 @@ from bench.reference import WrongAnswerError
 __all__ = ["Question", "questions"]
 
 _LEAVES = 100
+_CALLS_IN_A_STEP = 20
 
 
 @dataclass(frozen=True)
@@ -92,16 +93,26 @@ def _strategy_questions(num_replicas: int) -> Iterator[Question]:
     def many_leaves() -> Any:
         return _context().all_reduce("SUM", leaves)
 
+    def step_of_many_leaves() -> Any:
+        for _ in range(_CALLS_IN_A_STEP):
+            result = many_leaves()
+        return result
+
+    def check_leaves(given: Any) -> None:
+        expected = [i * num_replicas for i in range(_LEAVES)]
+        _expect("all_reduce", expected)([local(leaf)[0][0] for leaf in given])
+
     yield Question("run, no-op", num_replicas, lambda: strategy.run(nothing), _expect("run", None))
     yield Question(
         "run, all_reduce of a float", num_replicas, lambda: strategy.run(one_float, args=(identity,)),
         lambda given: _expect("all_reduce", [total] * num_replicas)(local(given)),
     )  # fmt: skip
     yield Question(
-        f"run, all_reduce of {_LEAVES} leaves", num_replicas, lambda: strategy.run(many_leaves),
-        lambda given: _expect("all_reduce", [i * num_replicas for i in range(_LEAVES)])(
-            [local(leaf)[0][0] for leaf in given]
-        ),
+        f"run, all_reduce of {_LEAVES} leaves", num_replicas, lambda: strategy.run(many_leaves), check_leaves
+    )
+    yield Question(
+        f"all_reduce of {_LEAVES} leaves", num_replicas, lambda: strategy.run(step_of_many_leaves), check_leaves,
+        calls_per_unit=_CALLS_IN_A_STEP,
     )  # fmt: skip
     yield Question(
         "reduce of a scalar", num_replicas, lambda: strategy.reduce("SUM", identity, axis=None),

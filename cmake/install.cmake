@@ -25,6 +25,7 @@ set(public_headers
   memory/region.hpp
   sync/cache_line.hpp
   sync/event.hpp
+  sync/fault.hpp
   sync/futex.hpp
   sync/wait.hpp
   tiling/tile_grid.hpp)
@@ -34,13 +35,16 @@ target_sources(ringlet_core PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_D
 set_target_properties(ringlet_core PROPERTIES OUTPUT_NAME ringlet EXPORT_NAME ringlet)
 add_library(ringlet::ringlet ALIAS ringlet_core)
 
-if(SKBUILD AND CMAKE_SYSTEM_NAME STREQUAL Linux AND CMAKE_BUILD_TYPE STREQUAL Release)
-  # The wheel must be small, and nobody needs the names of what is local to a file.
-  add_custom_command(TARGET ringlet_core POST_BUILD
-    COMMAND ${CMAKE_STRIP} --strip-unneeded $<TARGET_FILE:ringlet_core>)
+if(SKBUILD)
+  # Whoever includes a public header finds what it declares; within the library, calls stay within it.
+  set_target_properties(ringlet_core PROPERTIES CXX_VISIBILITY_PRESET default)
+  if(NOT APPLE)
+    target_compile_options(ringlet_core PRIVATE -fno-semantic-interposition)
+    target_link_options(ringlet_core PRIVATE LINKER:-Bsymbolic)
+  endif()
 endif()
 
-install(TARGETS ringlet_core EXPORT ringlet ARCHIVE DESTINATION ${library_dir}
+install(TARGETS ringlet_core EXPORT ringlet ARCHIVE DESTINATION ${library_dir} LIBRARY DESTINATION ${library_dir}
   FILE_SET HEADERS DESTINATION ${include_dir})
 install(EXPORT ringlet NAMESPACE ringlet:: FILE ringletTargets.cmake DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ringletConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -50,7 +50,7 @@ def test_the_cmake_package_lies_beside_headers_and_library_and_does_not_say_wher
     package = Path(cmake_dir())
     installed = package.parents[2]
     assert (installed / "include/ringlet/collectives/group.hpp").exists()
-    assert (installed / "lib/libringlet.a").exists()
+    assert (installed / "lib/libringlet.so").exists()
     texts = [file.read_text(encoding="utf-8") for file in package.glob("*.cmake")]
     assert any("ringlet::ringlet" in text for text in texts)
     assert not any(str(installed.parent) in text for text in texts)

@@ -132,3 +132,36 @@ def test_an_update_is_cross_replica_and_knows_whose_component_it_visits():
             assert context.current().is_cross_replica
             assert context.current().update_replica_id == 3
         assert context.current().update_replica_id is None
+
+
+def test_a_call_in_a_mode_ends_it_whatever_happens():
+    assert context.call_in(Mode("outer"), lambda mode: (current_strategy(), mode), mode=1) == ("outer", 1)
+    with pytest.raises(KeyboardInterrupt):
+        context.call_in(Mode("outer"), raise_interrupt)
+    assert context.current() is None
+
+
+def raise_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_scope_that_is_interrupted_while_it_is_entered_or_left_is_not_current(monkeypatch):
+    class Interrupted:  # as a signal handler that raises when the call is over
+        def __init__(self, variable):
+            self.get, self.real = variable.get, variable
+            self.is_armed = True
+
+        def set(self, mode):
+            self.real.set(mode)
+            if self.is_armed:
+                self.is_armed = False
+                raise_interrupt()
+
+    for is_armed in (True, False):
+        variable = Interrupted(context._CURRENT)
+        variable.is_armed = is_armed
+        monkeypatch.setattr(context, "_CURRENT", variable)
+        with pytest.raises(KeyboardInterrupt), Scope(Mode("strategy")):
+            variable.is_armed = True
+        monkeypatch.undo()
+        assert context.current() is None

@@ -33,6 +33,8 @@ CPP_LAYERS = {
 PYTHON_LAYERS = {
     "_core": 0,
     "errors": 0,
+    "input_modes": 0,
+    "known_shapes": 0,
     "node_kinds": 0,
     "nest": 1,
     "devices": 1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import json
+import os
 import re
 import subprocess
 import sys
@@ -20,9 +21,10 @@ REQUIRED = {"numpy", "optree", "threadpoolctl"}
 IMPORT_LIMIT_SECONDS = 0.1
 
 
-def run_python(code: str) -> list[str]:
+def run_python(code: str, environ: dict[str, str] | None = None) -> list[str]:
     """Run code in an interpreter of its own; return the JSON list that it prints."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environ)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -55,14 +57,54 @@ def test_all_public_names_together_load_required_dependencies_only():
     assert third_party(loaded) <= REQUIRED
 
 
-def test_a_strategy_costs_at_most_a_tenth_of_a_second_over_numpy():
-    # Processor time, and the best of three: other work on the machine must not decide.
+def test_a_strategy_costs_at_most_a_tenth_of_a_second_over_numpy(tmp_path):
+    # Processor time, and the best of three: other work on the machine must not decide. Nor must compiling, which
+    # installers do: the first run keeps what it compiled.
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environ["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     code = (
         "import json, time, numpy; start = time.process_time(); import ringlet; ringlet.MirroredStrategy;"
         "print(json.dumps([time.process_time() - start]))"
     )
-    seconds = min(run_python(code)[0] for _ in range(3))
+    seconds = min([run_python(code, environ)[0] for _ in range(4)][1:])
     assert seconds <= IMPORT_LIMIT_SECONDS
+
+
+# What finds other processes, and what variables, datasets and notebooks need.
+LATE = {
+    "ringlet.cluster",
+    "ringlet.collectives.process_group",
+    "ringlet.data",
+    "ringlet.values.html",
+    "ringlet.values.variable",
+    "difflib",
+    "hashlib",
+    "importlib.metadata",
+    "pathlib",
+    "secrets",
+    "socket",
+}
+
+
+def test_a_strategy_loads_nothing_that_only_some_programs_need():
+    # What NumPy and optree themselves import is theirs: it is loaded first.
+    loaded = run_python(
+        "import json, sys, numpy, optree, threadpoolctl; before = set(sys.modules); import ringlet;"
+        "ringlet.MirroredStrategy(['CPU:0']).run(lambda: None);"
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    assert LATE.isdisjoint(loaded), LATE.intersection(loaded)
+
+
+def test_the_group_of_processes_is_there_on_first_use():
+    assert "init_process_group" in ringlet.collectives.__all__
+    group = run_python(
+        "import json; from ringlet.collectives import init_process_group as first; import ringlet;"
+        "print(json.dumps([first.__module__, first is ringlet.collectives.init_process_group]))"
+    )
+    assert group == ["ringlet.collectives.process_group", True]
+    with pytest.raises(AttributeError, match="no attribute 'init_proces_group'"):
+        ringlet.collectives.init_proces_group  # noqa: B018
 
 
 # --- public names ---------------------------------------------------------------------------------------------------
@@ -191,8 +233,8 @@ def test_the_wheel_holds_the_headers_one_library_and_its_cmake_package():
     assert {PurePosixPath("ringlet/collectives/group.hpp"), PurePosixPath("ringlet/collectives/member.hpp")} <= headers
     assert all((ROOT / "cpp" / header).is_file() for header in headers)
     others = {f.name for f in of_cpp if f.suffix != ".hpp"}
-    assert {"libringlet.a", "ringletConfig.cmake", "ringletConfigVersion.cmake", "ringletTargets.cmake"} <= others
-    assert {name for name in others if not name.endswith(".cmake")} == {"libringlet.a"}
+    assert {"libringlet.so", "ringletConfig.cmake", "ringletConfigVersion.cmake", "ringletTargets.cmake"} <= others
+    assert {name for name in others if not name.endswith(".cmake")} == {"libringlet.so"}
 
 
 def test_the_wheel_brings_its_licence_and_nothing_outside_the_package():

@@ -1,4 +1,5 @@
-"""Programs that make peers of ringlet answer questions; each runs by its path in an environment of its own.
+"""Programs that answer questions, ringlet's peers and its own processes; each runs by its path in an environment.
 
-They import nothing of ringlet or of the other benchmarks: what they share is in ``peer.py``, which needs only NumPy.
+They import nothing of the other benchmarks, and but for ``ringlet_ranks.py`` nothing of ringlet: what they share is in
+``peer.py``, which needs only NumPy.
 """

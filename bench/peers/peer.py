@@ -87,12 +87,15 @@ class Peer:
         Of what is measured, for people.
     variants : mapping of str to sequence of str
         Which variants of which collectives it has.
+    result : object
+        What the call returned that is being checked; None otherwise.
     """
 
     rank = 0
     num_ranks = 1
     num_processes = 1
     version = ""
+    result: Any = None
     variants: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     def barrier(self) -> None:
@@ -125,6 +128,10 @@ class Peer:
         """Say what is wrong with the result of the last call, if anything is."""
         raise NotImplementedError
 
+    def details(self, question: Question, call: Callable[[], object], calls: int) -> Mapping[str, float]:
+        """Measure what else is to be told of a call that was just timed so often in a row."""
+        return {}
+
 
 class ArrayRank(Peer):
     """A rank of many, with an array to give and one to receive into."""
@@ -152,8 +159,7 @@ class ArrayRank(Peer):
 
     def complaint(self, collective: str, variant: str) -> str | None:
         """Compare this rank's result with what it must be; a broadcast leaves it where it was given."""
-        given = self.x if variant == "in_place" else self.y
-        return complaint_about(given, collective, self.rank, self.num_ranks)
+        return complaint_about(self.x if variant == "in_place" else self.y, collective, self.rank, self.num_ranks)
 
 
 # --- right answers ----------------------------------------------------------------------------------------------------
@@ -271,6 +277,7 @@ def begin(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--driver", type=int, required=True)
     parser.add_argument("--rank", type=int)
+    parser.add_argument("--memory", choices=("shared", "private"), default="private")
     options = parser.parse_args(arguments)
     sys.stdout.flush()
     end_with_driver(options.driver, options.folder)
@@ -362,9 +369,10 @@ class Server:
                 return {"wrong": complaint}
             self._checked.add(what)
         seconds, calls = seconds_per_call(self._peer, call, question.seconds)
+        details = self._peer.details(question, call, calls)
         if not question.keep:
             self._drop_buffers()
-        return {"seconds_per_call": seconds, "calls": calls, "checked": True}
+        return {"seconds_per_call": seconds, "calls": calls, "checked": True, **details}
 
     def _make_buffers(self, question: Question) -> None:
         wanted = (question.size_bytes, question.dtype)
@@ -384,9 +392,9 @@ class Server:
         peer = self._peer
         peer.fill()
         peer.barrier()
-        call()
+        peer.result = call()
         peer.barrier()
-        complaint = peer.complaint(collective, variant)
+        complaint, peer.result = peer.complaint(collective, variant), None
         wrong = peer.largest(0 if complaint is None else peer.rank + 1)
         peer.clear()
         return None if wrong == 0 else complaint or f"{collective}, {variant}: the result of rank {wrong - 1:.0f}"

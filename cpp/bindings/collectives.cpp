@@ -10,6 +10,7 @@
 #include "interpreter.hpp"
 #include "members.hpp"
 #include "registers.hpp"
+#include "ringlet/collectives/world.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace py = pybind11;
@@ -205,10 +206,13 @@ std::unique_ptr<HeldMember> split(HeldMember& member, std::optional<int> color, 
   return std::make_unique<HeldMember>(std::move(part.group), part.rank);
 }
 
-std::shared_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch, bool from_interpreter) {
-  return std::make_shared<Group>(
-      num_ranks, collectives::Options{
-                     .timeout = timeout_of(timeout_seconds), .epoch = epoch, .from_interpreter = from_interpreter});
+std::shared_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch,
+                                  std::shared_ptr<collectives::World> world, bool from_interpreter) {
+  const collectives::Options options{
+      .timeout = timeout_of(timeout_seconds), .epoch = epoch, .from_interpreter = from_interpreter};
+  std::shared_ptr<Group> group;
+  without_interpreter([&] { group = std::make_shared<Group>(num_ranks, options, std::move(world)); });
+  return group;
 }
 
 }  // namespace
@@ -246,7 +250,8 @@ void register_collectives(py::module_& m) {
           "depart", [](HeldMember& member, const std::string& reason) { member.depart(reason); }, "reason"_a)
       .def("rejoin", &HeldMember::rejoin);
   py::class_<Group, std::shared_ptr<Group>>(m, "Group")
-      .def(py::init(&make_group), "num_ranks"_a, "timeout_seconds"_a, "epoch"_a, "from_interpreter"_a = true)
+      .def(py::init(&make_group), "num_ranks"_a, "timeout_seconds"_a, "epoch"_a, "world"_a = py::none(),
+           "from_interpreter"_a = true)
       .def_property_readonly("num_ranks", &Group::num_ranks)
       .def_property_readonly("epoch", &Group::epoch)
       .def_property_readonly("failure", &Group::failure)

@@ -9,9 +9,36 @@ namespace ringlet::bindings {
 
 namespace {
 
+py::object class_named(const char* name) { return py::module_::import("ringlet.errors").attr(name); }
+
+// What is done here runs Python, and so, perhaps, handlers of signals: what those raise comes instead. A translator
+// must not throw it.
+template <class F>
+void set_or_interrupt(F&& set) {
+  try {
+    set();
+  } catch (py::error_already_set& raised) {
+    raised.restore();
+  }
+}
+
 void set_error(const char* name, const std::exception& error) {
-  const py::object type = py::module_::import("ringlet.errors").attr(name);
-  PyErr_SetString(type.ptr(), error.what());
+  set_or_interrupt([&] { PyErr_SetString(class_named(name).ptr(), error.what()); });
+}
+
+void set_error(const core::WorkerLostError& error) {
+  set_or_interrupt([&] {
+    const py::object type = class_named("WorkerLostError");
+    PyErr_SetObject(type.ptr(), type(error.what(), error.rank, error.host, error.pid, error.reason).ptr());
+  });
+}
+
+void set_error(const core::SharedMemoryError& error) {
+  set_or_interrupt([&] {
+    const py::object type = class_named("SharedMemoryFullError");
+    const py::object raised = type(error.what(), error.wanted_bytes, error.free_bytes, error.path, error.error_number);
+    PyErr_SetObject(type.ptr(), raised.ptr());
+  });
 }
 
 }  // namespace
@@ -22,6 +49,10 @@ void register_errors() {
       if (raised) std::rethrow_exception(raised);
     } catch (const core::MismatchError& error) {
       set_error("CollectiveMismatchError", error);
+    } catch (const core::WorkerLostError& error) {
+      set_error(error);
+    } catch (const core::SharedMemoryError& error) {
+      set_error(error);
     } catch (const core::AbortedError& error) {
       set_error("CollectiveAborted", error);
     } catch (const core::DeadlineError& error) {

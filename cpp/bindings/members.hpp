@@ -14,8 +14,8 @@ struct HeldMember : collectives::Member {
   HeldMember(std::shared_ptr<collectives::Group> held, int rank)
       : Member(held->member(rank)), keeper(std::move(held)) {}
 
-  // Whether every rank has a core, to wait for the interpreter on.
-  bool takes_turns() const { return group().num_ranks() > 1 && group().num_ranks() <= sync::usable_cores(); }
+  // Whether several ranks share this interpreter, and each has a core to wait for it on.
+  bool takes_turns() const { return group().num_ranks_here() > 1 && group().num_ranks() <= sync::usable_cores(); }
 
   std::shared_ptr<collectives::Group> keeper;
 };

@@ -10,6 +10,7 @@ PYBIND11_MODULE(_core, m) {
   ringlet::bindings::register_sync(m);
   ringlet::bindings::register_tiling(m);
   ringlet::bindings::register_dtypes(m);
+  ringlet::bindings::register_world(m);
   ringlet::bindings::register_collectives(m);
   ringlet::bindings::register_plan(m);
   ringlet::bindings::register_controller(m);

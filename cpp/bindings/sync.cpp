@@ -6,6 +6,7 @@
 #include "interpreter.hpp"
 #include "registers.hpp"
 #include "ringlet/sync/crew.hpp"
+#include "ringlet/sync/process.hpp"
 
 namespace py = pybind11;
 using py::literals::operator""_a;
@@ -78,6 +79,11 @@ void register_sync(py::module_& m) {
       .def("wait_finished", wait_finished, "timeout_seconds"_a)
       .def("running", &sync::Crew::running)
       .def("close", &sync::Crew::close);
+  py::class_<sync::Pidfd>(m, "Pidfd")
+      .def(py::init<int, int>(), "fd"_a, "pid"_a)
+      .def("fileno", &sync::Pidfd::fd)
+      .def("has_ended", &sync::Pidfd::has_ended)
+      .def("how_it_ended", &sync::Pidfd::how_it_ended);
 }
 
 }  // namespace ringlet::bindings

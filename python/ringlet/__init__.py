@@ -58,6 +58,8 @@ _PUBLIC = {
     "ReduceOp": "collectives",
     "ReductionToOneDevice": "strategy",
     "RingAllReduce": "strategy",
+    # memory that processes share
+    "empty_shared": "collectives",
     # the machine
     "set_logical_devices": "devices",
     "show_config": "config",

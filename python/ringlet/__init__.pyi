@@ -7,6 +7,7 @@ from ringlet import experimental as experimental
 from ringlet import sharding as sharding
 from ringlet import testing as testing
 from ringlet.collectives import ReduceOp as ReduceOp
+from ringlet.collectives import empty_shared as empty_shared
 from ringlet.config import __version__ as __version__
 from ringlet.config import show_config as show_config
 from ringlet.data import DistributedDataset as DistributedDataset

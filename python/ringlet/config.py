@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import functools
 import os
 import platform
 from collections.abc import Mapping
@@ -16,9 +16,22 @@ from ringlet.errors import InvalidArgumentError
 
 __all__ = ["Config", "__version__", "cmake_dir", "show_config"]
 
-__version__ = importlib.metadata.version("ringlet")
+__version__: str
 
 CPU_VARIABLE = "RINGLET_CPU"
+
+
+def __getattr__(name: str) -> str:
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    return _version()
+
+
+@functools.cache
+def _version() -> str:
+    import importlib.metadata  # slow to load
+
+    return importlib.metadata.version("ringlet")
 
 
 class CpuConfig(TypedDict):
@@ -144,7 +157,7 @@ def _collect(environment: Mapping[str, str]) -> Config:
     cores = visible_cores()
     forced = environment.get(CPU_VARIABLE)
     return {
-        "version": __version__,
+        "version": _version(),
         "python": f"{platform.python_implementation()} {platform.python_version()} on {platform.platform(terse=True)}",
         "compiler": _core.compiler(),
         "cpu": {

@@ -15,6 +15,8 @@ __all__ = [
     "InvalidArgumentError",
     "OutOfRangeError",
     "PartitionError",
+    "SharedMemoryFullError",
+    "WorkerLostError",
 ]
 
 
@@ -52,6 +54,74 @@ class CollectiveAborted(RuntimeError):
     Traceback (most recent call last):
     ringlet.errors.CollectiveAborted: rank 1 raised KeyError: 'weights'
     """
+
+
+class WorkerLostError(ConnectionError):
+    """The process of another rank has ended, or has left the group, so this group will never complete a call again.
+
+    Raised on every rank that is left, by the call that waited and by all later ones. Start the job again, from its last
+    checkpoint if it has one.
+
+    Attributes
+    ----------
+    rank : int
+        The rank that was lost, in the whole group also where a part of it was at work; the lowest one if its process
+        had several.
+    host : str
+        Name of the machine that it ran on.
+    pid : int
+        Number of its process there.
+    reason : str
+        What happened to the process, such as ``"was killed by SIGKILL (signal 9)"`` or ``"exited with status 3"``.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise WorkerLostError("rank 2 (pid 812 on node7) was lost", 2, "node7", 812, "exited with status 3")
+    ... except ConnectionError as error:
+    ...     error.rank, error.reason
+    (2, 'exited with status 3')
+    """
+
+    def __init__(self, message: str, rank: int = -1, host: str = "", pid: int = -1, reason: str = "") -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.host = host
+        self.pid = pid
+        self.reason = reason
+
+
+class SharedMemoryFullError(OSError):
+    """The system has no shared memory left to give, or refuses to give any.
+
+    Attributes
+    ----------
+    need_bytes : int
+        How much was asked for.
+    free_bytes : int
+        How much the system says is left; 0 where it does not tell.
+    path : str
+        Where it was asked for: ``"memfd"`` for memory without a name in any file system.
+    errno : int
+        Number of the system's error, such as ``errno.ENOMEM``.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise SharedMemoryFullError("64 MiB are wanted, 3 MiB are left", 2**26, 3 * 2**20, "memfd", 12)
+    ... except OSError as error:
+    ...     error.need_bytes, error.errno
+    (67108864, 12)
+    """
+
+    def __init__(
+        self, message: str, need_bytes: int = 0, free_bytes: int = 0, path: str = "", errno: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.need_bytes = need_bytes
+        self.free_bytes = free_bytes
+        self.path = path
+        self.errno = errno
 
 
 class DeadlineExceededError(TimeoutError):

@@ -75,7 +75,7 @@ def test_only_what_there_is_is_measured(size, dtype, op, collective, expected):
 
 def test_a_result_names_its_collective():
     samples = [Sample(2.0, 0.0, 0.0)] * 3
-    result = CollectiveResult(CELL, "auto", "out", samples, samples, [1.0] * 3, [1.0] * 3, 0.0, "all_gather")
+    result = CollectiveResult(CELL, "auto", "out", samples, samples, [1.0] * 3, [1.0] * 3, 0.0, collective="all_gather")
     assert result.as_dict()["collective"] == "all_gather"
     assert "algorithm" not in result.as_dict()
     assert table([result]).splitlines()[2].split()[:2] == ["all_gather", "out"]

@@ -1,6 +1,7 @@
 import doctest
 import importlib
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -9,15 +10,28 @@ from bench import compare
 from bench.compare_controller import ControllerThread
 from bench.compare_goals import peer_goals
 from bench.compare_measure import CellMeasurement, memory_needed_bytes
-from bench.compare_results import CONTROLLER, CPP, LIMIT, PYTHON, Measured, Task, best_of, ratio
+from bench.compare_results import (
+    CONTROLLER,
+    CPP,
+    LIMIT,
+    PRIVATE,
+    PROCESSES,
+    PYTHON,
+    Measured,
+    Task,
+    best_of,
+    ratio,
+)
 from bench.compare_ringlet import RingletSubjects
 from bench.compare_tables import Section, as_markdown, as_text, disturbance_section, panels, ratio_sections
 from bench.compare_tables import time_sections as time_sections_of
 from bench.environments import ENVIRONMENTS
 from bench.machine import ROOT
-from bench.peer_table import DEFAULT_PEERS, PEERS
+from bench.peer_table import DEFAULT_PEERS, OWN_PROCESSES, PEERS
+from bench.peer_team import Failure
 from bench.peers.peer import Question, Server
-from bench.results import Cell
+from bench.reference import WrongAnswerError
+from bench.results import Cell, Sample
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -42,7 +56,8 @@ def make_ready(folder, *names):
 
 def test_every_peer_has_an_environment_and_a_script():
     assert {kind.environment for kind in PEERS.values()} <= ENVIRONMENTS.keys()
-    assert all((ROOT / "bench" / "peers" / kind.script).exists() for kind in PEERS.values())
+    kinds = {**PEERS, **OWN_PROCESSES}.values()
+    assert all((ROOT / "bench" / "peers" / kind.script).exists() for kind in kinds)
 
 
 def test_without_the_required_environments_the_command_that_makes_them_is_named(tmp_path, capsys):
@@ -93,6 +108,30 @@ def test_launchers_start_all_ranks_and_scripts_of_one_process_themselves(tmp_pat
     assert PEERS["tensorflow"].command(tmp_path, 4)[0] == str(tmp_path / "tensorflow" / "bin" / "python")
 
 
+def test_processes_of_ringlet_run_in_this_interpreter(tmp_path):
+    script = str(ROOT / "bench" / "peers" / "ringlet_ranks.py")
+    assert {name: kind.command(tmp_path, 4) for name, kind in OWN_PROCESSES.items()} == {
+        PROCESSES: [sys.executable, script, "--memory", "shared"],
+        PRIVATE: [sys.executable, script, "--memory", "private"],
+    }
+
+
+def test_processes_can_be_left_out_and_are_where_there_are_none(tmp_path, monkeypatch, capsys):
+    assert compare._parse([]).processes == (sys.platform == "linux")
+    assert not compare._parse(["--no-processes"]).processes
+    monkeypatch.setattr(compare, "_HAS_PROCESSES", False)
+    assert not compare._parse([]).processes
+    with pytest.raises(SystemExit):
+        compare.main(["--processes", "--environments", str(tmp_path)])
+    assert "groups of processes need Linux" in capsys.readouterr().err
+
+
+def test_what_to_type_to_measure_the_same_leaves_out_the_same(monkeypatch):
+    monkeypatch.setattr(compare, "_HAS_PROCESSES", True)
+    assert "processes" not in compare._command(compare._parse([]))
+    assert compare._command(compare._parse(["--no-processes"])).endswith(" --no-processes")
+
+
 def test_ranks_of_open_mpi_give_way_only_where_cores_are_few(monkeypatch):
     monkeypatch.setattr("bench.peer_table.usable_cores", lambda: [0, 1])
     assert "OMPI_MCA_mpi_yield_when_idle" not in PEERS["openmpi"].environment_variables(2)
@@ -135,12 +174,50 @@ def verdicts(*given):
         ("9", "NumPy", 2.5, CONTROLLER, {"size": 256 * KIB, "ranks": 8}),
         ("10", "MPI", 2.5, PYTHON, {"collective": "reduce_scatter", "variant": "out"}),
         ("10", "MPI", 2.5, PYTHON, {"collective": "broadcast"}),
+        ("1", "MPI", 3.0, PROCESSES, {}),
+        ("1", "gloo", 10.0, PROCESSES, {}),
+        ("1", "JAX", 5.0, PROCESSES, {}),
+        ("2", "MPI", 5.0, PROCESSES, {"ranks": 4}),
+        ("3", "MPI", 3.5, PROCESSES, {"size": MIB, "ranks": 8}),
+        ("4", "MPI", 5.0, PROCESSES, {"size": 32 * KIB}),
+        ("5", "MPI", 2.0, PROCESSES, {"size": 8}),
+        ("6", "MPI", 7.0, PROCESSES, {"size": 8, "ranks": 8}),
+        ("10", "MPI", 2.5, PROCESSES, {"collective": "all_to_all", "variant": "out"}),
+        ("8", "MPI", 1.0, PRIVATE, {"size": 8}),
+        ("8", "MPI", 1.0, PRIVATE, {"size": 64 * MIB, "ranks": 8}),
+        ("8", "MPI", 1.0, PRIVATE, {"size": 32 * KIB, "collective": "all_gather", "variant": "out"}),
     ],
 )
 def test_a_goal_is_met_from_so_many_times_on(number, family, times, who, changes):
     for factor, verdict in ((1.01, "met"), (0.99, "MISSED")):
         seen = verdicts(ours(who=who, **changes), measured("peer", family, times * factor, **changes))
         assert {key[0]: value for key, value in seen.items()} == {number: verdict}
+
+
+@pytest.mark.parametrize(("ranks", "times"), [(2, 1.7), (4, 1.5)])
+@pytest.mark.parametrize("variant", ["in_place", "out"])
+def test_private_arrays_are_reduced_faster_than_by_mpi_and_never_slower(ranks, times, variant):
+    for factor, verdict in ((1.01, "met"), (0.99, "MISSED")):
+        where = {"ranks": ranks, "size": MIB, "variant": variant}
+        seen = peer_goals([ours(who=PRIVATE, **where), measured("mpi", "MPI", times * factor, **where)])
+        assert [(held.goal.number, held.goal.goal, held.goal.verdict) for held in seen] == [
+            ("8", f">= {times} x", verdict), ("8", ">= 1 x", "met"),
+        ]  # fmt: skip
+
+
+def test_where_private_arrays_are_never_to_be_slower_the_worst_is_told():
+    sizes, seconds = (8, KIB, 32 * KIB), (2.0, 0.9, 1.1)
+    given = [ours(who=PRIVATE, size=size, ranks=8) for size in sizes]
+    given += [measured("mpi", "MPI", time, size=size, ranks=8) for size, time in zip(sizes, seconds, strict=True)]
+    (held,) = peer_goals(given)
+    assert (held.goal.what, held.goal.reached, held.goal.verdict) == (
+        "worst, all_reduce in_place, processes, private, P=8, 1 KiB, against MPI", "0.90 x", "MISSED",
+    )  # fmt: skip
+
+
+def test_shared_arrays_are_not_held_to_what_private_ones_are():
+    seen = verdicts(ours(who=PROCESSES, size=8, ranks=8), measured("mpi", "MPI", 9.0, size=8, ranks=8))
+    assert "8" not in {number for number, _ in seen}
 
 
 def test_the_fastest_of_a_family_counts_and_is_named():
@@ -256,19 +333,25 @@ def test_the_ratio_of_two_is_the_median_over_rounds():
 
 
 class FakeTeam:
-    """Two peers: one that answers, one that has no time of one variant."""
+    """Two peers, one that answers, one that has no time of one variant; and ringlet's processes."""
 
-    variants = {"mpich": {"all_reduce": ("in_place", "out"), "all_gather": ("out",)}, "gloo": {"all_reduce": ("out",)}}  # noqa: RUF012
-
-    def __init__(self):
+    def __init__(self, own_answers=""):
         self.asked = []
+        self.variants = {
+            PROCESSES: {"all_reduce": ("in_place", "shared")},
+            PRIVATE: {"all_reduce": ("in_place",)},
+            "mpich": {"all_reduce": ("in_place", "out"), "all_gather": ("out",)},
+            "gloo": {"all_reduce": ("out",)},
+        }
+        self._reasons = {"gloo": "timed out", PROCESSES: own_answers}
+        self.failures = [Failure(name, 2, "a sum", reason, "element 3") for name, reason in self._reasons.items()]
 
     def ask(self, name, question):
         self.asked.append((name, question["question"], question["variant"]))
-        return None if self.reason(name, question) else 1.0
+        return None if self.reason(name, question) else Sample(1.0, 0.0, 2.0)
 
     def reason(self, name, question):
-        return "timed out" if name == "gloo" else ""
+        return self._reasons.get(name, "")
 
     def cpu_seconds(self):
         return 0.0
@@ -302,6 +385,22 @@ def test_a_cell_measures_everybody_in_every_round(without_native):
     assert [result.variant for result in results] == ["in_place", "out", "shared", "out", "shared"]
     assert len(times[CONTROLLER, "all_reduce", "in_place"].seconds) == 2
     assert team.asked.count(("mpich", "all_reduce", "in_place")) == 3  # one to warm up
+    assert [times[who, "all_reduce", "in_place"].seconds for who in (PROCESSES, PRIVATE)] == [(1.0, 1.0)] * 2
+    in_place, out, *_ = results
+    assert (in_place.time("processes").median, in_place.slowest_call("processes").median) == (1.0, 2.0)
+    assert out.runners == ("python", "native")
+
+
+@pytest.mark.parametrize("reason", ["ended", "wrong answer"])
+def test_processes_of_ringlet_may_have_no_time_but_no_wrong_answer(without_native, reason):
+    cell = cell_measurement(FakeTeam(own_answers=reason), "all_reduce")
+    if reason == "wrong answer":
+        with pytest.raises(WrongAnswerError, match="ringlet, processes: element 3"):
+            cell.measure(Cell(2, 64, "float32", "SUM"))
+        return
+    seen, results = cell.measure(Cell(2, 64, "float32", "SUM"))
+    assert [(one.seconds, one.failure) for one in seen if one.who == PROCESSES] == [((), "ended")] * 2
+    assert all(result.runners == ("python", "native") for result in results)
 
 
 def test_what_cannot_be_cut_into_a_block_for_each_rank_is_not_asked(without_native):

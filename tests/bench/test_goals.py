@@ -10,7 +10,18 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 def result(
-    ranks, size, variant, *, python, native, slowest=0.0, faults=0.0, algorithm="auto", dtype="float32", others=0.0
+    ranks,
+    size,
+    variant,
+    *,
+    python,
+    native,
+    processes=None,
+    slowest=0.0,
+    faults=0.0,
+    algorithm="auto",
+    dtype="float32",
+    others=0.0,
 ):
     """A result of three equal rounds whose limit is one second."""
     return Result(
@@ -22,6 +33,7 @@ def result(
         limit=[1.0] * 3,
         gil_round=[1.0] * 3,
         others=others,
+        processes=[] if processes is None else [Sample(processes, faults, slowest)] * 3,
     )
 
 
@@ -63,6 +75,47 @@ def test_small_sizes_are_held_against_times_in_cpp_only():
         ("6", "C++, P=8, 1 KiB"): "met",
         ("6", "slowest call, C++, P=8, 1 KiB"): "MISSED",
     }
+
+
+@pytest.mark.parametrize(
+    # ranks, bytes, variant, goal, wanted of processes
+    ("ranks", "size", "variant", "number", "wanted"),
+    [
+        (2, 8 * MIB, "in_place", "1", 1.15),
+        (8, 8 * MIB, "in_place", "2", 1.3),
+        (2, MIB, "in_place", "3", 1.4),
+        (2, 32 * KIB, "in_place", "4", 1.5e-6),
+        (2, 8, "in_place", "5", 0.5e-6),
+        (4, KIB, "in_place", "6", 2.5e-6),
+        (8, 8, "in_place", "6", 4.5e-6),
+        (4, 64 * MIB, "out", "7", 1.15),
+        (2, 8 * MIB, "shared", "7b", 1.2),
+    ],
+)
+def test_processes_have_a_row_of_their_own(ranks, size, variant, number, wanted):
+    for factor, verdict in ((0.99, "met"), (1.01, "MISSED")):
+        seen = verdicts(result(ranks, size, variant, python=1.0, native=1.0, processes=wanted * factor))
+        rows = {key: held for key, held in seen.items() if "processes" in key[1] and "call" not in key[1]}
+        assert [(key[0], held) for key, held in rows.items()] == [(number, verdict)]
+
+
+def test_processes_have_no_tail_of_a_millisecond_and_no_page_faults():
+    tail = verdicts(result(8, 8, "in_place", python=1.0, native=1.0, processes=1e-6, slowest=2e-3))
+    assert tail["6", "slowest call, processes, P=8, 8 B"] == "MISSED"
+    faults = verdicts(result(2, 8 * MIB, "shared", python=1.0, native=1.0, processes=1.0, faults=9.0))
+    assert faults["7", "page faults a call, of the pages of a result, out and shared, processes"] == "MISSED"
+
+
+def test_eight_processes_beat_the_limit_of_in_place_with_a_shared_result():
+    seen = verdicts(
+        result(8, 8 * MIB, "in_place", python=1.0, native=1.0, processes=1.0),
+        result(8, 8 * MIB, "shared", python=1.0, native=1.0, processes=0.6),
+    )
+    assert seen["7b", "in-place limit / shared, processes, P=8, 8 MiB"] == "met"
+
+
+def test_of_processes_that_were_not_measured_nothing_is_said():
+    assert not [what for _, what in verdicts(result(2, 8, "in_place", python=1.0, native=1.0)) if "processes" in what]
 
 
 def test_page_faults_in_steady_state_miss_goal_7():
@@ -111,8 +164,8 @@ def test_the_table_says_met_or_missed():
     assert lines[3].endswith("MISSED")
 
 
-def collective_result(collective, size, *, python, native, ranks=2, others=0.0):
-    plain = result(ranks, size, "out", python=python, native=native, others=others)
+def collective_result(collective, size, *, python, native, processes=None, ranks=2, others=0.0):
+    plain = result(ranks, size, "out", python=python, native=native, processes=processes, others=others)
     return CollectiveResult(**vars(plain), collective=collective)
 
 
@@ -138,6 +191,14 @@ def test_of_many_ranks_and_sizes_the_worst_is_shown():
         ("broadcast, out, Python, P=2, 64 MiB", "met"),
         ("broadcast, out, C++, P=4, 8 MiB", "MISSED"),
     ]
+
+
+def test_other_collectives_of_processes_stay_near_it_too():
+    *_, last = goals.collective_goals([
+        collective_result("broadcast", 64 * MIB, python=1.0, native=1.0),
+        collective_result("broadcast", 8 * MIB, python=1.0, native=1.0, processes=1.3),
+    ])  # fmt: skip
+    assert (last.number, last.what, last.verdict) == ("10", "broadcast, out, processes, P=2, 8 MiB", "MISSED")
 
 
 def test_a_gather_has_no_goal():

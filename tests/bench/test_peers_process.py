@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.compare_results import PROCESSES
 from bench.job_processes import JobProcesses
 from bench.machine import ROOT
 from bench.peer_process import PeerFailure, PeerProcess
+from bench.peer_table import OWN_PROCESSES
+from bench.results import Sample
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="jobs are found in /proc")
 
@@ -93,6 +96,12 @@ def test_a_peer_that_ended_between_questions_has_ended(started):
     with pytest.raises(PeerFailure) as caught:
         peer.ask(QUESTION, PATIENCE)
     assert caught.value.reason == "ended"
+
+
+def test_a_peer_may_tell_page_faults_and_its_slowest_call(started):
+    told = '"seconds_per_call": 1.5, "checked": true, "faults_per_call": 2, "slowest_call": 0.25'
+    assert started(f"print('{{{told}}}', flush=True)").sample(QUESTION, PATIENCE) == Sample(1.5, 2.0, 0.25)
+    assert started(ANSWER).sample(QUESTION, PATIENCE) == Sample(1.5, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("answer", ['{"wrong": "element 3"}', '{"seconds_per_call": 1.0, "checked": false}', "{}"])
@@ -180,6 +189,35 @@ def test_a_peer_of_numpy_answers_and_waits_without_using_the_cores(script):
         before, start = peer.cpu_seconds(), time.monotonic()
         time.sleep(0.3)
         assert peer.cpu_seconds() - before < 0.2 * (time.monotonic() - start)
+    finally:
+        peer.stop()
+    assert peer._process.returncode == 0
+
+
+ASKED = [
+    ("all_reduce", "in_place"), ("all_reduce", "out"), ("all_reduce", "shared"), ("reduce_scatter", "out"),
+    ("all_gather", "out"), ("all_gather", "shared"), ("broadcast", "in_place"), ("broadcast", "shared"),
+    ("all_to_all", "out"),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="groups of processes need Linux")
+@pytest.mark.parametrize("who", OWN_PROCESSES)
+def test_processes_of_ringlet_answer_rightly_whatever_is_asked(who):
+    num_ranks = 3
+    peer = PeerProcess(OWN_PROCESSES[who].command(Path("/none"), num_ranks), num_ranks)
+    try:
+        peer.wait_until_ready(PATIENCE)
+        assert [
+            (name, variant) for name in peer.variants if name != "barrier" for variant in peer.variants[name]
+        ] == ASKED
+        assert ("shared arrays" in peer.version) == (who == PROCESSES)
+        for size_bytes in (12, 300_000):
+            for collective, variant in ASKED:
+                told = {**QUESTION, "question": collective, "variant": variant, "size_bytes": size_bytes}
+                sample = peer.sample(told, PATIENCE)
+                assert 0 < sample.seconds < PATIENCE
+                assert (sample.slowest_call > 0) == (collective == "all_reduce")
     finally:
         peer.stop()
     assert peer._process.returncode == 0

@@ -22,7 +22,7 @@ class FakeProcess:
         if self._answers and self._answers[0] == "no start":
             raise PeerFailure("ended", "no library")
 
-    def ask(self, question, seconds):
+    def sample(self, question, seconds):
         answer = self._answers.pop(0)
         if isinstance(answer, float):
             return answer

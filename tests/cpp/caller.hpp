@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -18,12 +19,27 @@
 
 namespace ringlet::stress {
 
+// An array of a rank: of its own, or in memory that the library gave.
+class Memory {
+ public:
+  Memory() = default;
+  explicit Memory(Array array) : array_(std::move(array)) {}
+  explicit Memory(memory::Block block) : block_(std::move(block)) {}
+  std::byte* get() const { return block_ != nullptr ? block_->data() : array_.get(); }
+
+ private:
+  Array array_;
+  memory::Block block_;
+};
+
 class Caller {
  public:
   explicit Caller(collectives::Member member)
       : member_(member), rank_(member.rank()), num_ranks_(member.group().num_ranks()) {}
 
   collectives::Member& member() { return member_; }
+  // From now on, arrays come from here.
+  void use_arrays(std::function<Memory(std::size_t)> make) { make_array_ = std::move(make); }
   // From now on, outputs that lie apart are here, and so are inputs of ranks that get no result.
   void use_shared_memory(std::byte* memory) { shared_memory_ = memory; }
 
@@ -76,8 +92,8 @@ class Caller {
  private:
   // A rank's array, and where the result goes.
   struct Buffers {
-    Array input;
-    Array own_output;
+    Memory input;
+    Memory own_output;
     std::byte* output = nullptr;
 
     std::byte* result(const collectives::Results& results) const {
@@ -90,11 +106,11 @@ class Caller {
                       std::size_t part = 0) const {
     Buffers buffers;
     const std::size_t bytes = count * core::size_of(plan.dtype);
-    buffers.input = new_array(bytes);
+    buffers.input = make_array_(bytes);
     Palette::of(plan.dtype).copy_to(buffers.input.get(), first_of(plan.seed, rank_, part), count);
     if (plan.output == Output::kLibrary) return buffers;
     const bool in_place = plan.output == Output::kInPlace && place != kNowhere && place + result_bytes <= bytes;
-    if (!in_place) buffers.own_output = new_array(result_bytes);
+    if (!in_place) buffers.own_output = make_array_(result_bytes);
     buffers.output = in_place                    ? buffers.input.get() + place
                      : shared_memory_ != nullptr ? shared_memory_
                                                  : buffers.own_output.get();
@@ -194,7 +210,7 @@ class Caller {
     part.input = is_within && shared_memory_ == nullptr ? buffers.output + place
                  : is_for_all                           ? buffers.input.get()
                                                         : input_of_giver(buffers, plan);
-    part.output_length = total;
+    if (plan.output != Output::kLibrary) part.output_length = total;
     const collectives::Results results =
         is_for_all ? member_.all_gather(part, plan.axis, poll) : member_.gather(part, plan.root, plan.axis, poll);
     if (is_for_all || rank_ == plan.root) return check_gathered(plan, buffers.result(results));
@@ -228,7 +244,7 @@ class Caller {
     const std::size_t count = plan.num_elements(shape[0]);
     const Buffers buffers = buffers_for(plan, count, result_bytes(plan, own));
     collectives::Part part = part_of(plan, buffers, count, shape);
-    part.output_length = plan.lengths[rank];
+    if (plan.output != Output::kLibrary) part.output_length = plan.lengths[rank];
     if (!is_root) part.input = nullptr;
     if (!is_root && part.output == nullptr) part = {};
     const collectives::Results results =
@@ -269,7 +285,7 @@ class Caller {
     const std::size_t count = plan.num_elements(shape[0]);
     const Buffers buffers = buffers_for(plan, count, result_bytes(plan, plan.num_elements(received)));
     collectives::Part part = part_of(plan, buffers, count, shape);
-    part.output_length = received;
+    if (plan.output != Output::kLibrary) part.output_length = received;
     const collectives::Results results =
         member_.all_to_all(part, plan.is_ragged ? sent : std::span<const std::int64_t>(), plan.is_ragged, poll);
     check(member_.rows_received() == received, "a rank knows how many rows came");
@@ -316,6 +332,7 @@ class Caller {
   int rank_;
   int num_ranks_;
   std::byte* shared_memory_ = nullptr;
+  std::function<Memory(std::size_t)> make_array_ = [](std::size_t bytes) { return Memory(new_array(bytes)); };
 };
 
 }  // namespace ringlet::stress

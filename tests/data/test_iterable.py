@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
 import pytest
 
+import ringlet
 from ringlet.data import Dataset, DistributedDataset, TensorSpec
 from ringlet.data.iterable import iterable_source
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
@@ -136,3 +139,18 @@ def test_an_exception_of_the_iterable_surfaces():
 def test_what_is_no_iterable_of_batches_is_refused_with_the_way_out(value):
     with pytest.raises(TypeError, match=r"(?s)is no dataset.*(from_tensor_slices|iterable of batches)"):
         DistributedDataset(value, 2)
+
+
+class Row(collections.UserDict):
+    """A mapping that is no dictionary."""
+
+
+@pytest.mark.parametrize("kind", [collections.UserDict, Row, collections.OrderedDict, dict])
+def test_mappings_of_any_class_are_structures(kind):
+    (batch,) = ringlet.MirroredStrategy(["CPU:0", "CPU:1"]).experimental_distribute_dataset([kind(a=np.arange(4))])
+    assert type(batch) is kind
+    assert [part.tolist() for part in batch["a"].values] == [[0, 1], [2, 3]]
+    given = [kind(a=[np.arange(2)], b=[1, 2])]
+    (element,) = Dataset.from_tensor_slices(np.arange(1)).map(lambda _: given[0])
+    assert type(element) is kind
+    assert element["b"].tolist() == [1, 2]

@@ -46,11 +46,19 @@ def test_the_strategy_shows_its_devices():
         ((["CPU:0", "CPU:1"], "nonsense"), ValueError),
         ((["CPU:0"], ""), ValueError),
         ((3,), TypeError),
+        ((["CPU:0"], 5), TypeError),
     ],
 )
 def test_what_are_no_devices_is_refused(arguments, error):
     with pytest.raises(error):
         CentralStorageStrategy(*arguments)
+
+
+def test_the_argument_that_is_wrong_is_named():
+    with pytest.raises(TypeError, match="parameter_device is a device string, got 5 of type int"):
+        CentralStorageStrategy(["CPU:0"], 5)
+    with pytest.raises(TypeError, match="devices is a list of device strings in the order of the replicas, got 5"):
+        CentralStorageStrategy(5)
 
 
 def test_a_result_for_one_device_is_bare():

@@ -123,6 +123,18 @@ def test_what_is_no_pair_is_refused(pair):
         TWO.extended.batch_reduce_to("SUM", [pair])
 
 
+def test_what_is_no_list_of_pairs_is_refused():
+    with pytest.raises(TypeError, match=r"value_destination_pairs are a list of tuples .*, got 5 of type int: write"):
+        TWO.extended.batch_reduce_to("SUM", 5)
+
+
+def test_options_are_checked():
+    with pytest.raises(TypeError, match="options are a CommunicationOptions, got 5 of type int"):
+        TWO.extended.reduce_to("SUM", values_of(TWO), "CPU:0", options=5)
+    with pytest.raises(TypeError, match="options are a CommunicationOptions, got 5 of type int"):
+        TWO.extended.batch_reduce_to("SUM", [(values_of(TWO), "CPU:0")], options=5)
+
+
 @pytest.mark.parametrize("num_replicas", STRATEGIES)
 def test_a_value_is_broadcast_without_a_copy(num_replicas):
     strategy, array = STRATEGIES[num_replicas], np.arange(3)

@@ -111,6 +111,8 @@ def test_numbers_of_packs_are_not_negative(kind, name):
     assert (kind().num_packs, kind(num_packs=0).num_packs) == (1, 0)
     with pytest.raises(ValueError, match=f"{name} requires num_packs >= 0, but -1 is specified"):
         kind(num_packs=-1)
+    with pytest.raises(TypeError, match=f"{name} takes num_packs, a whole number, got 'x' of type str"):
+        kind("x")
 
 
 def test_nccl_is_said_to_be_missing_once(caplog, monkeypatch):

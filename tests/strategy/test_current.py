@@ -51,6 +51,12 @@ def test_a_strategy_can_be_set_without_a_with():
     assert state() == OUTSIDE
 
 
+def test_what_is_no_strategy_cannot_be_set():
+    with pytest.raises(TypeError, match=r"strategy is a ringlet.Strategy or None, got 'x' of type str: make one"):
+        ringlet.experimental_set_strategy("x")
+    assert state() == OUTSIDE
+
+
 def test_setting_none_twice_changes_nothing():
     ringlet.experimental_set_strategy(None)
     ringlet.experimental_set_strategy(None)

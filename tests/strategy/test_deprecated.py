@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,11 @@ def test_a_step_is_fed_by_an_iterator_over_global_batches():
     assert TWO.experimental_run(lambda x: int(x.sum()), iterator).values == (9, 13)
     with pytest.raises(ringlet.errors.OutOfRangeError):
         TWO.experimental_run(lambda x: x, iterator)
+
+
+def test_the_mode_of_input_functions_is_shown_as_tensorflow_shows_it():
+    default = inspect.signature(ringlet.Strategy.make_input_fn_iterator).parameters["replication_mode"].default
+    assert default is ringlet.InputReplicationMode.PER_WORKER
 
 
 def test_a_step_without_an_iterator_takes_nothing():

@@ -64,6 +64,11 @@ def test_a_strategy_without_hooks_says_what_it_lacks():
         Empty().num_replicas_in_sync  # noqa: B018
 
 
+def test_an_extended_object_without_its_strategy_is_refused():
+    with pytest.raises(TypeError, match=r"container_strategy is the strategy .*, got None of type NoneType: pass self"):
+        ringlet.StrategyExtended(None)
+
+
 def test_the_extended_object_does_not_keep_its_strategy():
     extended = InTurnStrategy().extended
     with pytest.raises(RuntimeError, match="keep the strategy"):

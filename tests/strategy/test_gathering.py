@@ -151,3 +151,20 @@ def test_slices_are_refused():
 
 def test_mirrored_values_are_gathered_like_any_other():
     assert TWO.gather(Mirrored([np.array([1]), np.array([1])]), axis=0).tolist() == [1, 1]
+
+
+def test_structures_inside_of_components_are_gathered_leaf_by_leaf():
+    value = PerReplica([{"a": np.array([1, 2]), "b": (np.ones(1),)}, {"a": np.array([3]), "b": (np.ones(2),)}])
+    for result in both_ways(TWO, value, 0):
+        assert (result["a"].tolist(), result["b"][0].tolist()) == ([1, 2, 3], [1, 1, 1])
+
+
+def test_components_that_are_different_structures_are_refused_and_shown():
+    with pytest.raises(ValueError, match=r"gather of .*different structures: replica 0 \{'a': \*\}, replica 1 \[\*\]"):
+        TWO.gather(PerReplica([{"a": np.ones(1)}, [np.ones(1)]]), axis=0)
+
+
+def test_slices_inside_of_components_are_refused():
+    slices = {"s": ringlet.IndexedSlices(np.ones((1, 2)), np.array([0]))}
+    with pytest.raises(NotImplementedError, match="gather does not support IndexedSlices"):
+        TWO.gather(PerReplica([slices, slices]), axis=0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+import weakref
 from typing import Any
 
 import pytest
@@ -88,3 +90,39 @@ def test_a_different_number_of_merge_calls_is_named():
     with pytest.raises(CollectiveMismatchError, match=r"different number of replica_context.*merge_call"):
         strategy.run(step)
     assert_usable(strategy)
+
+
+class Answer:
+    """Something that shows when it goes."""
+
+
+def test_what_merge_call_gave_goes_when_the_replicas_let_go_of_it():
+    given: list[Any] = []
+
+    def merge(_: ringlet.Strategy, argument: Any) -> Any:
+        answer = Answer()
+        given.extend(map(weakref.ref, (answer, *argument.values)))
+        return answer
+
+    def step() -> Any:
+        answer = replica().merge_call(merge, (Answer(),))
+        seen = type(answer)
+        del answer
+        replica().all_reduce("SUM", 1.0)  # all have passed here
+        return seen, [reference() for reference in given]
+
+    assert mirrored(3).run(step) == (Answer, [None] * 4)
+
+
+def test_merge_calls_let_go_of_nothing_that_another_replica_still_waits_for():
+    def step() -> list[Any]:
+        answers = []
+        for number in range(200):
+            if (number + replica_id()) % 3 == 0:
+                time.sleep(0)
+            answers.append(replica().merge_call(lambda _, x: [x.values], args=(Answer(),))[0])
+        return [len(answer) for answer in answers]
+
+    assert all(
+        part == 3 for row in mirrored(3).run(step) for part in ringlet.get_strategy().experimental_local_results(row)
+    )

@@ -15,6 +15,7 @@ import pytest
 
 import ringlet
 from ringlet.errors import DuplicateDeviceError
+from ringlet.values import PerReplica
 from tests.strategy.contract import StrategyContract
 
 
@@ -185,3 +186,33 @@ atexit.register(lambda: print("ended"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
+
+
+def test_local_results_of_a_structure_drop_nothing():
+    strategy, three = mirrored(2), PerReplica([1, 2, 3])
+    assert strategy.experimental_local_results(three) == (1, 2, 3)
+    for value in ([three], {"x": (PerReplica([1]),)}):
+        with pytest.raises(
+            ValueError, match=r"experimental_local_results was given a PerReplica with \d components for 2"
+        ):
+            strategy.experimental_local_results(value)
+
+
+def test_a_function_that_gives_every_replica_one_variable_gives_that_variable():
+    for num_replicas in (1, 2):
+        strategy = mirrored(num_replicas)
+        with strategy.scope():
+            v = ringlet.Variable(np.ones(2))
+        assert strategy.experimental_distribute_values_from_function(lambda _, v=v: v) is v
+
+
+def test_a_component_that_one_replica_gives_becomes_its_variable():
+    strategy = mirrored(1)
+    with strategy.scope():
+        v = ringlet.Variable(np.ones(2))
+    assert strategy.run(lambda: v.values[0]) is v
+    answer = strategy.run(lambda: {"v": [v.values[0]], "other": 5})
+    assert answer["v"][0] is v
+    assert answer["other"] == 5
+    untouched = [np.ones(2), {"v": v}]
+    assert strategy.run(lambda: untouched) is untouched

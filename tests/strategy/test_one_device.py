@@ -10,7 +10,7 @@ import pytest
 import ringlet
 from ringlet.values import PerReplica
 from tests.strategy.contract import StrategyContract
-from tests.strategy.replicas import replica
+from tests.strategy.replicas import mirrored, replica
 
 
 class TestOneDeviceStrategy(StrategyContract):
@@ -57,6 +57,25 @@ def test_a_wrapped_component_is_taken_out():
     assert ONE.run(lambda x: x, args=(value,)) is value.values[0]
     assert ONE.reduce("SUM", value, axis=None) is value.values[0]
     assert ONE.gather(value, axis=0) is value.values[0]
+
+
+@pytest.mark.parametrize("strategy", [ONE, ringlet.get_strategy(), mirrored(1)], ids=repr)
+@pytest.mark.parametrize("value", [PerReplica([1.0, 2.0, 3.0]), {"x": PerReplica([1.0, 2.0])}], ids=["bare", "nested"])
+def test_components_of_more_replicas_are_refused_and_not_dropped(strategy, value):
+    for call in (
+        lambda: strategy.run(lambda x: x, args=(value,)),
+        lambda: strategy.run(lambda x: x, kwargs={"x": [value]}),
+        lambda: strategy.gather(value, axis=0),
+        lambda: strategy.reduce("SUM", value, axis=0),
+    ):
+        with pytest.raises(ValueError, match=r"PerReplica with \d components cannot be .* over 1 replicas"):
+            call()
+
+
+def test_a_variable_of_several_replicas_may_be_used_outside_of_strategies():
+    with mirrored(2).scope():
+        v = ringlet.Variable(1.5)
+    assert ringlet.get_strategy().run(lambda x: x[0] + 1, args=([v],)) == 2.5
 
 
 def test_batches_are_not_cut():

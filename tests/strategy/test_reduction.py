@@ -14,6 +14,7 @@ import ringlet
 from ringlet.errors import InvalidArgumentError
 from ringlet.strategy.reduction import parse_reduce_op
 from ringlet.values import Mirrored, PerReplica
+from tests.strategy.replicas import replica_id
 
 STRATEGIES = {n: ringlet.MirroredStrategy([f"CPU:{i}" for i in range(n)]) for n in (1, 2, 3)}
 TWO = STRATEGIES[2]
@@ -73,7 +74,7 @@ def test_axes_count_from_either_end_and_may_be_several(axis, result):
     assert TWO.reduce("SUM", value, axis=axis).tolist() == result
 
 
-@pytest.mark.parametrize("axis", ["0", [0, 1], 0.5, (0, "1"), {0}])
+@pytest.mark.parametrize("axis", ["0", [0, 1], 0.5, (0, "1"), {0}, True, (False,)])
 def test_an_axis_of_another_type_is_refused(axis):
     with pytest.raises(TypeError, match=r"axis is None, an int or a tuple of ints, got .* such as \(0, 1\)"):
         TWO.reduce("SUM", PerReplica([np.ones((2, 2))] * 2), axis=axis)
@@ -81,8 +82,13 @@ def test_an_axis_of_another_type_is_refused(axis):
 
 @pytest.mark.parametrize("axis", [2, -3, (0, 2)])
 def test_an_axis_that_is_not_there_is_refused(axis):
-    with pytest.raises(ValueError, match="out of bounds"):
+    with pytest.raises(InvalidArgumentError, match=r"axis is -?\d, but the array has ndim 2: expected -2"):
         TWO.reduce("SUM", PerReplica([np.ones((2, 2))] * 2), axis=axis)
+
+
+def test_an_axis_that_is_named_twice_is_refused():
+    with pytest.raises(InvalidArgumentError, match=r"axis is \(0, -2\), .* of shape \(2, 2\) twice"):
+        TWO.reduce("SUM", PerReplica([np.ones((2, 2))] * 2), axis=(0, -2))
 
 
 @pytest.mark.parametrize(("dtype", "mean_dtype"), [("int32", "float64"), ("int64", "float64"), ("float32", "float32")])
@@ -114,8 +120,19 @@ def test_a_mirrored_value_is_its_own_mean_and_has_no_sum():
     value = Mirrored([np.array([1.0, 2.0])] * 2)
     assert TWO.reduce("MEAN", value, axis=None) is value.values[0]
     with pytest.raises(ValueError, match=r"a Mirrored cannot be reduced .* ReduceOp.SUM: it is the same on all 2"):
-        TWO.reduce("SUM", [value], axis=None)
+        TWO.reduce("SUM", value, axis=None)
     assert STRATEGIES[1].reduce("SUM", Mirrored([2.5]), axis=None) == 2.5
+
+
+@pytest.mark.parametrize(("op", "expected"), [("SUM", 3), ("MEAN", 1.5)])
+def test_in_a_structure_the_components_of_mirrored_values_are_combined(op, expected):
+    with TWO.scope():
+        v = ringlet.Variable(0.0)
+    TWO.run(lambda: v.assign(float(replica_id() + 1)))
+    for mirrored_value in (v, Mirrored([1.0, 2.0])):
+        assert float(TWO.reduce(op, {"b": mirrored_value}, axis=None)["b"]) == expected
+        (moved,) = TWO.extended.reduce_to(op, [mirrored_value], "CPU:0")
+        assert float(moved) == expected
 
 
 def test_components_that_are_structures_are_reduced_leaf_by_leaf():
@@ -232,3 +249,21 @@ def test_replicas_of_which_one_has_slices_are_told():
 def test_slices_do_not_go_to_an_out():
     with pytest.raises(InvalidArgumentError, match="IndexedSlices"):
         TWO.run(lambda: ringlet.get_replica_context().all_reduce("SUM", slices_of(1), out=np.ones((2, 2))))
+
+
+def test_structures_inside_of_components_are_reduced_leaf_by_leaf_along_axes():
+    value = PerReplica(
+        [{"a": np.array([1, 2]), "b": (np.ones((2, 2)),)}, {"a": np.array([3]), "b": (np.ones((1, 2)),)}]
+    )
+    total = TWO.reduce("SUM", value, axis=0)
+    assert (total["a"].tolist(), total["b"][0].tolist()) == (6, [3, 3])
+    assert TWO.reduce("MEAN", [value], axis=0)[0]["a"] == 2
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_components_that_are_different_structures_are_refused_and_shown(axis):
+    value = PerReplica([{"a": np.ones(1)}, {"b": np.ones(1)}])
+    with pytest.raises(
+        ValueError, match=r"reduce of .*different structures: replica 0 \{'a': \*\}, replica 1 \{'b': \*\}"
+    ):
+        TWO.reduce("SUM", value, axis=axis)

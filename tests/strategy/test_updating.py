@@ -47,6 +47,26 @@ def test_each_component_meets_its_part_of_the_arguments(num_replicas):
     assert [part.tolist() for part in result] == [[1 + 30.0 * i, 5] for i in range(num_replicas)]
 
 
+@pytest.mark.parametrize("strategy", [TWO, mirrored(3), ringlet.OneDeviceStrategy("CPU:0")], ids=repr)
+def test_a_variable_of_another_strategy_is_refused(strategy):
+    with STRATEGIES[8].scope():
+        v = ringlet.Variable(1.0, name="v")
+    with pytest.raises(RuntimeError, match=r"Mixing different strategies: variable 'v:0' was made by .*CPU:7.* not by"):
+        strategy.extended.update(v, lambda w: w.assign(2.0))
+    assert ringlet.get_strategy().extended.update(v, lambda w: w.assign(3.0), group=False) is not None
+
+
+def test_what_is_no_variable_is_refused():
+    central = ringlet.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
+    for plain in (5, np.ones(2), ringlet.Variable(1.0)):
+        with pytest.raises(TypeError, match=r"updates variables that were made in its scope, got .* of type"):
+            TWO.extended.update(plain, lambda w: w)
+    with pytest.raises(ValueError, match=r"You can not update `var` 5. It must be a Variable"):
+        central.extended.update(5, lambda w: w)
+    with pytest.raises(ValueError, match="update was given a Mirrored with 3 components for 2 replicas"):
+        TWO.extended.update(weights(3), lambda w: w)
+
+
 def test_answers_are_one_mirrored_value_or_a_tuple_each():
     def both(w: Any) -> Any:
         return {"w": w, "same": "text"}
@@ -111,6 +131,17 @@ def test_arguments_of_updates_are_checked():
             call(weights(2), lambda w: w, kwargs=3)
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_arguments_of_another_number_of_replicas_are_refused(count):
+    value, devices = PerReplica([1.0] * count), TWO.extended.non_slot_devices([])
+    with pytest.raises(ValueError, match=f"update was given a PerReplica with {count} components for 2 replicas"):
+        TWO.extended.update(weights(2), lambda w, x: w, args=(value,))
+    with pytest.raises(ValueError, match=f"update_non_slot was given a PerReplica with {count} components for 2 rep"):
+        TWO.extended.update_non_slot(devices, lambda x: x, kwargs={"x": [value]})
+    with pytest.raises(ValueError, match=r"was given 3 devices, and .* has 2"):
+        TWO.extended.update_non_slot([*devices, "CPU:7"], lambda: None)
+
+
 # --- what belongs to no variable ------------------------------------------------------------------------------------
 
 
@@ -121,6 +152,18 @@ def test_what_belongs_to_no_variable_is_updated_once_for_each_device():
     assert TWO.extended.update_non_slot(devices, lambda x: x * 2, args=(PerReplica([1.5, 2.5]),)).values == (3, 5)
     inside = TWO.run(lambda: TWO.extended.update_non_slot(devices, lambda x: x + 1, args=(replica_id() + 0.5,)))
     assert inside.values == (1.5, 2.5)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [ringlet.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"]), TWO, ringlet.get_strategy()],
+    ids=repr,
+)
+def test_where_one_variable_stands_for_all_devices_distributed_values_stay_whole(strategy):
+    with strategy.scope():
+        v = ringlet.Variable(1.0)
+    value = PerReplica([1.0, 2.0])
+    assert strategy.extended.update_non_slot(v, lambda x, y: (x, y), args=(value,), kwargs={"y": 3}) == (value, 3)
 
 
 def test_without_replicas_of_its_own_the_least_name_is_where_it_belongs():

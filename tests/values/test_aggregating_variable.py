@@ -68,6 +68,48 @@ def test_rows_of_all_replicas_are_scattered(strategy):
     assert v.numpy().tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("aggregation", AGG)
+@pytest.mark.parametrize(
+    ("scatter", "expected"),
+    [("scatter_add", [7, 8]), ("scatter_div", [4 / 3, 1]), ("scatter_min", [3, 4]), ("scatter_update", [3, 4])],
+)
+def test_each_replica_scatters_its_own_rows_whatever_the_aggregation(strategy, aggregation, scatter, expected):
+    v = make(strategy, [4.0, 4.0], aggregation=aggregation)
+
+    def step():
+        return getattr(v, scatter)(ringlet.IndexedSlices(np.array([3.0 + replica_id()]), [replica_id()]))
+
+    assert isinstance(strategy.run(step), PerReplica)
+    assert v.numpy().tolist() == expected
+
+
+def test_a_replica_may_scatter_alone_and_not_to_a_variable_of_another_strategy(strategy):
+    v = make(strategy, [0.0])
+    slices = ringlet.IndexedSlices([1.0], [0])
+    strategy.run(lambda: v.scatter_add(slices) if replica_id() else None)
+    assert v.numpy().tolist() == [1]
+    with pytest.raises(RuntimeError, match="Mixing different strategies"):
+        ringlet.MirroredStrategy(["CPU:0"]).run(lambda: v.scatter_add(slices))
+
+
+def test_a_mean_that_integers_cannot_hold_is_refused_when_replicas_write(strategy):
+    v = make(strategy, np.array([1, 2]), aggregation=AGG.MEAN)
+    v.assign(np.array([3, 4]))
+    with pytest.raises(ValueError, match=r"variable 'v:0' holds int64, and the MEAN of .* no whole number"):
+        strategy.run(lambda: v.assign(np.array([5, 6])))
+    assert v.numpy().tolist() == [3, 4]
+    same = np.array([7, 8])
+    strategy.run(lambda: v.assign(same))
+    assert v.numpy().tolist() == [7, 8]
+
+
+def test_a_variable_in_one_place_counts_for_each_replica_that_gives_it(strategy):
+    v, same = make(strategy, 2.0), np.array(2.0)
+    for value in (v, same):
+        total = strategy.run(lambda value=value: ringlet.get_replica_context().all_reduce("SUM", value))
+        assert [float(part) for part in total.values] == [4, 4]
+
+
 def test_another_strategy_is_refused(strategy):
     v = make(strategy)
     with ringlet.MirroredStrategy(["CPU:0"]).scope(), pytest.raises(RuntimeError, match="Mixing different strategies"):

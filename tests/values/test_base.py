@@ -66,7 +66,14 @@ def test_its_type_names_the_type_of_its_components():
 
 
 def test_each_replica_receives_its_component():
-    assert [DistributedValues("ab").component(i) for i in range(2)] == ["a", "b"]
+    assert [DistributedValues(["a", "b"]).component(i) for i in range(2)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("given", ["ab", b"ab", {"a": 1}, 5, None], ids=repr)
+def test_what_is_no_list_of_components_is_refused(given):
+    with pytest.raises(TypeError, match=r"a PerReplica takes a list with the component of each replica, got .*: write"):
+        PerReplica(given)
+    assert PerReplica(iter([1, 2])).values == (1, 2)
 
 
 @pytest.mark.parametrize("kind", [PerReplica, Mirrored])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from ringlet import Variable
 from ringlet.errors import InvalidArgumentError
-from ringlet.values.conversion import as_initial_value, as_value, fits, is_floating
+from ringlet.values import conversion
+from ringlet.values.conversion import as_dtype, as_initial_value, as_value, fits, is_floating
 
 F32, F64, I32, I8, BOOL, C64 = (np.dtype(name) for name in ("f4", "f8", "i4", "i1", "?", "c8"))
 
@@ -41,6 +45,11 @@ def test_an_array_of_another_dtype_is_refused_with_a_remedy(value):
         value_of(value, F32, (2,))
 
 
+def test_the_remedy_for_text_is_a_dtype_that_numpy_reads():
+    with pytest.raises(ValueError, match=r"holds <U1, and the value is an array of <U3: .*astype\('<U1'\)"):
+        value_of(np.array(["bcd"]), np.dtype("U1"), (1,))
+
+
 def test_a_numpy_scalar_is_an_array():
     with pytest.raises(ValueError, match="array of float64"):
         value_of(np.float64(1), F32)
@@ -52,6 +61,44 @@ def test_lists_are_converted_as_python_numbers_are():
     assert value_of([], I32, (0,)).dtype == I32
     with pytest.raises(TypeError, match="Cannot convert"):
         value_of([1.5], I32, (1,))
+
+
+def test_a_range_is_converted_as_the_list_of_its_numbers():
+    assert value_of(range(4), F32, (4,)).tolist() == [0, 1, 2, 3]
+    assert Variable(np.zeros(4)).assign(range(4)).numpy().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (None, ValueError, "None values not supported: variable 'v:0' holds float32"),
+        ("text", TypeError, "Cannot convert 'text' to an array of dtype float32: give numbers"),
+        (b"text", TypeError, "Cannot convert b'text'"),
+        (["a"], TypeError, r"Cannot convert \['a'\] .*: give numbers"),
+        ([None], TypeError, r"Cannot convert \[None\] .*: give numbers"),
+        ((i for i in range(2)), ValueError, r"unsupported type \(<class 'generator'>\).*list of its elements"),
+        ({1.0: 2.0}, ValueError, r"unsupported type \(<class 'dict'>\)"),
+        (object(), ValueError, "unsupported type"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_array_of_numbers_is_refused_without_a_conversion_that_it_has_not(value, error, message):
+    with pytest.raises(error, match=message) as caught:
+        value_of(value, F32)
+    assert "astype" not in str(caught.value)
+
+
+def test_an_array_of_another_library_is_told_to_become_one_of_numpy_first():
+    with pytest.raises(ValueError, match=r"Write np.asarray\(value\).astype\('float32'\)"):
+        value_of(memoryview(np.ones(2)), F32, (2,))
+
+
+def test_text_that_fits_is_taken_and_is_never_cut_off():
+    v = Variable("abc")
+    assert v.assign("de").numpy() == "de"
+    for call in (lambda: v.assign("abcd"), lambda: Variable("abcd", dtype="U3")):
+        with pytest.raises(TypeError, match="Cannot convert 'abcd' to an array of dtype <U3"):
+            call()
 
 
 @pytest.mark.parametrize(("given", "wanted"), [(np.ones(3), (2,)), (np.ones(()), (1,)), (1.0, (2,)), ([1.0], ())])
@@ -85,6 +132,29 @@ def test_integers_that_would_wrap_are_refused(value, dtype):
         value_of([value], dtype, (1,))
     with pytest.raises(OverflowError):
         Variable(0, dtype=dtype).assign(value)
+
+
+# --- dtypes ----------------------------------------------------------------------------------------------------------
+
+
+def test_dtypes_of_ml_dtypes_are_known_by_name():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    assert Variable([1.5], dtype="bfloat16").dtype == ml_dtypes.bfloat16
+    assert as_dtype("float8_e5m2") == ml_dtypes.float8_e5m2
+
+
+def test_without_ml_dtypes_its_names_are_refused_with_what_to_install(monkeypatch):
+    # None in the table of modules is what "not installed" looks like; the name may be known to NumPy by now.
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    monkeypatch.setattr(conversion, "np", SimpleNamespace(dtype=lambda name: [][name]))
+    with pytest.raises(TypeError, match=r"'bfloat16' is one of the package ml_dtypes.*pip install ml_dtypes"):
+        as_dtype("bfloat16")
+
+
+@pytest.mark.parametrize("name", ["bfloat61", "finfo", "__name__", [], 5])
+def test_what_is_no_dtype_is_refused_as_numpy_does(name):
+    with pytest.raises(TypeError, match=r"(?i)data ?type|dtype"):
+        Variable(1.5, dtype=name)
 
 
 # --- initial values --------------------------------------------------------------------------------------------------

@@ -61,14 +61,29 @@ def test_replicas_that_ask_together_get_one_variable_with_what_replica_0_asks_fo
             calls.append(me)
             return me + 2
 
-        first = Variable(initial_value, name=f"first_{me:.0f}", aggregation=AGG.MEAN)
+        first = Variable(initial_value, name="first", aggregation=AGG.MEAN)
         second = Variable(me + 5)
         first.assign_add(np.array(me))
         return first, second
 
     first, second = strategy.run(step)
     assert isinstance(first, Variable)
-    assert (first.name, first.numpy(), second.numpy(), calls) == ("first_0:0", 3, 5, [0.0])
+    assert (first.name, first.numpy(), second.numpy(), calls) == ("first:0", 3, 5, [0.0])
+
+
+@pytest.mark.parametrize(
+    ("make", "texts"),
+    [
+        (lambda me: Variable(lambda: 1.5, name=f"n{me}"), ("Variable 'n0'", "Variable 'n1'")),
+        (lambda me: Variable(np.zeros(me + 1)), ("'Variable' float64[1]", "'Variable' float64[3]")),
+        (lambda me: Variable(np.zeros((), [np.int32, np.float32][me > 0])), ("int32[]", "float32[]")),
+    ],
+)
+@pytest.mark.parametrize("strategy", [mirrored(), central()], ids=["mirrored", "central"])
+def test_replicas_that_ask_for_different_variables_are_told_for_which(strategy, make, texts):
+    with pytest.raises(CollectiveMismatchError) as caught:
+        strategy.run(lambda: make(int(ringlet.get_replica_context().replica_id_in_sync_group)))
+    assert all(text in str(caught.value) for text in texts)
 
 
 def test_a_replica_that_asks_alone_is_named():

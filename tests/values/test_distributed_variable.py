@@ -249,6 +249,22 @@ def test_nothing_of_a_whole_total_is_lost(strategy, total):
     assert max(values(v)) - min(values(v)) < 3
 
 
+def test_a_total_of_what_cannot_be_added_is_refused_before_it_is_written(strategy):
+    v = make(strategy, True, name="v", synchronization=SYNC.ON_READ, aggregation=AGG.SUM)
+    with pytest.raises(ringlet.errors.InvalidArgumentError, match=r"variable 'v:0' .* there is no SUM of bool"):
+        v.assign(False)
+    assert values(v) == [True] * 3
+
+
+def test_a_mirrored_variable_whose_components_differ_is_its_own_mean(strategy):
+    source, v = make(strategy), make(strategy, aggregation=AGG.MEAN)
+    strategy.run(lambda: source.assign(float(replica_id())))
+    strategy.run(lambda: v.assign(source))
+    assert values(v) == [0, 1, 2]
+    strategy.run(lambda: v.assign_add(source))
+    assert values(v) == [0, 2, 4]
+
+
 def test_adding_to_a_total_outside_of_replicas_is_refused(strategy):
     v = make(strategy, synchronization=SYNC.ON_READ, aggregation=AGG.SUM)
     for name in ("assign_add", "assign_sub"):

@@ -109,6 +109,16 @@ def test_a_function_writes_to_an_array_and_never_to_a_variable():
         np.add(out, 1, out=v)
 
 
+@pytest.mark.parametrize("make", [Variable, mirrored])
+def test_a_function_at_some_elements_never_writes_to_a_variable(make):
+    v, array = make([1.0, 2.0]), np.zeros(2)
+    with pytest.raises(TypeError, match=r"np.add.at cannot write to a variable.*scatter_add"):
+        np.add.at(v, [0], 1)
+    assert v.numpy().tolist() == [1, 2]
+    np.add.at(array, [0, 1], v)
+    assert array.tolist() == [1, 2]
+
+
 def test_an_array_made_of_it_is_a_copy_only_where_a_copy_is_asked_for():
     v = Variable([1.0, 2.0])
     assert not np.asarray(v).flags.writeable

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet import _core
-from ringlet.values.storage import Storage, replace
+from ringlet.values.storage import Storage, quietly, replace
 
 MIB = 1 << 20
 
@@ -173,6 +173,66 @@ def test_a_deep_copy_shares_nothing_but_its_pattern():
     twin = copy.deepcopy(storage)
     storage.write_all(replace, np.full(2, 9))
     assert [twin.read(i)[0] for i in range(3)] == [0, 0, 1]
+
+
+def test_a_write_gives_what_it_wrote_and_holds_it():
+    storage = Storage(np.zeros(2), 2)
+    first = storage.write_all(replace, np.ones(2))
+    second = storage.write_one(1, add, 1)
+    third = storage.write_each(replace, [np.full(2, 5), np.full(2, 6)], [None, None])
+    storage.write_all(replace, np.full(2, 9))
+    assert [array.tolist() for array in (*first, second, *third)] == [[1, 1], [1, 1], [2, 2], [5, 5], [6, 6]]
+    assert not any(array.flags.writeable for array in (*first, second, *third))
+
+
+def test_neighbours_that_get_one_object_share_memory():
+    storage, same = Storage(np.zeros(2), 3), np.ones(2)
+    storage.write_each(replace, [np.full(2, 7), same, same], [None] * 3)
+    assert address(storage.read(0)) != address(storage.read(1)) == address(storage.read(2))
+    assert [array[0] for array in storage.read_all()] == [7, 1, 1]
+
+
+@pytest.mark.parametrize("is_diverged", [False, True])
+def test_a_write_to_all_components_happens_to_all_or_to_none(is_diverged):
+    def fail_at_second(old, value, new):
+        np.add(old, value, out=new)
+        if old[1] == 1:
+            raise KeyError("the second component")
+
+    storage = Storage(np.zeros(2), 3)
+    storage.write_one(1, replace, np.array([0.0, 1.0]))
+    if not is_diverged:
+        storage.write_each(replace, [np.zeros(2), np.array([0.0, 1.0]), np.zeros(2)], [None] * 3)
+    for write in (
+        lambda: storage.write_all(fail_at_second, 1.0),
+        lambda: storage.write_each(fail_at_second, [1.0, 2.0, 3.0], [None] * 3),
+    ):
+        with pytest.raises(KeyError):
+            write()
+        assert [array.tolist() for array in storage.read_all()] == [[0, 0], [0, 1], [0, 0]]
+
+
+def test_a_number_that_overflows_raises_nothing_after_it_was_written():
+    total, step = np.array([1e308, 1.0]), np.array([1e308, 1.0])
+    with np.errstate(all="raise"):
+        quietly(np.add, total, step, total)
+        assert np.geterr()["over"] == "raise"
+    assert total.tolist() == [np.inf, 2]
+
+
+def test_a_write_in_the_middle_of_a_write_of_the_same_thread_leaves_the_storage_open():
+    storage = Storage(np.arange(3.0), 2)
+
+    def change(old, value, new):  # as if a signal handler came here
+        storage.write_all(replace, np.zeros(3))
+        new[...] = value
+
+    storage.write_all(change, 7.0)
+    for number in range(3):
+        storage.write_all(replace, np.full(3, number))
+        assert storage.read(1).tolist() == [number] * 3
+    before = address(storage.read(0))
+    assert address(storage.write_all(add, 1)[0]) == before
 
 
 # --- threads ---------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 
 import ringlet
 from ringlet import Variable, VariableAggregation, VariableSynchronization
+from ringlet.errors import InvalidArgumentError
 
 HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -67,6 +68,8 @@ def test_without_an_initial_value_there_is_no_variable():
 def test_a_mistyped_argument_is_refused():
     with pytest.raises(TypeError, match="trainible"):
         Variable(1.0, trainible=True)
+    with pytest.raises(TypeError, match=r"everything else by its name, got \('n',\) besides: write ringlet.Variable\("):
+        Variable(1.0, None, True, "n")
     assert "initial_value" in inspect.signature(Variable).parameters
 
 
@@ -148,6 +151,27 @@ def test_a_shape_with_none_takes_values_of_any_size_there():
         v.assign(np.zeros((5, 4)))
     with pytest.raises(ValueError, match="not compatible with the explicitly supplied `shape`"):
         Variable(np.ones(2), shape=(None, 3))
+
+
+def test_what_is_added_has_the_shape_of_the_value():
+    for keywords in ({"shape": (None,)}, {"validate_shape": False}):
+        v = Variable([1.0, 2.0], **keywords)
+        for delta in ([1.0, 2.0, 3.0], [1.0]):
+            with pytest.raises(InvalidArgumentError, match=r"variable with shape \(2,\) using a value with shape"):
+                v.assign_add(delta)
+        assert v.assign_sub([1.0, 1.0]).numpy().tolist() == [0, 1]
+    for method in ("assign_add", "assign_sub"):
+        with pytest.raises(InvalidArgumentError, match=r"'Variable:0'.*shape"):
+            getattr(Variable([1.0, 2.0]), method)([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("value", [True, "a", b"a"])
+@pytest.mark.parametrize("method", ["assign_add", "assign_sub"])
+def test_only_numbers_are_added(method, value):
+    v = Variable(value, name="v")
+    with pytest.raises(InvalidArgumentError, match=f"{method} takes numbers, and variable 'v:0' holds "):
+        getattr(v, method)(value)
+    assert v.numpy() == value
 
 
 def test_without_validate_shape_any_shape_will_do():

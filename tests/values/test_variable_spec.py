@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from ringlet import Variable
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variable_spec import VariableRequest, VariableSpec
 
@@ -28,6 +29,20 @@ def spec_of(request):
 def test_the_shape_of_values_is_that_of_the_first_one_unless_more_is_allowed(request_, shape, is_static):
     spec = spec_of(request_)
     assert (spec.shape, spec.is_static) == (shape, is_static)
+
+
+def test_a_shape_is_a_size_or_several():
+    assert Variable([1.0, 2.0], shape=2).shape == (2,)
+    assert spec_of(VariableRequest([1.0, 2.0], shape=[None])).shape == (None,)
+    for shape in ("ab", 1.5, (2, "a")):
+        with pytest.raises(TypeError, match=r"the shape of variable v is a tuple of sizes, .* shape=\(3, None\)"):
+            Variable([1.0, 2.0], name="v", shape=shape)
+
+
+def test_a_constraint_that_cannot_be_called_is_refused():
+    with pytest.raises(ValueError, match=r"`constraint` must be None or a callable. Got a <class 'int'>: 5"):
+        Variable(1.0, constraint=5)
+    assert Variable(1.0, constraint=abs).constraint is abs
 
 
 def test_a_spec_cannot_be_changed_and_is_renamed_as_another_one():

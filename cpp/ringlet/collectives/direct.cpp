@@ -1,5 +1,7 @@
 #include "ringlet/collectives/direct.hpp"
 
+#include <algorithm>
+
 #include "ringlet/collectives/bytes.hpp"
 #include "ringlet/collectives/overlap.hpp"
 #include "ringlet/kernels/kernels.hpp"
@@ -9,16 +11,27 @@ namespace ringlet::collectives {
 namespace {
 
 // Where the bytes from `offset` on of a part's result go: the root's output, the shared result, or the output of every
-// rank.
+// rank. Outputs that are not here go to far_outputs.
 void find_outputs(Round& round, int announcer, std::size_t part, std::size_t offset) {
   auto& outputs = round.mine().outputs;
+  auto& far = round.mine().far_outputs;
   outputs.clear();
+  far.clear();
+  const auto add = [&](Spot output) {
+    if (output.here != nullptr) {
+      outputs.push_back((output + offset).here);
+    } else {
+      far.push_back(output + offset);
+    }
+  };
   if (round.call().kind == Kind::kReduce) {
-    outputs.push_back(at(round.output_of(round.call().root, part), offset));
+    add(round.output(round.call().root, part));
   } else if (!round.call().has_outputs) {
-    outputs.push_back(at(round.result_of(announcer, part), offset));
+    add(round.result_spot(announcer, part));
   } else {
-    for (int rank = 0; rank < round.num_ranks(); ++rank) outputs.push_back(at(round.output_of(rank, part), offset));
+    for (int rank = 0; rank < round.num_ranks(); ++rank) {
+      if (round.is_written(rank, part)) add(round.output(rank, part));
+    }
   }
 }
 
@@ -27,25 +40,50 @@ kernels::Store store_of(Round& round, std::size_t part) {
   const int root = round.call().root;
   std::size_t bytes = round.call().result_bytes(round.call().parts[part]);
   if (round.call().kind == Kind::kReduce) {
-    if (round.input_of(root, part) == round.output_of(root, part)) return kernels::Store::kPlain;
+    if (round.input_place(root, part) == round.output_place(root, part)) return kernels::Store::kPlain;
   } else if (round.call().has_outputs) {
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
-      if (round.input_of(rank, part) == round.output_of(rank, part)) return kernels::Store::kPlain;
+      if (round.input_place(rank, part) == round.output_place(rank, part)) return kernels::Store::kPlain;
     }
     bytes *= static_cast<std::size_t>(round.num_ranks());
   }
   return store_for(bytes);
 }
 
+void reduce_block(Round& round, const Run& block, kernels::Store store) {
+  const Call& call = round.call();
+  const Part& part = call.parts[block.part];
+  const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
+  const std::size_t num_lanes = num_ranks + 1;
+  const std::size_t offset = block.begin * core::size_of(part.dtype);
+  const std::size_t bytes = block.count * core::size_of(part.dtype);
+  const std::size_t result_element = core::size_of(call.result_dtype(part));
+  auto& inputs = round.mine().inputs;
+  inputs.clear();
+  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+    inputs.push_back(round.fetch(round.input(static_cast<int>(rank), block.part) + offset, bytes, rank, num_lanes));
+  }
+  find_outputs(round, 0, block.part, block.begin * result_element);
+  auto& outputs = round.mine().outputs;
+  const auto& far = round.mine().far_outputs;
+  if (outputs.empty()) outputs.push_back(round.lane(num_ranks, num_lanes));
+  kernels::active().reduce(call.op, part.dtype, inputs, block.count, outputs, store);
+  for (const Spot output : far) {
+    round.deliver(static_cast<const std::byte*>(outputs.front()), block.count * result_element, output);
+  }
+}
+
 void reduce_run(Round& round, const Run& run) {
   const Call& call = round.call();
   const Part& part = call.parts[run.part];
-  const std::size_t offset = run.begin * core::size_of(part.dtype);
-  auto& inputs = round.mine().inputs;
-  inputs.clear();
-  for (int rank = 0; rank < round.num_ranks(); ++rank) inputs.push_back(at(round.input_of(rank, run.part), offset));
-  find_outputs(round, 0, run.part, run.begin * core::size_of(call.result_dtype(part)));
-  kernels::active().reduce(call.op, part.dtype, inputs, run.count, round.mine().outputs, store_of(round, run.part));
+  const std::size_t element = std::max(core::size_of(part.dtype), core::size_of(call.result_dtype(part)));
+  const kernels::Store store = round.is_all_here() ? store_of(round, run.part) : kernels::Store::kPlain;
+  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks()) + 1) / element;
+  for (std::size_t done = 0; done < run.count;) {
+    const std::size_t count = std::min(block, run.count - done);
+    reduce_block(round, {run.part, run.begin + done, count}, store);
+    done += count;
+  }
 }
 
 void copy_run(Round& round, const Run& run) {
@@ -53,9 +91,13 @@ void copy_run(Round& round, const Run& run) {
   const Part& part = round.call_of(root).parts[run.part];
   const std::size_t offset = run.begin * core::size_of(part.dtype);
   const std::size_t bytes = run.count * core::size_of(part.dtype);
-  find_outputs(round, root, run.part, offset);
-  for (void* const output : round.mine().outputs) {
-    copy(at(part.input, offset), bytes, output, store_for(part.input_bytes()));
+  const kernels::Store store = store_for(part.input_bytes());
+  const Spot input = round.input(root, run.part) + offset;
+  if (!round.call().has_outputs) {
+    return round.copy(input, bytes, round.result_spot(root, run.part) + offset, store);
+  }
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    if (round.is_written(rank, run.part)) round.copy(input, bytes, round.output(rank, run.part) + offset, store);
   }
 }
 

@@ -42,16 +42,15 @@ class Gather {
   bool has_one_row() const { return view_.num_rows == 1; }
 
   // Bytes of all inputs, laid end to end, to one result.
-  template <class InputOf>
-  void copy_range(Range range, InputOf&& input_of, void* result, kernels::Store store) const {
+  void copy_range(Round& round, Range range, Spot result, kernels::Store store) const {
     inputs_.visit(range, [&](std::size_t rank, std::size_t begin, std::size_t size) {
       const std::size_t width = columns_.size(rank);
       for (const std::size_t end = begin + size; begin < end;) {
         const std::size_t row = begin / width;
         const std::size_t column = begin % width;
         const std::size_t run = view_.num_rows == 1 ? end - begin : std::min(width - column, end - begin);
-        std::byte* const to = at(result, row * columns_.total() + columns_.begin(rank) + column);
-        copy(at(input_of(static_cast<int>(rank)), begin), run, to, store);
+        const Spot to = result + (row * columns_.total() + columns_.begin(rank) + column);
+        round.copy(round.input(static_cast<int>(rank), 0) + begin, run, to, store);
         begin += run;
       }
     });
@@ -65,6 +64,8 @@ class Gather {
 
 int announcer_of(const Call& call) { return call.kind == Kind::kGather ? call.root : 0; }
 
+bool has_output(Round& round, int rank) { return round.call_of(rank).has_outputs; }
+
 // Before arriving: room for the result, unless there is an output.
 void announce_gather(Round& round, std::size_t bytes) {
   const Call& call = round.call();
@@ -73,38 +74,39 @@ void announce_gather(Round& round, std::size_t bytes) {
 }
 
 // The places that the gathered bytes go to.
-std::vector<void*> results_of(Round& round) noexcept {
+std::vector<Spot> results_of(Round& round) {
   const int announcer = announcer_of(round.call());
-  if (!round.call_of(announcer).has_outputs) return {round.result_of(announcer, 0)};
-  if (round.call().kind == Kind::kGather) return {round.output_of(announcer, 0)};
-  std::vector<void*> results;
-  for (int rank = 0; rank < round.num_ranks(); ++rank) results.push_back(round.output_of(rank, 0));
+  if (!has_output(round, announcer)) return {round.result_spot(announcer, 0)};
+  if (round.call().kind == Kind::kGather) return {round.output(announcer, 0)};
+  std::vector<Spot> results;
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    if (round.is_written(rank, 0)) results.push_back(round.output(rank, 0));
+  }
   return results;
 }
 
 void check_gather(Round& round, const Gather& gather) {
   const int announcer = announcer_of(round.call());
-  if (!round.call_of(announcer).has_outputs) return;
-  Buffers buffers;
+  if (!has_output(round, announcer)) return;
+  Buffers buffers(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    const bool has_output = round.call().kind == Kind::kAllGather || rank == announcer;
-    const void* const input = round.input_of(rank, 0);
-    const void* const output = has_output ? round.output_of(rank, 0) : nullptr;
-    if (has_output) buffers.add_output(rank, output, gather.total_bytes());
-    const bool is_in_place = has_output && gather.has_one_row() && input == at(output, gather.first_byte(rank));
+    const bool is_receiver = round.call().kind == Kind::kAllGather || rank == announcer;
+    const Place input = round.input_place(rank, 0);
+    const Place output = is_receiver ? round.output_place(rank, 0) : Place();
+    if (is_receiver) buffers.add_output(rank, output, gather.total_bytes());
+    const bool is_in_place = is_receiver && gather.has_one_row() && input == output + gather.first_byte(rank);
     if (!is_in_place) buffers.add_input(rank, input, gather.input_bytes(rank));
   }
-  buffers.check(round);
+  buffers.check();
 }
 
 void gather_shared(Round& round, const Gather& gather) {
   check_gather(round, gather);
-  const std::vector<void*> results = results_of(round);
+  // noexcept: from here on this rank cannot leave before the work is done.
+  const std::vector<Spot> results = [&]() noexcept { return results_of(round); }();
   const kernels::Store store = store_for(gather.total_bytes() * results.size());
   round.share_work(Ranges(gather.total_bytes(), 1, round.num_ranks()), [&](Range range) {
-    for (void* const result : results) {
-      gather.copy_range(range, [&](int rank) { return round.input_of(rank, 0); }, result, store);
-    }
+    for (const Spot result : results) gather.copy_range(round, range, result, store);
   });
 }
 
@@ -137,7 +139,7 @@ void say_lengths(Round& round) {
 void check_outputs(Round& round, std::int64_t total) {
   const Call& call = round.call();
   const int announcer = announcer_of(call);
-  if (!round.call_of(announcer).has_outputs) return;
+  if (!has_output(round, announcer)) return;
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
     if (call.kind == Kind::kGather && rank != announcer) continue;
     check_output_length(round, rank, said_by(round, rank).output, total, "axis " + std::to_string(call.axis));
@@ -161,7 +163,9 @@ bool gather_equal(Round& round, Results& results) {
   say_lengths(round);
   round.arrive_for_work();
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    if (said_by(round, rank).input != length) return false;  // seen by every rank, so that none touches a buffer
+    if (said_by(round, rank).input == length) continue;
+    round.call_off();  // seen by every rank, so that none touches a buffer
+    return false;
   }
   check_outputs(round, length * round.num_ranks());
   gather_shared(round, gather);

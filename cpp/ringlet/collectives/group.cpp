@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "ringlet/collectives/control.hpp"
 #include "ringlet/collectives/member.hpp"
-#include "ringlet/collectives/round.hpp"
+#include "ringlet/collectives/notes.hpp"
+#include "ringlet/collectives/parts.hpp"
+#include "ringlet/collectives/world.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/kernels/kernels.hpp"
 #include "ringlet/sync/fork.hpp"
@@ -15,38 +18,101 @@ namespace {
 
 constexpr int kMaxRanks = static_cast<int>(kernels::kMaxInputs);
 
-}  // namespace
-
-Group::Group(int num_ranks, const Options& options)
-    : options_(options),
-      patience_(sync::patience_for(num_ranks, options.from_interpreter)),
-      fork_generation_(sync::fork_generation()),
-      shared_(std::make_unique<Shared>()) {
+int checked(int num_ranks, const World* world) {
   if (num_ranks < 1 || num_ranks > kMaxRanks) {
     throw core::ArgumentError("a group has 1 to " + std::to_string(kMaxRanks) + " ranks, not " +
                               std::to_string(num_ranks) + ".");
   }
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    ranks_.push_back(std::make_unique<RankState>());
-    // A rank must not run out of memory while others use its buffers.
-    ranks_.back()->inputs.reserve(static_cast<std::size_t>(num_ranks));
-    ranks_.back()->outputs.reserve(static_cast<std::size_t>(num_ranks));
+  if (world != nullptr && world->num_ranks() != num_ranks) {
+    throw core::ArgumentError("a group of " + std::to_string(num_ranks) + " ranks, but its processes have " +
+                              std::to_string(world->num_ranks()) + ".");
   }
-  kernels::active();  // throws now if RINGLET_CPU cannot be had
-  departures_.resize(ranks_.size());
+  return num_ranks;
 }
 
-Group::~Group() = default;
+// Waiting ranks of one interpreter must not keep each other from it; a rank that has a process to itself may.
+sync::Patience patience_of(int num_ranks, int num_ranks_here, bool from_interpreter, const World* world) {
+  const int cores = world == nullptr ? sync::usable_cores() : world->cores();
+  return sync::patience_for(num_ranks, from_interpreter && (world == nullptr || num_ranks_here > 1), cores);
+}
+
+}  // namespace
+
+Group::Group(int num_ranks, const Options& options, std::shared_ptr<World> world)
+    : options_(options),
+      world_(std::move(world)),
+      fork_generation_(sync::fork_generation()),
+      notes_(static_cast<std::size_t>(checked(num_ranks, world_.get()))) {
+  kernels::active();  // throws now if RINGLET_CPU cannot be had
+  if (world_ == nullptr) {
+    memory_ = std::make_shared<memory::Region>(ControlBlock::bytes_for(num_ranks, 0));
+    control_ = std::make_unique<ControlBlock>(ControlBlock::make(memory_->data(), num_ranks, 0));
+    make_notes();
+    return;
+  }
+  world_->meet(options.timeout);
+  for (int rank = 0; rank < num_ranks; ++rank) process_of_.push_back(world_->process_of(rank));
+  const int num_processes = world_->num_processes();
+  if (world_->index() == 0) {
+    memory_ = world_->allocate(ControlBlock::bytes_for(num_ranks, num_processes));
+    control_ = std::make_unique<ControlBlock>(ControlBlock::make(memory_->data(), num_ranks, num_processes));
+    for (int process = 1; process < num_processes; ++process) {
+      header_of(memory_->data()).holds[static_cast<std::size_t>(process)].add(1);
+    }
+    world_->send_control(world_->place_of(memory_->data()));
+  } else {
+    memory_ = world_->take_hold(world_->receive_control(options.timeout));
+    control_ = std::make_unique<ControlBlock>(ControlBlock::find(memory_->data(), num_ranks, num_processes));
+  }
+  make_notes();
+  world_->add(*this);
+}
+
+Group::~Group() {
+  if (world_ == nullptr || was_forked()) return;
+  world_->remove(*this);
+  retire();
+}
+
+void Group::make_notes() {
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (world_ != nullptr && process_of_[static_cast<std::size_t>(rank)] != world_->index()) continue;
+    auto notes = std::make_unique<RankNotes>();
+    // A rank must not run out of memory while others use its buffers.
+    const auto ranks = static_cast<std::size_t>(num_ranks());
+    notes->inputs.reserve(ranks);
+    notes->outputs.reserve(ranks);
+    if (world_ != nullptr) {
+      notes->foreign_calls.resize(ranks);
+      notes->far_outputs.reserve(ranks);
+    }
+    notes_[static_cast<std::size_t>(rank)] = std::move(notes);
+    ++num_ranks_here_;
+  }
+  patience_ = patience_of(num_ranks(), num_ranks_here_, options_.from_interpreter, world_.get());
+}
 
 Member Group::member(int rank) {
   if (rank < 0 || rank >= num_ranks()) {
     throw core::ArgumentError("rank " + std::to_string(rank) + " is not in this group: its ranks are 0 to " +
                               std::to_string(num_ranks() - 1) + ".");
   }
+  if (!is_here(rank)) {
+    const int process = process_of(rank);
+    throw core::ArgumentError("rank " + std::to_string(rank) + " belongs to the process " +
+                              std::to_string(world_->pid_of(process)) + " on " + world_->host_of(process) +
+                              ", which alone can call for it.");
+  }
   return {*this, rank};
 }
 
 bool Group::was_forked() const noexcept { return fork_generation_ != sync::fork_generation(); }
+int Group::process_of(int rank) const noexcept {
+  return process_of_.empty() ? 0 : process_of_[static_cast<std::size_t>(rank)];
+}
+bool Group::has_failed() const noexcept { return (*control_)->failure.is_claimed(); }
+
+// --- Failure ---------------------------------------------------------------------------------------------------------
 
 void Group::abort(std::string_view reason) {
   if (!was_forked()) fail(Cause::kAborted, std::string(reason));  // else the lock may be held for ever
@@ -54,90 +120,108 @@ void Group::abort(std::string_view reason) {
 
 std::optional<std::string> Group::failure() const {
   if (was_forked()) return "made before the process was forked";
-  const std::scoped_lock lock(failure_mutex_);
-  return failure_.has_value() ? std::optional(failure_->text) : std::nullopt;
+  return has_failed() ? std::optional(text_of(first_failure())) : std::nullopt;
+}
+
+bool Group::claim_failure(Failure failure) {
+  {
+    const std::scoped_lock lock(failure_mutex_);
+    if (has_failed()) return false;
+    const int author = world_ == nullptr ? 0 : world_->index();
+    if (world_ != nullptr) {
+      FailureNote& note = control_->note(author);
+      note.text.set(failure.text);
+      note.reason.set(failure.reason);
+    }
+    if (!(*control_)->failure.claim({.cause = static_cast<std::uint8_t>(failure.cause),
+                                     .author = static_cast<std::uint16_t>(author),
+                                     .lost = static_cast<std::uint16_t>(failure.lost_process)})) {
+      return false;  // first_failure() reads what the other one wrote
+    }
+    failure_ = std::move(failure);  // before anybody else of this process can ask for it
+  }
+  (*control_)->event.notify();
+  return true;
 }
 
 void Group::fail(Cause cause, std::string text) {
   std::vector<Part> parts;
+  if (!claim_failure({.cause = cause, .text = std::move(text)})) return;
+  bool spreads = false;
   {
     const std::scoped_lock lock(failure_mutex_);
-    if (failure_.has_value()) return;
-    failure_ = Failure{cause, text};
-    shared_->has_failed.set(true);  // before anybody else can find that the group has failed
-    parts.swap(parts_);             // no more are made
+    parts.swap(parts_);  // no more are made
+    spreads = world_ != nullptr && was_split_;
   }
-  shared_->event.notify();
   for (const Part& part : parts) {
-    if (const std::shared_ptr<Group> group = part.group.lock()) group->fail(Cause::kAborted, text);
+    if (const std::shared_ptr<Group> group = part.group.lock()) group->fail(Cause::kAborted, first_failure().text);
   }
+  if (spreads) world_->spread_failure();
 }
 
-void Group::raise_failure() const {
-  const Failure failure = [this] {
-    const std::scoped_lock lock(failure_mutex_);
-    return *failure_;
-  }();
+Group::Failure Group::first_failure() const {
+  const std::scoped_lock lock(failure_mutex_);
+  if (!failure_.has_value()) {
+    const sync::FailureWord::Claim claim = (*control_)->failure.claimed().value();
+    const FailureNote& note = control_->note(claim.author);
+    failure_ = Failure{.cause = static_cast<Cause>(claim.cause),
+                       .text = note.text.get(),
+                       .lost_process = claim.lost,
+                       .reason = note.reason.get()};
+  }
+  return *failure_;
+}
+
+std::string Group::text_of(const Failure& failure, const std::string& waiting) const {
+  if (failure.cause != Cause::kLost) return failure.text;
+  return failure.text + (waiting.empty() ? "" : "; " + waiting + " waited for it") +
+         ". Every rank of this group raises this: start the job again, from its last checkpoint if it has one.";
+}
+
+void Group::raise_failure(const std::string& waiting) const {
+  const Failure failure = first_failure();
+  const std::string text = text_of(failure, waiting);
   switch (failure.cause) {
     case Cause::kMismatch:
-      throw core::MismatchError(failure.text);
+      throw core::MismatchError(text);
     case Cause::kDeadline:
-      throw core::DeadlineError(failure.text);
+      throw core::DeadlineError(text);
     case Cause::kArgument:
-      throw core::ArgumentError(failure.text);
+      throw core::ArgumentError(text);
+    case Cause::kLost:
+      throw core::WorkerLostError(text, world_->ranks_of(failure.lost_process).front(),
+                                  world_->host_of(failure.lost_process), world_->pid_of(failure.lost_process),
+                                  failure.reason);
     case Cause::kAborted:
       break;
   }
-  throw core::AbortedError(failure.text);
+  throw core::AbortedError(text);
 }
 
-std::shared_ptr<Group> Group::make_part(const std::vector<int>& ranks) {
-  auto part = std::make_shared<Group>(static_cast<int>(ranks.size()), options_);
-  part->patience_ = patience_;  // other parts want the cores, too
-  {
-    const std::scoped_lock lock(failure_mutex_);
-    if (!failure_.has_value()) {
-      std::erase_if(parts_, [](const Part& known) { return known.group.expired(); });
-      parts_.push_back({part, ranks});
-      return part;
-    }
+// Ranks that have departed are no loss: whoever waits for one of them says so. Those who are lost have the numbers of
+// the whole world, also in a part of it.
+bool Group::lose(int process, const std::string& reason) noexcept {
+  bool is_lost = false;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    is_lost |= process_of(rank) == process && !control_->board(rank).has_departed.is_set();
   }
-  raise_failure();  // fail() did not know this part
+  if (is_lost) {
+    claim_failure({.cause = Cause::kLost,
+                   .text = world_->name_of(process) + " (pid " + std::to_string(world_->pid_of(process)) + " on " +
+                           world_->host_of(process) + ") " + reason,
+                   .lost_process = process,
+                   .reason = reason});
+  }
+  (*control_)->event.notify();  // also for those who wait until all that live have left a call
+  return is_lost;
 }
 
-template <class F>
-void Group::for_each_part_of(int rank, F&& f) {
-  std::vector<std::pair<std::shared_ptr<Group>, int>> found;
-  {
-    const std::scoped_lock lock(failure_mutex_);
-    for (const Part& part : parts_) {
-      const auto place = std::find(part.ranks.begin(), part.ranks.end(), rank);
-      if (place != part.ranks.end()) {
-        found.emplace_back(part.group.lock(), static_cast<int>(place - part.ranks.begin()));
-      }
-    }
-  }
-  for (const auto& [group, rank_in_part] : found) {
-    if (group != nullptr) f(group->member(rank_in_part));
-  }
+void Group::follow_parent() noexcept {
+  if (parent_ != nullptr && parent_->has_failed() && !has_failed()) claim_failure(parent_->first_failure());
 }
 
-void Group::depart(int rank, std::string_view reason) {
-  if (was_forked()) return;
-  {
-    const std::scoped_lock lock(failure_mutex_);
-    departures_[static_cast<std::size_t>(rank)] = reason;
-  }
-  ranks_[static_cast<std::size_t>(rank)]->has_departed.set(true);
-  shared_->has_departures.set(true);
-  shared_->event.notify();
-  for_each_part_of(rank, [&](Member member) { member.depart(reason); });
-}
-
-void Group::rejoin(int rank) {
-  if (was_forked()) return;
-  ranks_[static_cast<std::size_t>(rank)]->has_departed.set(false);
-  for_each_part_of(rank, [](Member member) { member.rejoin(); });
+void Group::forget(const Group& parent) noexcept {
+  if (parent_ == &parent) parent_ = nullptr;
 }
 
 }  // namespace ringlet::collectives

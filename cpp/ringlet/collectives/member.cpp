@@ -1,7 +1,6 @@
 #include "ringlet/collectives/member.hpp"
 
 #include <algorithm>
-#include <new>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -10,12 +9,14 @@
 #include "ringlet/collectives/direct.hpp"
 #include "ringlet/collectives/gather.hpp"
 #include "ringlet/collectives/movement.hpp"
+#include "ringlet/collectives/or_abort.hpp"
+#include "ringlet/collectives/pieces.hpp"
 #include "ringlet/collectives/reductions.hpp"
 #include "ringlet/collectives/ring.hpp"
 #include "ringlet/collectives/round.hpp"
 #include "ringlet/collectives/small.hpp"
-#include "ringlet/collectives/split.hpp"
 #include "ringlet/collectives/tuning.hpp"
+#include "ringlet/collectives/world.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace ringlet::collectives {
@@ -80,44 +81,64 @@ void check_pairs(std::span<const std::int64_t> pairs, int num_ranks) {
   }
 }
 
-// Between the rounds of a call the others wait for this rank, so that it cannot fail alone.
-template <class F>
-auto or_abort(Group& group, int rank, F&& f) {
-  try {
-    return f();
-  } catch (const std::bad_alloc&) {
-    group.abort("rank " + std::to_string(rank) + " ran out of memory in the middle of a call.");
-    throw;
-  }
-}
-
-// Gives a call whose output is its owner's business one to write to; the block, if it had none.
-Results with_output(Part& part, std::size_t bytes) {
+// Gives a call whose output is its owner's business one that the others can write to; the block, if it had none.
+Results with_output(const Group& group, Part& part, std::size_t bytes) {
   if (part.output != nullptr) return {};
-  Results result{memory::result_pool().allocate(bytes)};
+  const std::shared_ptr<World>& world = group.world();
+  Results result{world == nullptr ? memory::result_pool().allocate(bytes) : world->allocate(bytes)};
   part.output = result.front()->data();
   return result;
 }
 
 }  // namespace
 
-RankState& Member::state() const noexcept { return *group_->ranks_[static_cast<std::size_t>(rank_)]; }
+RankNotes& Member::notes() const noexcept { return *group_->notes_[static_cast<std::size_t>(rank_)]; }
 
-std::uint64_t Member::calls() const noexcept { return state().sequence; }
+std::uint64_t Member::calls() const noexcept { return notes().sequence; }
 
-void Member::check_root(int root) const { group_->member(root); }
+void Member::check_root(int root) const {
+  if (root >= 0 && root < group_->num_ranks()) return;
+  throw core::ArgumentError("rank " + std::to_string(root) + " is not in this group: its ranks are 0 to " +
+                            std::to_string(group_->num_ranks() - 1) + ".");
+}
 
 const Call& Member::record_of(int rank) const {
-  return group_->ranks_[static_cast<std::size_t>(rank)]->sets[state().sequence % kSets].call;
+  const std::uint64_t sequence = notes().sequence;
+  if (group_->is_here(rank)) return group_->notes_[static_cast<std::size_t>(rank)]->sets[sequence % kSets].call;
+  return group_->foreign_call(notes(), rank, sequence).call;
 }
 
 Results Member::all_reduce(std::span<const Part> parts, core::Op op, Algorithm algorithm, sync::Poll* poll) {
   for (const Part& part : parts) check_supported(op, part.dtype);
+  const auto begin = [&](Round& round, std::span<const Part> some) -> Call& {
+    Call& call = round.begin(Kind::kAllReduce);
+    call.op = op;
+    call.algorithm = algorithm;
+    call.set_parts(some);
+    return call;
+  };
+  if (tells_memory(*group_, parts, algorithm)) {
+    bool takes_pieces = false;
+    {
+      Round round(*group_, rank_, poll);
+      begin(round, parts);
+      takes_pieces = or_abort(*group_, rank_, [&] { return learn_memory(round); });
+      round.finish();
+    }
+    if (takes_pieces) {
+      or_abort(*group_, rank_, [&] {
+        for_each_piece(parts, op, [&](const Part& piece) {
+          Round round(*group_, rank_, poll);
+          begin(round, {&piece, 1});
+          direct_all_reduce(round);
+          round.finish();
+        });
+      });
+      return {};
+    }
+  }
   Round round(*group_, rank_, poll);
-  Call& call = round.begin(Kind::kAllReduce);
-  call.op = op;
-  call.algorithm = algorithm;
-  call.set_parts(parts);
+  const Call& call = begin(round, parts);
   Results results;
   switch (resolve(algorithm, call, round.num_ranks())) {
     case Algorithm::kSmall:
@@ -140,7 +161,7 @@ Results Member::reduce(const Part& part, core::Op op, int root, sync::Poll* poll
   Part own = part;
   Results result;
   Round round(*group_, rank_, poll);
-  if (rank_ == root) result = with_output(own, own.count * core::size_of(core::result_dtype(op, own.dtype)));
+  if (rank_ == root) result = with_output(*group_, own, own.count * core::size_of(core::result_dtype(op, own.dtype)));
   Call& call = round.begin(Kind::kReduce);
   call.op = op;
   call.root = root;
@@ -160,7 +181,7 @@ Results Member::reduce_scatter(const Part& part, core::Op op, sync::Poll* poll) 
   Part own = part;
   Round round(*group_, rank_, poll);
   const std::size_t count = own.count / static_cast<std::size_t>(round.num_ranks());
-  Results result = with_output(own, count * core::size_of(core::result_dtype(op, own.dtype)));
+  Results result = with_output(*group_, own, count * core::size_of(core::result_dtype(op, own.dtype)));
   Call& call = round.begin(Kind::kReduceScatter);
   call.op = op;
   call.set_parts({&own, 1});
@@ -176,7 +197,7 @@ Results Member::exclusive_scan(const Part& part, core::Op op, sync::Poll* poll) 
   }
   Part own = part;
   Round round(*group_, rank_, poll);
-  Results result = with_output(own, own.input_bytes());
+  Results result = with_output(*group_, own, own.input_bytes());
   Call& call = round.begin(Kind::kExclusiveScan);
   call.op = op;
   call.set_parts({&own, 1});
@@ -279,7 +300,8 @@ Results Member::all_to_all(const Part& part, std::span<const std::int64_t> rows,
 
 Results Member::exchange_blocks(Part part, std::span<const std::int64_t> all_rows, sync::Poll* poll) {
   Round round(*group_, rank_, poll);
-  Results result = with_output(part, static_cast<std::size_t>(rows_received_) * row_bytes(part));
+  Results result = with_output(*group_, part, static_cast<std::size_t>(rows_received_) * row_bytes(part));
+  part.output_length = rows_received_;
   Call& call = round.begin(Kind::kAllToAll);
   call.is_ragged = !all_rows.empty();
   call.set_parts({&part, 1});
@@ -292,7 +314,7 @@ Results Member::permute(const Part& part, std::span<const std::int64_t> pairs, s
   check_pairs(pairs, group_->num_ranks());
   Part own = part;
   Round round(*group_, rank_, poll);
-  Results result = with_output(own, own.input_bytes());
+  Results result = with_output(*group_, own, own.input_bytes());
   Call& call = round.begin(Kind::kPermute);
   call.numbers.assign(pairs.begin(), pairs.end());
   call.set_parts({&own, 1});
@@ -306,31 +328,6 @@ void Member::barrier(std::string_view name, sync::Poll* poll) {
   round.begin(Kind::kBarrier).name = name;
   round.arrive();
   round.finish();
-}
-
-PartMember Member::split(std::optional<int> color, std::int64_t key, sync::Poll* poll) {
-  Ranks part;
-  {
-    Round round(*group_, rank_, poll);
-    round.begin(Kind::kSplit);
-    part = or_abort(*group_, rank_, [&] { return find_part(round, color, key); });
-    round.finish();
-  }
-  std::shared_ptr<Group> made;
-  if (!part.empty() && part.front() == rank_) {
-    try {
-      made = group_->make_part(part);
-    } catch (const std::exception& error) {
-      group_->abort("rank " + std::to_string(rank_) + " could not make a part of the group: " + error.what() + ".");
-      throw;
-    }
-  }
-  Round round(*group_, rank_, poll);
-  round.begin(Kind::kSplit);
-  std::shared_ptr<Group> group = share_part(round, part, std::move(made));
-  round.finish();
-  if (group == nullptr) return {nullptr, -1};
-  return {std::move(group), static_cast<int>(std::find(part.begin(), part.end(), rank_) - part.begin())};
 }
 
 void Member::depart(std::string_view reason) { group_->depart(rank_, reason); }

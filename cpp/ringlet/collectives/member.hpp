@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "ringlet/collectives/call.hpp"
 #include "ringlet/collectives/group.hpp"
@@ -87,9 +88,11 @@ class Member {
   void rejoin();
 
  private:
-  RankState& state() const noexcept;
+  RankNotes& notes() const noexcept;
   void check_root(int root) const;
   Results exchange_blocks(Part part, std::span<const std::int64_t> all_rows, sync::Poll* poll);
+  std::shared_ptr<Group> split_here(const std::vector<int>& part, bool is_first, sync::Poll* poll);
+  std::shared_ptr<Group> split_between(const std::vector<int>& part, bool is_first, sync::Poll* poll);
   Results gather(Kind kind, const Part& part, int root, int axis, sync::Poll* poll);
 
   Group* group_;

@@ -50,17 +50,17 @@ Results scatter(Round& round) {
   }();
   if (has_outputs) {
     check_pieces(round);
-    Buffers buffers;
-    buffers.add_input(root, part.input, part.input_bytes());
+    Buffers buffers(round);
+    buffers.add_input(root, round.input_place(root, 0), part.input_bytes());
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
-      buffers.add_output(rank, round.output_of(rank, 0), places.size(static_cast<std::size_t>(rank)));
+      buffers.add_output(rank, round.output_place(rank, 0), places.size(static_cast<std::size_t>(rank)));
     }
-    buffers.check(round);
+    buffers.check();
   }
   round.share_work(Ranges(places.total(), 1, round.num_ranks()), [&](Range range) {
     places.visit(range, [&](std::size_t piece, std::size_t begin, std::size_t size) {
-      void* const result = has_outputs ? round.output_of(static_cast<int>(piece), 0) : round.result_of(root, piece);
-      copy(at(part.input, places.begin(piece) + begin), size, at(result, begin), store_for(places.total()));
+      const Spot result = has_outputs ? round.output(static_cast<int>(piece), 0) : round.result_spot(root, piece);
+      round.copy(round.input(root, 0) + (places.begin(piece) + begin), size, result + begin, store_for(places.total()));
     });
   });
   return has_outputs ? Results{} : round.take_results(root);
@@ -78,7 +78,7 @@ std::vector<std::int64_t> exchange_rows(Round& round) {
     const Part& part = round.call_of(static_cast<int>(target)).parts.front();
     std::int64_t received = 0;
     for (std::size_t source = 0; source < num_ranks; ++source) received += rows[source * num_ranks + target];
-    if (part.output != nullptr) {
+    if (round.call_of(static_cast<int>(target)).has_outputs) {
       check_output_length(round, static_cast<int>(target), part.output_length, received, "dimension 0");
     }
   }
@@ -96,19 +96,19 @@ struct Block {
 };
 
 void copy_block(Round& round, const Block& block, std::size_t size, kernels::Store store) {
-  copy(at(round.input_of(block.source, 0), block.input_place), size,
-       at(round.output_of(block.target, 0), block.output_place), store);
+  round.copy(round.input(block.source, 0) + block.input_place, size, round.output(block.target, 0) + block.output_place,
+             store);
 }
 
 // `bytes_sent(rank)` and `bytes_received(rank)` lie apart.
 template <class Sent, class Received>
 void check_exchange(Round& round, Sent&& bytes_sent, Received&& bytes_received) {
-  Buffers buffers;
+  Buffers buffers(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    buffers.add_output(rank, round.output_of(rank, 0), bytes_received(static_cast<std::size_t>(rank)));
-    buffers.add_input(rank, round.input_of(rank, 0), bytes_sent(static_cast<std::size_t>(rank)));
+    buffers.add_output(rank, round.output_place(rank, 0), bytes_received(static_cast<std::size_t>(rank)));
+    buffers.add_input(rank, round.input_place(rank, 0), bytes_sent(static_cast<std::size_t>(rank)));
   }
-  buffers.check(round);
+  buffers.check();
 }
 
 void all_to_all_equal(Round& round) {
@@ -179,6 +179,23 @@ void all_to_all(Round& round, std::span<const std::int64_t> rows) {
   }
 }
 
+namespace {
+
+void clear(Round& round, std::size_t bytes, Spot to) {
+  if (to.here != nullptr) {
+    std::memset(to.here, 0, bytes);
+    return;
+  }
+  std::byte* const zeros = round.lane(0, 1);
+  const std::size_t block = std::min(round.block_bytes(1), bytes);
+  std::memset(zeros, 0, block);
+  for (std::size_t done = 0; done < bytes; done += block) {
+    round.deliver(zeros, std::min(block, bytes - done), to + done);
+  }
+}
+
+}  // namespace
+
 void permute(Round& round) {
   const Call& call = round.call();
   const std::size_t bytes = call.parts.front().input_bytes();
@@ -189,22 +206,22 @@ void permute(Round& round) {
   }
   const std::size_t total = bytes * source_of.size();
   round.arrive_for_work();
-  Buffers buffers;
+  Buffers buffers(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    buffers.add_output(rank, round.output_of(rank, 0), bytes);
-    buffers.add_input(rank, round.input_of(rank, 0), bytes);
+    buffers.add_output(rank, round.output_place(rank, 0), bytes);
+    buffers.add_input(rank, round.input_place(rank, 0), bytes);
   }
-  buffers.check(round);
+  buffers.check();
   round.share_work(Ranges(total, 1, round.num_ranks()), [&](Range range) {
     while (range.begin < range.end) {
       const std::size_t target = range.begin / bytes;
       const std::size_t begin = range.begin % bytes;
       const std::size_t size = std::min(bytes - begin, range.end - range.begin);
-      void* const to = at(round.output_of(static_cast<int>(target), 0), begin);
+      const Spot to = round.output(static_cast<int>(target), 0) + begin;
       if (source_of[target] == kNobody) {
-        std::memset(to, 0, size);
+        clear(round, size, to);
       } else {
-        copy(at(round.input_of(source_of[target], 0), begin), size, to, store_for(total));
+        round.copy(round.input(source_of[target], 0) + begin, size, to, store_for(total));
       }
       range.begin += size;
     }

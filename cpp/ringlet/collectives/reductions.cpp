@@ -15,26 +15,40 @@ namespace {
 
 constexpr std::size_t kScanBlockBytes = 4096;
 
-// Results of each block of rank's share of the input, which may begin and end inside the shares of two ranks.
-void reduce_range(Round& round, Range range, std::size_t share) {
+// Elements `begin` and on of all inputs, which are in the share of `owner`.
+void reduce_block(Round& round, std::size_t owner, Range range, std::size_t share) {
   const Call& call = round.call();
   const Part& part = call.parts.front();
   const std::size_t element = core::size_of(part.dtype);
   const std::size_t result_element = core::size_of(call.result_dtype(part));
+  const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
+  const std::size_t count = range.end - range.begin;
   auto& inputs = round.mine().inputs;
+  inputs.clear();
+  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+    const Spot input = round.input(static_cast<int>(rank), 0) + range.begin * element;
+    inputs.push_back(round.fetch(input, count * element, rank, num_ranks + 1));
+  }
+  const Spot target = round.output(static_cast<int>(owner), 0) + (range.begin - owner * share) * result_element;
+  void* const output = target.here != nullptr ? target.here : round.lane(num_ranks, num_ranks + 1);
+  // What was just read is in the cache, so a result in its place is stored plainly.
+  const bool is_plain = output == inputs[owner] || target.here == nullptr;
+  kernels::active().reduce(call.op, part.dtype, inputs, count, {&output, 1},
+                           is_plain ? kernels::Store::kPlain : store_for(part.count * result_element));
+  if (target.here == nullptr) {
+    round.deliver(static_cast<const std::byte*>(output), count * result_element, target);
+  }
+}
+
+// Results of each block of rank's share of the input, which may begin and end inside the shares of two ranks.
+void reduce_range(Round& round, Range range, std::size_t share) {
+  const Part& part = round.call().parts.front();
+  const std::size_t element = std::max(core::size_of(part.dtype), core::size_of(round.call().result_dtype(part)));
+  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks()) + 1) / element;
   while (range.begin < range.end) {
     const std::size_t owner = range.begin / share;
-    const std::size_t count = std::min(range.end, (owner + 1) * share) - range.begin;
-    inputs.clear();
-    for (int rank = 0; rank < round.num_ranks(); ++rank) {
-      inputs.push_back(at(round.input_of(rank, 0), range.begin * element));
-    }
-    void* const output =
-        at(round.output_of(static_cast<int>(owner), 0), (range.begin - owner * share) * result_element);
-    // What was just read is in the cache, so a result in its place is stored plainly.
-    const bool is_in_place = output == inputs[owner];
-    kernels::active().reduce(call.op, part.dtype, inputs, count, {&output, 1},
-                             is_in_place ? kernels::Store::kPlain : store_for(part.count * result_element));
+    const std::size_t count = std::min({block, range.end - range.begin, (owner + 1) * share - range.begin});
+    reduce_block(round, owner, {range.begin, range.begin + count}, share);
     range.begin += count;
   }
 }
@@ -177,20 +191,58 @@ void small_scan(Round& round) {
   });
 }
 
+// Elements of all ranks that fit the lanes, if buffers have to come by those: inputs first, then outputs.
+void scan_lanes(Round& round, Range range) {
+  const Part& part = round.call().parts.front();
+  const std::size_t element = core::size_of(part.dtype);
+  const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
+  const std::size_t bytes = (range.end - range.begin) * element;
+  auto& inputs = round.mine().inputs;
+  auto& outputs = round.mine().outputs;
+  inputs.clear();
+  outputs.clear();
+  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+    const Spot input = round.input(static_cast<int>(rank), 0) + range.begin * element;
+    const Spot output = round.output(static_cast<int>(rank), 0) + range.begin * element;
+    inputs.push_back(round.fetch(input, bytes, rank, 2 * num_ranks));
+    outputs.push_back(output.here != nullptr ? output.here : round.lane(num_ranks + rank, 2 * num_ranks));
+  }
+  for_each_block(part.dtype, {0, range.end - range.begin}, [&](std::size_t begin, std::size_t count) {
+    scan_block(
+        round.call(), round.num_ranks(), count,
+        [&](int rank) { return at(inputs[static_cast<std::size_t>(rank)], begin * element); },
+        [&](int rank) { return at(outputs[static_cast<std::size_t>(rank)], begin * element); });
+  });
+  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+    const Spot output = round.output(static_cast<int>(rank), 0) + range.begin * element;
+    if (output.here == nullptr) round.deliver(static_cast<const std::byte*>(outputs[rank]), bytes, output);
+  }
+}
+
+void scan_range(Round& round, Range range) {
+  const std::size_t element = core::size_of(round.call().parts.front().dtype);
+  const std::size_t block = round.block_bytes(2 * static_cast<std::size_t>(round.num_ranks())) / element;
+  while (range.begin < range.end) {
+    const std::size_t end = std::min(range.end - range.begin, block) + range.begin;
+    scan_lanes(round, {range.begin, end});
+    range.begin = end;
+  }
+}
+
 // The outputs and the inputs of all ranks lie apart, but for an output in its own place.
 void check_places(Round& round, std::size_t share) {
   const Call& call = round.call();
   const Part& part = call.parts.front();
   const std::size_t bytes = share * core::size_of(call.result_dtype(part));
   const bool may_be_in_place = call.result_dtype(part) == part.dtype;
-  Buffers buffers;
+  Buffers buffers(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    const void* const output = round.output_of(rank, 0);
+    const Place output = round.output_place(rank, 0);
     buffers.add_output(rank, output, bytes);
-    buffers.add_input_around(rank, round.input_of(rank, 0), part.input_bytes(), may_be_in_place ? output : nullptr,
+    buffers.add_input_around(rank, round.input_place(rank, 0), part.input_bytes(), may_be_in_place ? output : Place(),
                              static_cast<std::size_t>(rank) * bytes, bytes);
   }
-  buffers.check(round);
+  buffers.check();
 }
 
 }  // namespace
@@ -219,18 +271,10 @@ void exclusive_scan(Round& round) {
     check_overlap(round);
     return small_scan(round);
   }
-  const std::size_t element = core::size_of(part.dtype);
-  const Ranges ranges(part.count, element, round.num_ranks());
+  const Ranges ranges(part.count, core::size_of(part.dtype), round.num_ranks());
   round.arrive_for_work();
   check_overlap(round);
-  round.share_work(ranges, [&](Range range) {
-    for_each_block(part.dtype, range, [&](std::size_t begin, std::size_t count) {
-      scan_block(
-          round.call(), round.num_ranks(), count,
-          [&](int rank) { return at(round.input_of(rank, 0), begin * element); },
-          [&](int rank) { return at(round.output_of(rank, 0), begin * element); });
-    });
-  });
+  round.share_work(ranges, [&](Range range) { scan_range(round, range); });
 }
 
 }  // namespace ringlet::collectives

@@ -57,16 +57,19 @@ class RingPart {
   }
   std::byte* result_of(int rank) const {
     if (!call_.has_outputs) return round_.result_of(0, index_);
-    return static_cast<std::byte*>(round_.output_of(rank, index_));
+    return round_.output(rank, index_).here;
   }
 
-  void begin_step(std::size_t step) const { round_.wait_for_steps(left(), first_step_ + step); }
+  void begin_step(std::size_t step) const {
+    round_.wait_for_steps(left(), first_step_ + step);
+    round_.stay_together();
+  }
 
   void reduce_scatter() {  // after step s, the piece has the combination of s + 1 ranks
     const kernels::Kernels& kernels = kernels::active();
     for (std::size_t step = 0; step < num_ranks_; ++step) {
       const Piece piece = piece_left_by(step);
-      const void* const mine = at(part_.input, piece.begin * element_bytes_);
+      const void* const mine = round_.input(round_.rank(), index_).here + piece.begin * element_bytes_;
       std::byte* const partial = partial_of(round_.rank()) + piece.begin * partial_bytes_;
       if (step == 0) {
         kernels.widen(part_.dtype, mine, piece.size, partial);
@@ -123,6 +126,7 @@ Results ring_all_reduce(Round& round) {
   for (std::size_t index = 0; index < call.parts.size(); ++index) RingPart(round, index).run();
   // A neighbour may still read this rank's buffers: the next arrival of all ranks would come too late.
   for (int rank = 0; rank < round.num_ranks(); ++rank) round.wait_for_steps(rank, round.mine().ring_steps);
+  if (round.is_between_processes()) round.leave_work();
   Results results = round.take_results(0);
   return is_shared ? std::move(results) : Results{};
 }

@@ -22,104 +22,81 @@ std::string seconds_text(sync::Clock::duration duration) {
 
 }  // namespace
 
-Round::Round(Group& group, int rank, sync::Poll* poll) : group_(group), rank_(rank), poll_(poll) {
+Round::Round(Group& group, int rank, sync::Poll* poll)
+    : group_(group), rank_(rank), notes_(group.notes_[static_cast<std::size_t>(rank)].get()), poll_(poll) {
   if (group.fork_generation_ != sync::fork_generation()) {
     throw core::AbortedError(
         "this group was made before the process was forked: its ranks are threads of the parent. Make a new group in "
         "the child, or start processes with the 'spawn' method.");
   }
-  if (group.shared_->has_failed.is_set()) group.raise_failure();
+  if (group.has_failed()) group.raise_failure();
   if (!mine().is_busy.claim()) {
     throw core::ArgumentError("rank " + std::to_string(rank) +
                               " is inside a call on another thread. Drive each rank by one thread at a time.");
   }
   sequence_ = mine().sequence + 1;  // counts once it is published: a call that throws before did not take place
   set_ = sequence_ % kSets;
-  mine().shares[set_].reset();
+  share_of(rank).reset();
 }
 
-Round::~Round() { mine().is_busy.set(false); }
-
-void Round::announce_results(bool with_scratch) {
-  RankState::Set& set = mine().sets[set_];
-  Results blocks;
-  blocks.reserve(2 * set.call.parts.size());
-  const auto add = [&](std::size_t bytes) { blocks.push_back(memory::result_pool().allocate(bytes)); };
-  for (const Part& part : set.call.parts) add(set.call.has_outputs ? 0 : set.call.result_bytes(part));
-  if (with_scratch) {
-    for (const Part& part : set.call.parts) {
-      const core::DType partial = core::partial_dtype(part.dtype);
-      add(set.call.result_dtype(part) == partial ? 0 : part.count * core::size_of(partial));
-    }
-  }
-  set.results.clear();
-  for (const memory::Block& block : blocks) set.results.push_back(block->data());
-  set.holds.assign(static_cast<std::size_t>(num_ranks()), blocks);
+Round::~Round() {
+  if (is_between_processes()) let_go();
+  mine().is_busy.set(false);
 }
 
-void Round::announce_result(std::size_t bytes, bool is_for_all) {
-  RankState::Set& set = mine().sets[set_];
-  const memory::Block block = memory::result_pool().allocate(bytes);
-  set.results.assign(1, block->data());
-  set.holds.assign(static_cast<std::size_t>(num_ranks()), is_for_all ? Results{block} : Results{});
-  set.holds[static_cast<std::size_t>(rank_)] = {block};
-}
-
-void Round::announce_for_each(std::span<const std::size_t> sizes) {
-  RankState::Set& set = mine().sets[set_];
-  set.results.clear();
-  set.holds.clear();
-  for (const std::size_t bytes : sizes) {
-    set.holds.push_back({memory::result_pool().allocate(bytes)});
-    set.results.push_back(set.holds.back().front()->data());
-  }
-}
-
-Results Round::take_results(int announcer) {
-  RankState::Set& set = of(announcer).sets[set_];
-  Results hold = std::move(set.holds[static_cast<std::size_t>(rank_)]);
-  if (hold.size() > set.call.parts.size()) hold.resize(set.call.parts.size());  // lets go of the scratch buffers
-  return hold;
+Call& Round::begin(Kind kind) {
+  RankNotes::Set& set = mine().sets[set_];
+  set.part.reset();
+  set.result_places.clear();
+  set.kept.clear();
+  set.call.reset(kind);
+  return set.call;
 }
 
 bool Round::all_have_arrived() const noexcept {
-  for (const auto& rank : group_.ranks_) {
-    if (!rank->slots[set_].has_arrived(sequence_)) return false;
+  for (const RankBoard& board : group_.control_->boards()) {
+    if (!board.slots[set_].has_arrived(sequence_)) return false;
   }
   return true;
 }
 
 bool Round::misses_departed() const noexcept {
-  if (!group_.shared_->has_departures.is_set()) return false;
-  for (const auto& rank : group_.ranks_) {
+  if (!(*group_.control_)->has_departures.is_set()) return false;
+  for (const RankBoard& board : group_.control_->boards()) {
     // In this order: a rank that arrived and then departed is not missing.
-    if (rank->has_departed.is_set() && !rank->slots[set_].has_arrived(sequence_)) return true;
+    if (board.has_departed.is_set() && !board.slots[set_].has_arrived(sequence_)) return true;
   }
   return false;
 }
 
 bool Round::is_hopeless() noexcept {
   saw_departed_ = saw_departed_ || misses_departed();  // who gives up on this account says so, even if they come now
-  return saw_departed_ || group_.shared_->has_failed.is_set();
+  return saw_departed_ || group_.has_failed();
 }
 
-void Round::publish() {
-  sync::Slot& slot = mine().slots[set_];
-  const Call& call = mine().sets[set_].call;
-  slot.call_fingerprint = call.call_fingerprint();
-  slot.parts_fingerprint = call.has_parts ? call.parts_fingerprint() : 0;
-  if (!call.parts.empty()) {
-    slot.input = call.parts.front().input;
-    slot.output = call.parts.front().output;
+void Round::publish(Purpose purpose) {
+  sync::Slot& slot = own_board().slots[set_];
+  const Call& own = call();
+  slot.call_fingerprint = own.call_fingerprint();
+  slot.parts_fingerprint = own.has_parts ? own.parts_fingerprint() : 0;
+  if (is_between_processes()) {
+    name_buffers(purpose);
+  } else if (!own.parts.empty()) {
+    slot.input = Place::of_private(own.parts.front().input).bits();
+    slot.output = Place::of_private(own.parts.front().output).bits();
   }
   mine().sequence = sequence_;
   slot.publish(sequence_);
 }
 
-void Round::arrive() {
-  publish();
+void Round::arrive() { meet_others(Purpose::kSlots); }
+
+void Round::arrive_to_tell() { meet_others(Purpose::kNames); }
+
+void Round::meet_others(Purpose purpose) {
+  publish(purpose);
   if (all_have_arrived()) {
-    group_.shared_->event.notify();
+    (*group_.control_)->event.notify();
   } else {
     const bool in_time = wait_for_arrivals([this] { return all_have_arrived() || is_hopeless(); });
     if (!all_have_arrived()) give_up(!in_time);
@@ -128,29 +105,34 @@ void Round::arrive() {
 }
 
 void Round::arrive_for_work() {
-  publish();
+  publish(Purpose::kWork);
+  Control& control = **group_.control_;
   bool goes = false;
   if (all_have_arrived()) {
-    group_.shared_->event.notify();
-    goes = !group_.shared_->has_leavers.is_set() || group_.shared_->gates[set_].propose_to_go(sequence_);
+    control.event.notify();
+    goes = !control.has_leavers.is_set() || control.gates[set_].propose_to_go(sequence_);
     if (!goes) give_up(false);
   } else {
     const bool in_time = wait_for_arrivals([this] { return all_have_arrived() || is_hopeless(); });
-    goes = all_have_arrived() && interruption_ == nullptr && !is_hopeless() && !group_.shared_->has_leavers.is_set();
+    goes = all_have_arrived() && interruption_ == nullptr && !is_hopeless() && !control.has_leavers.is_set();
     if (!goes && propose_to_leave()) give_up(!in_time);
   }
   compare();
+  if (!is_between_processes()) return;
+  goes_ = true;
+  settle();
 }
 
 bool Round::propose_to_leave() {
-  group_.shared_->has_leavers.set(true);
-  sync::Gate& gate = group_.shared_->gates[set_];
+  Control& control = **group_.control_;
+  control.has_leavers.set(true);
+  sync::Gate& gate = control.gates[set_];
   return !(all_have_arrived() ? gate.propose_to_go(sequence_) : gate.propose_to_call_off(sequence_));
 }
 
 bool Round::is_finished(std::size_t chunks) const noexcept {
   std::size_t done = 0;
-  for (const auto& rank : group_.ranks_) done += rank->shares[set_].done();
+  for (const RankBoard& board : group_.control_->boards()) done += board.shares[set_].done();
   return done == chunks;
 }
 
@@ -171,16 +153,21 @@ void Round::give_up(bool timed_out) {
                                              " waits for ranks that make no more calls: " + missing_ranks() +
                                              ". Make the same calls in the same order on every rank.");
   }
-  // Whoever called this off states the cause before it leaves.
-  while (!group_.shared_->has_failed.is_set()) std::this_thread::yield();
-  group_.raise_failure();
+  // Whoever called this off states the cause before it leaves; if its process ends before, that is the cause.
+  const bool is_stated = sync::wait_until((*group_.control_)->event, group_.patience_, group_.options_.timeout, nullptr,
+                                          [this] { return group_.has_failed(); });
+  if (!is_stated) {
+    group_.fail(Group::Cause::kAborted, name_of_call() + " was called off by a rank that did not say why within " +
+                                            seconds_text(group_.options_.timeout) + " s.");
+  }
+  group_.raise_failure(name_of_call());
 }
 
 void Round::compare() {
-  const sync::Slot& own = mine().slots[set_];
+  const sync::Slot& own = own_board().slots[set_];
   bool all_equal = true;
-  for (const auto& rank : group_.ranks_) {
-    const sync::Slot& other = rank->slots[set_];
+  for (const RankBoard& board : group_.control_->boards()) {
+    const sync::Slot& other = board.slots[set_];
     all_equal &= other.call_fingerprint == own.call_fingerprint && other.parts_fingerprint == own.parts_fingerprint;
   }
   if (all_equal) return;
@@ -204,34 +191,40 @@ void Round::compare() {
 }
 
 void Round::wait_for_steps(int rank, std::uint64_t steps) {
-  wait_to_the_end([&] { return of(rank).steps.has_reached(steps); });
+  wait_to_the_end([&] { return board_of(rank).steps.has_reached(steps); });
 }
 
 void Round::finish_step() {
-  mine().steps.publish(++mine().ring_steps);
-  group_.shared_->event.notify();
+  own_board().steps.publish(++mine().ring_steps);
+  (*group_.control_)->event.notify();
 }
 
 void Round::refuse(const std::string& problem) {
+  call_off();
   finish();
   group_.fail(Group::Cause::kArgument, problem);
   group_.raise_failure();
 }
 
+void Round::fail_late_work() {
+  group_.fail(Group::Cause::kDeadline, name_of_call() + " waited " + seconds_text(group_.options_.timeout) +
+                                           " s for other ranks to finish their part of it. Find out what they do, or " +
+                                           "allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
+}
+
 std::string Round::name_of_call() const {
-  const Call& call = group_.ranks_[static_cast<std::size_t>(rank_)]->sets[set_].call;
-  return call.describe() + ", call " + std::to_string(sequence_) + " of rank " + std::to_string(rank_) + ",";
+  return notes_->sets[set_].call.describe() + ", call " + std::to_string(sequence_) + " of rank " +
+         std::to_string(rank_) + ",";
 }
 
 std::string Round::missing_ranks() const {
   std::string text;
-  const std::scoped_lock lock(group_.failure_mutex_);
-  for (std::size_t rank = 0; rank < group_.ranks_.size(); ++rank) {
-    const RankState& state = *group_.ranks_[rank];
-    if (state.slots[set_].has_arrived(sequence_)) continue;
-    const std::uint64_t made = std::max(state.slots[0].sequence(), state.slots[1].sequence());
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    const RankBoard& board = group_.control_->board(rank);
+    if (board.slots[set_].has_arrived(sequence_)) continue;
+    const std::uint64_t made = std::max(board.slots[0].sequence(), board.slots[1].sequence());
     text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + " (";
-    if (state.has_departed.is_set()) text += group_.departures_[rank] + " ";
+    if (board.has_departed.is_set()) text += board.departure.get() + " ";
     text += "after " + std::to_string(made) + (made == 1 ? " call)" : " calls)");
   }
   return text.empty() ? "ranks that came at the last moment" : text;

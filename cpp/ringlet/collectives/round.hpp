@@ -1,58 +1,22 @@
 // One call in progress, as the algorithms see it.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
+#include <optional>
 #include <span>
-#include <vector>
+#include <string>
 
 #include "ringlet/collectives/chunks.hpp"
+#include "ringlet/collectives/control.hpp"
 #include "ringlet/collectives/group.hpp"
-#include "ringlet/sync/counters.hpp"
-#include "ringlet/sync/gate.hpp"
-#include "ringlet/sync/slot.hpp"
+#include "ringlet/collectives/notes.hpp"
+#include "ringlet/collectives/place.hpp"
+#include "ringlet/kernels/kernels.hpp"
 #include "ringlet/sync/wait.hpp"
 
 namespace ringlet::collectives {
-
-// Calls use two sets of everything in turn. A rank that begins call s has seen all ranks arrive at call s - 1, so all
-// of them have left call s - 2, whose set it takes.
-inline constexpr std::size_t kSets = 2;
-
-// What a rank shows to the others. Others read it between the rank's arrival and its next call but one.
-struct alignas(sync::kCacheLine) RankState {
-  std::array<sync::Slot, kSets> slots;
-  std::array<sync::Share, kSets> shares;
-  sync::StepCounter steps;
-  sync::Flag has_departed;
-  sync::Flag is_busy;
-
-  struct Set {
-    Call call;
-    std::vector<std::byte*> results;  // shared results that this rank allocated for all
-    std::vector<Results> holds;       // what keeps them alive: one for every rank, which takes it away
-    std::shared_ptr<Group> part;      // of a split: the group that this rank made for its color
-  };
-  std::array<Set, kSets> sets;
-
-  // The owner's own notes.
-  std::uint64_t sequence = 0;  // the last call that it arrived at
-  std::uint64_t ring_steps = 0;
-  Chunks chunks;
-  std::vector<const void*> inputs;
-  std::vector<void*> outputs;
-};
-
-struct Group::Shared {
-  std::array<sync::Gate, kSets> gates;
-  sync::Event event;
-  sync::Flag has_leavers;  // some rank has wanted to leave a call: see Gate
-  sync::Flag has_failed;
-  sync::Flag has_departures;
-};
 
 // Entered by every rank for every call, left at its end.
 class Round {
@@ -64,28 +28,59 @@ class Round {
 
   int rank() const noexcept { return rank_; }
   int num_ranks() const noexcept { return group_.num_ranks(); }
-  RankState& mine() noexcept { return *group_.ranks_[static_cast<std::size_t>(rank_)]; }
-  RankState& of(int rank) noexcept { return *group_.ranks_[static_cast<std::size_t>(rank)]; }
+  // Whether ranks belong to several processes.
+  bool is_between_processes() const noexcept { return group_.world_ != nullptr; }
+  RankNotes& mine() noexcept { return *notes_; }
+  RankNotes& notes_of(int rank) noexcept { return *group_.notes_[static_cast<std::size_t>(rank)]; }
+  RankBoard& board_of(int rank) noexcept { return group_.control_->board(rank); }
   // What this rank calls; begin() empties the record first.
-  Call& begin(Kind kind) {
-    mine().sets[set_].part.reset();
-    call().reset(kind);
-    return call();
-  }
+  Call& begin(Kind kind);
   Call& call() noexcept { return mine().sets[set_].call; }
-  const Call& call_of(int rank) noexcept { return of(rank).sets[set_].call; }
-  sync::Slot& slot_of(int rank) noexcept { return of(rank).slots[set_]; }
-  // The buffers of any rank. Those of the first part stand in the slot.
-  const void* input_of(int rank, std::size_t part) noexcept {
-    return part == 0 ? slot_of(rank).input : call_of(rank).parts[part].input;
+  // The parts of a call of a rank elsewhere have no addresses. Valid until the end of the round.
+  const Call& call_of(int rank) {
+    return group_.is_here(rank) ? notes_of(rank).sets[set_].call : group_.foreign_call(mine(), rank, sequence_).call;
   }
-  void* output_of(int rank, std::size_t part) noexcept {
-    return part == 0 ? slot_of(rank).output : call_of(rank).parts[part].output;
-  }
-  sync::Share& share_of(int rank) noexcept { return of(rank).shares[set_]; }
+  sync::Slot& slot_of(int rank) noexcept { return board_of(rank).slots[set_]; }
+  sync::Share& share_of(int rank) noexcept { return board_of(rank).shares[set_]; }
+  RankNotes::Set& set_of(int rank) noexcept { return notes_of(rank).sets[set_]; }
   // What a rank sends inside its slot, at an offset.
   const std::byte* payload_of(int rank, std::size_t offset = 0) noexcept { return slot_of(rank).payload() + offset; }
-  RankState::Set& set_of(int rank) noexcept { return of(rank).sets[set_]; }
+
+  // What the buffers of any rank are called, once it has arrived. Those of the first part stand in the slot.
+  Place input_place(int rank, std::size_t part) {
+    return part == 0 ? Place(slot_of(rank).input) : further_place(rank, part, true);
+  }
+  Place output_place(int rank, std::size_t part) {
+    return part == 0 ? Place(slot_of(rank).output) : further_place(rank, part, false);
+  }
+  // Where two places of equal bits may be different memory: the process of the rank, for its private memory.
+  int process_of(int rank) const noexcept { return group_.process_of(rank); }
+
+  // The buffers of any rank, after arrive_for_work().
+  Spot input(int rank, std::size_t part) {
+    if (!is_between_processes()) return spot_of(input_place(rank, part));
+    return mine().input_spots[part * static_cast<std::size_t>(num_ranks()) + static_cast<std::size_t>(rank)];
+  }
+  Spot output(int rank, std::size_t part) {
+    if (!is_between_processes()) return spot_of(output_place(rank, part));
+    return mine().output_spots[part * static_cast<std::size_t>(num_ranks()) + static_cast<std::size_t>(rank)];
+  }
+  // What the announcer of this call's results allocated. After arrive_for_work().
+  std::byte* result_of(int announcer, std::size_t index) {
+    return is_between_processes() ? mine().results[index].here : notes_of(announcer).sets[set_].results[index];
+  }
+  Spot result_spot(int announcer, std::size_t index) { return {result_of(announcer, index), Place(), 0}; }
+
+  // Whether all buffers of this call are here. Where one is not, algorithms work on blocks of at most block_bytes() of
+  // each buffer, and bring them in and out by `lanes` of this rank's scratch memory. Numbers of lanes begin with 0.
+  bool is_all_here() const noexcept { return is_all_here_; }
+  // Whether the work writes this output of ranks that all get the same: see take_staged.
+  bool is_written(int rank, std::size_t part);
+  std::size_t block_bytes(std::size_t num_lanes) const noexcept;
+  const std::byte* fetch(Spot from, std::size_t bytes, std::size_t lane, std::size_t num_lanes);
+  std::byte* lane(std::size_t lane, std::size_t num_lanes);
+  void deliver(const std::byte* from, std::size_t bytes, Spot to);
+  void copy(Spot from, std::size_t bytes, Spot to, kernels::Store store);
 
   // Allocates one shared result per part unless there are outputs, and a scratch buffer per part whose result has
   // another type than its input if the algorithm wants one. Before arriving, by one rank that all agree on.
@@ -94,10 +89,13 @@ class Round {
   void announce_result(std::size_t bytes, bool is_for_all);
   // Allocates results of these sizes, one for each rank, which alone takes its own.
   void announce_for_each(std::span<const std::size_t> sizes);
-  std::byte* result_of(int announcer, std::size_t index) noexcept { return of(announcer).sets[set_].results[index]; }
+  // Tells the others of one place, in slot_of(rank()).result.
+  void announce_place(Place place) { mine().sets[set_].result_places.assign(1, place); }
 
   // Publishes this rank's call, waits for all others, and compares. Afterwards other ranks' slots may be read.
   void arrive();
+  // The same; afterwards it is known, too, what memory the ranks of other processes have.
+  void arrive_to_tell();
   // The same; afterwards other ranks' buffers may be read and written until the work is done, so no rank may leave
   // before that.
   void arrive_for_work();
@@ -107,6 +105,8 @@ class Round {
 
   // This rank's hold on the results that `announcer` allocated, without the scratch buffers.
   Results take_results(int announcer);
+  // Says that nobody takes the results of this call, as all ranks have found: it does no work.
+  void call_off() noexcept { goes_ = false; }
 
   // Takes chunks until none is left, then waits until all are finished. `work` handles the chunk of a number.
   template <class Work>
@@ -125,45 +125,112 @@ class Round {
   // Ring steps: waits until `rank` has finished `steps` of them since the group was made.
   void wait_for_steps(int rank, std::uint64_t steps);
   void finish_step();
+  // Before a step: raises if the others have given up this call, and gone on.
+  void stay_together() {
+    if (is_left_behind()) give_up_unreachable();
+  }
+  // Between processes, after the work: takes results from the staged memory that stands for an output of this rank, and
+  // tells that it needs nothing more of the others.
+  void leave_work();
 
   // Fails the group on account of an argument that every rank finds wrong. Before any work.
   [[noreturn]] void refuse(const std::string& problem);
 
  private:
+  // The memory of another process could not be reached.
+  class Unreachable {};
+
   bool all_have_arrived() const noexcept;
   bool misses_departed() const noexcept;
   bool is_hopeless() noexcept;  // no use waiting any longer: failed, or somebody who is missing has departed
-  void publish();
+  // What a rank arrives for: to look at slots, to tell of its buffers, or to work on them.
+  enum class Purpose { kSlots, kNames, kWork };
+  void publish(Purpose purpose);
+  void meet_others(Purpose purpose);
   bool propose_to_leave();  // false if the call goes all the same
   void compare();
   bool is_finished(std::size_t chunks) const noexcept;
   [[noreturn]] void give_up(bool timed_out);
   std::string name_of_call() const;
   std::string missing_ranks() const;
+  RankBoard& own_board() const noexcept { return group_.control_->board(rank_); }
+
+  // Between processes: see between.cpp.
+  Place further_place(int rank, std::size_t part, bool is_input);
+  void name_buffers(Purpose purpose);
+  void stage_inputs();
+  void stage_outputs();
+  bool is_to_be_staged(Place place, std::size_t bytes) const noexcept;
+  bool shares_staged_output() const noexcept;
+  void write_own_record();
+  void settle();
+  void settle_results(int announcer, std::size_t num_parts);
+  Spot spot_of(int rank, Place place);
+  static Spot spot_of(Place place) noexcept { return {place.address(), place, 0}; }
+  void check_crossing(int process) const;
+  void announce_blocks(std::span<const std::size_t> sizes);
+  // Who takes the results that this rank has announced.
+  enum class Takers { kNobody, kAll, kOwn, kEachItsOwn };
+  template <class F>
+  void for_each_hold(F&& f);
+  void add_holds(Takers takers);
+  bool takes_results();
+  void let_go() noexcept;
+  void take_staged();
+  [[noreturn]] void leave_together();
+  [[noreturn]] void give_up_unreachable();
 
   // False if the time was over first. An interruption ends the wait, too: finish() raises it.
   template <class Ready>
   bool wait_for_arrivals(Ready&& is_ready) {
     try {
-      return sync::wait_until(group_.shared_->event, group_.patience_, group_.options_.timeout, poll_, is_ready);
+      return sync::wait_until((*group_.control_)->event, group_.patience_, group_.options_.timeout, poll_, is_ready);
     } catch (...) {
       interruption_ = std::current_exception();
       return true;
     }
   }
 
-  // For what is sure to come, because all ranks are in the call.
+  // For what is sure to come among threads, because all ranks are in the call. A process may end in the middle of it,
+  // or be stopped: then those that are left leave it together, so that none goes on to use memory that another still
+  // writes to. A call that was brought to an end counts, whatever failed meanwhile.
   template <class Ready>
   void wait_to_the_end(Ready&& is_ready) {
-    sync::wait_until(group_.shared_->event, group_.patience_, sync::kForever, nullptr, is_ready);
+    sync::Event& event = (*group_.control_)->event;
+    if (!is_between_processes()) {
+      sync::wait_until(event, group_.patience_, sync::kForever, nullptr, is_ready);
+      return;
+    }
+    const bool in_time = sync::wait_until(event, group_.patience_, group_.options_.timeout, nullptr,
+                                          [&] { return is_ready() || group_.has_failed(); });
+    if (is_ready()) return;
+    if (!in_time) fail_late_work();
+    // Others may still be at work, and bring it to an end.
+    own_board().left.publish(sequence_);
+    event.notify();
+    sync::wait_until(event, group_.patience_, kLeavingLimit, nullptr, [&] { return is_ready() || others_have_left(); });
+    if (!is_ready()) group_.raise_failure(name_of_call());
   }
+  void fail_late_work();
+  bool others_have_left() const noexcept;
+  // Whether others have gone on without this rank, which then touches no memory of theirs.
+  bool is_left_behind() const noexcept;
+
+  // Longer than a rank that lives takes for a chunk, or for its share of one pass.
+  static constexpr std::chrono::seconds kLeavingLimit{5};
 
   Group& group_;
   int rank_;
+  RankNotes* notes_;
   sync::Poll* poll_;
   std::uint64_t sequence_;
   std::size_t set_;
+  bool is_all_here_ = true;
   bool saw_departed_ = false;
+  bool goes_ = false;  // between processes: others may take results of this call
+  bool has_taken_ = false;
+  std::optional<int> announcer_;  // of results, once their places are known
+  Takers takers_ = Takers::kNobody;
   std::exception_ptr interruption_;
 };
 
@@ -171,18 +238,28 @@ template <class Work>
 void Round::share_work(std::size_t num_chunks, Work&& work) {
   const auto first_of = [&](int rank) { return share_begin(num_chunks, rank, num_ranks()); };
   std::size_t finished = 0;
-  for (int i = 0; i < num_ranks(); ++i) {  // the own share first, then what others have not begun
-    const int owner = (rank_ + i) % num_ranks();
-    const std::size_t first = first_of(owner);
-    const std::size_t share = first_of(owner + 1) - first;
-    for (std::size_t taken = 0; (taken = share_of(owner).take(share)) < share; ++finished) work(first + taken);
+  bool is_cut_off = false;
+  try {
+    for (int i = 0; i < num_ranks(); ++i) {  // the own share first, then what others have not begun
+      const int owner = (rank_ + i) % num_ranks();
+      const std::size_t first = first_of(owner);
+      const std::size_t share = first_of(owner + 1) - first;
+      for (std::size_t taken = 0; (taken = share_of(owner).take(share)) < share; ++finished) {
+        if (is_left_behind()) throw Unreachable();
+        work(first + taken);
+      }
+    }
+  } catch (const Unreachable&) {
+    is_cut_off = true;  // the chunk stays unfinished: nobody takes this call for done
   }
   share_of(rank_).publish_done(finished);
+  if (is_cut_off) give_up_unreachable();
   if (is_finished(num_chunks)) {
-    group_.shared_->event.notify();
+    (*group_.control_)->event.notify();
   } else {
     wait_to_the_end([&] { return is_finished(num_chunks); });
   }
+  if (is_between_processes()) leave_work();
 }
 
 }  // namespace ringlet::collectives

@@ -16,10 +16,10 @@ constexpr std::size_t kPartAlignment = 16;
 
 std::size_t padded(std::size_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
 
-std::size_t distance(const void* one, const void* other) {
-  const auto first = reinterpret_cast<std::uintptr_t>(one);
-  const auto second = reinterpret_cast<std::uintptr_t>(other);
-  return first < second ? second - first : first - second;
+// Of buffers of different ranks.
+bool is_apart(Place one, Place other, std::size_t bytes, bool are_of_one_process) {
+  if (!are_of_one_process && !one.is_shared() && !other.is_shared()) return true;
+  return (one.bits() < other.bits() ? other.bits() - one.bits() : one.bits() - other.bits()) >= bytes;
 }
 
 // The common case, one array on few ranks, is told by the slots alone, whose lines are here already.
@@ -29,12 +29,13 @@ void check_outputs(Round& round) {
   if (call.parts.size() > 1 || round.num_ranks() > kFewRanks) return check_overlap(round);
   const std::size_t bytes = std::max(call.result_bytes(call.parts.front()), call.parts.front().input_bytes());
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    const void* const output = round.slot_of(rank).output;
+    const Place output(round.slot_of(rank).output);
     for (int other = 0; other < round.num_ranks(); ++other) {
       if (other == rank) continue;
-      const bool is_apart = distance(output, round.slot_of(other).output) >= bytes &&
-                            distance(output, round.slot_of(other).input) >= bytes;
-      if (!is_apart) return check_overlap(round);  // looks closely
+      const bool are_of_one = round.process_of(rank) == round.process_of(other);
+      const bool are_apart = is_apart(output, Place(round.slot_of(other).output), bytes, are_of_one) &&
+                             is_apart(output, Place(round.slot_of(other).input), bytes, are_of_one);
+      if (!are_apart) return check_overlap(round);  // looks closely
     }
   }
 }

@@ -1,7 +1,12 @@
 #include "ringlet/collectives/split.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <string>
 #include <utility>
+
+#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/or_abort.hpp"
 
 namespace ringlet::collectives {
 
@@ -33,10 +38,68 @@ Ranks find_part(Round& round, std::optional<int> color, std::int64_t key) {
   return part;
 }
 
+void show_part(Round& round, Place control) {
+  if (!control.is_null()) round.announce_place(control);
+  round.arrive();
+}
+
 std::shared_ptr<Group> share_part(Round& round, const Ranks& part, std::shared_ptr<Group> made) {
   round.set_of(round.rank()).part = std::move(made);
   round.arrive();
   return part.empty() ? nullptr : round.set_of(part.front()).part;
+}
+
+namespace {
+
+// Calls f() for what the others wait for in the middle of a split.
+template <class F>
+auto or_fail_split(Group& group, int rank, F&& f) {
+  try {
+    return f();
+  } catch (const std::exception& error) {
+    group.abort("rank " + std::to_string(rank) + " could not make a part of the group: " + error.what() + ".");
+    throw;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Group> Member::split_here(const std::vector<int>& part, bool is_first, sync::Poll* poll) {
+  std::shared_ptr<Group> made;
+  if (is_first) made = or_fail_split(*group_, rank_, [&] { return group_->make_part(part); });
+  Round round(*group_, rank_, poll);
+  round.begin(Kind::kSplit);
+  std::shared_ptr<Group> group = share_part(round, part, std::move(made));
+  round.finish();
+  return group;
+}
+
+std::shared_ptr<Group> Member::split_between(const std::vector<int>& part, bool is_first, sync::Poll* poll) {
+  Place place;
+  memory::Block made;  // until the others have joined: the next call of this rank
+  if (is_first) made = or_fail_split(*group_, rank_, [&] { return group_->make_control_of_part(part, place); });
+  Round round(*group_, rank_, poll);
+  round.begin(Kind::kSplit);
+  show_part(round, place);
+  round.finish();
+  if (part.empty()) return nullptr;
+  place = Place(round.slot_of(part.front()).result);
+  return or_fail_split(*group_, rank_, [&] { return group_->join_part(part, place); });
+}
+
+PartMember Member::split(std::optional<int> color, std::int64_t key, sync::Poll* poll) {
+  Ranks part;
+  {
+    Round round(*group_, rank_, poll);
+    round.begin(Kind::kSplit);
+    part = or_abort(*group_, rank_, [&] { return find_part(round, color, key); });
+    round.finish();
+  }
+  const bool is_first = !part.empty() && part.front() == rank_;
+  std::shared_ptr<Group> group =
+      group_->world() == nullptr ? split_here(part, is_first, poll) : split_between(part, is_first, poll);
+  if (group == nullptr) return {nullptr, -1};
+  return {std::move(group), static_cast<int>(std::find(part.begin(), part.end(), rank_) - part.begin())};
 }
 
 }  // namespace ringlet::collectives

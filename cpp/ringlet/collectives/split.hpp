@@ -18,4 +18,8 @@ Ranks find_part(Round& round, std::optional<int> color, std::int64_t key);
 // The second half: the first rank of each part has made its group, null elsewhere, and all of its ranks get it.
 std::shared_ptr<Group> share_part(Round& round, const Ranks& part, std::shared_ptr<Group> made);
 
+// Between processes, the first rank of each part has made its control block, null elsewhere; then all know its place,
+// in the slot of that rank.
+void show_part(Round& round, Place control);
+
 }  // namespace ringlet::collectives

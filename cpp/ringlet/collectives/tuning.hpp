@@ -25,4 +25,15 @@ constexpr std::size_t small_limit(int num_ranks) {
   return 0;
 }
 
+// Between processes, private arrays up to this size are copied through shared memory; larger ones are read and written
+// where they are, if the system allows it.
+constexpr std::size_t largest_staged(int num_ranks) {
+  return num_ranks <= 2 ? std::size_t{48} << 10 : std::size_t{256} << 10;
+}
+
+// From so many ranks on, all-reduces of more bytes than kLargestWhole go through shared memory in pieces instead; with
+// fewer, only where the system refuses to reach across.
+inline constexpr int kFewestForPieces = 3;
+inline constexpr std::size_t kLargestWhole = std::size_t{256} << 10;
+
 }  // namespace ringlet::collectives

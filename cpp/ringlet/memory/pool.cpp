@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <bit>
 #include <csignal>
 #include <exception>
 #include <mutex>
@@ -14,15 +13,15 @@
 #include <utility>
 
 #include "ringlet/memory/idle.hpp"
+#include "ringlet/memory/size_class.hpp"
 
 namespace ringlet::memory {
 
 namespace {
 
-// Four sizes an octave, then whole huge pages.
-std::size_t size_class(std::size_t bytes) {
-  const std::size_t step = std::max(std::bit_floor(bytes) / 4, Region::kAlignment);
-  const std::size_t rounded = (bytes + step - 1) / step * step;
+// Whole huge pages from one on.
+std::size_t pooled_size(std::size_t bytes) {
+  const std::size_t rounded = size_class(bytes, Region::kAlignment);
   if (rounded < Region::kHugePage) return rounded;
   return (rounded + Region::kHugePage - 1) / Region::kHugePage * Region::kHugePage;
 }
@@ -140,7 +139,7 @@ Pool::Pool(Clock::duration keep_idle) : state_(std::make_shared<State>()) { set_
 
 Block Pool::allocate(std::size_t bytes) {
   if (bytes <= kFromHeap) return std::make_shared<Region>(bytes);
-  const std::size_t wanted = size_class(bytes);
+  const std::size_t wanted = pooled_size(bytes);
   std::unique_ptr<Region> region = state_->take(wanted);
   if (region == nullptr) {
     region = std::make_unique<Region>(wanted);

@@ -48,6 +48,7 @@ Region::Region(std::size_t bytes) : size_(round_up(bytes, kAlignment)) {
 }
 
 Region::~Region() {
+  if (!is_owned_) return;
   if (size_ >= kMapped) {
     munmap(data_, size_);
   } else {

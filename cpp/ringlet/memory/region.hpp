@@ -1,4 +1,4 @@
-// Owned memory of this process.
+// Memory of this process.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,8 @@ class Region {
   static constexpr std::size_t kAlignment = 64;
 
   explicit Region(std::size_t bytes);  // throws std::bad_alloc
+  // Somebody else's memory, which outlives this.
+  Region(std::byte* data, std::size_t bytes) noexcept : data_(data), size_(bytes), is_owned_(false) {}
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
   ~Region();
@@ -25,6 +27,7 @@ class Region {
  private:
   std::byte* data_;
   std::size_t size_;
+  bool is_owned_ = true;
 };
 
 }  // namespace ringlet::memory

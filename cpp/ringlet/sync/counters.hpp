@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ringlet/sync/cache_line.hpp"
+#include "ringlet/sync/fault.hpp"
 
 namespace ringlet::sync {
 
@@ -15,6 +16,7 @@ class alignas(kCacheLine) Share {
  public:
   // The owner, before it publishes its arrival. relaxed: everybody waits for that before looking here.
   void reset() noexcept {
+    fault_point();
     next_.store(0, std::memory_order_relaxed);
     done_.store(0, std::memory_order_relaxed);
   }
@@ -23,12 +25,16 @@ class alignas(kCacheLine) Share {
   // before the call began, and that it is finished is told by done(); the read-modify-write alone makes numbers unique.
   std::size_t take(std::size_t limit) noexcept {
     if (next_.load(std::memory_order_relaxed) >= limit) return limit;
+    fault_point();
     const std::size_t taken = next_.fetch_add(1, std::memory_order_relaxed);
     return taken < limit ? taken : limit;
   }
 
   // The owner: how many chunks it has finished.
-  void publish_done(std::size_t chunks) noexcept { done_.store(chunks); }
+  void publish_done(std::size_t chunks) noexcept {
+    fault_point();
+    done_.store(chunks);
+  }
   std::size_t done() const noexcept { return done_.load(); }
 
  private:
@@ -36,10 +42,14 @@ class alignas(kCacheLine) Share {
   std::atomic<std::size_t> done_{0};
 };
 
-// How many ring steps one rank has finished since the group was made. Only its owner writes.
+// A number of one rank that only grows: how many ring steps it has finished, which call it has left. Only its owner
+// writes.
 class alignas(kCacheLine) StepCounter {
  public:
-  void publish(std::uint64_t steps) noexcept { done_.store(steps); }
+  void publish(std::uint64_t steps) noexcept {
+    fault_point();
+    done_.store(steps);
+  }
   bool has_reached(std::uint64_t steps) const noexcept { return done_.load() >= steps; }
 
  private:
@@ -49,7 +59,10 @@ class alignas(kCacheLine) StepCounter {
 // A statement that one side makes and takes back, and others look at.
 class alignas(kCacheLine) Flag {
  public:
-  void set(bool value) noexcept { value_.store(value); }
+  void set(bool value) noexcept {
+    fault_point();
+    value_.store(value);
+  }
   bool is_set() const noexcept { return value_.load(); }
   // True for the one caller that finds it unset and sets it.
   bool claim() noexcept { return !value_.exchange(true); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ringlet/sync/cache_line.hpp"
+#include "ringlet/sync/fault.hpp"
 #include "ringlet/sync/futex.hpp"
 
 namespace ringlet::sync {
@@ -14,19 +15,28 @@ namespace ringlet::sync {
 // the word once more, and only then parks. Every operation here and on the words waited for is seq_cst, so in the
 // single order of all of them either the change comes before the second look, which sees it, or enlist() comes before
 // notify(), which wakes the sleeper: no change is slept through, and notify() costs one load while nobody sleeps.
+//
+// It works between processes. One that dies asleep is counted for ever, so that every notify() makes a system call: no
+// more than that, and its group has failed. One that dies between a change and notify() wakes nobody: whoever learns of
+// the death notifies in its place.
 class alignas(kCacheLine) Event {
  public:
   std::uint32_t enlist() noexcept {
+    fault_point();
     sleepers_.fetch_add(1);
     return signal_.load();
   }
-  void leave() noexcept { sleepers_.fetch_sub(1); }
+  void leave() noexcept {
+    fault_point();
+    sleepers_.fetch_sub(1);
+  }
   Wake park(std::uint32_t ticket, std::chrono::nanoseconds limit) noexcept {
     return futex_wait(signal_, ticket, limit);
   }
 
   void notify() noexcept {
     if (sleepers_.load() == 0) return;
+    fault_point();
     signal_.fetch_add(1);
     futex_wake_all(signal_);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ringlet/sync/cache_line.hpp"
+#include "ringlet/sync/fault.hpp"
 
 namespace ringlet::sync {
 
@@ -31,6 +32,7 @@ class alignas(kCacheLine) Gate {
   static constexpr int kStateBits = 2;
 
   bool decide(std::uint64_t sequence, std::uint64_t bit) noexcept {
+    fault_point();
     const std::uint64_t decision = sequence << kStateBits | bit;
     std::uint64_t seen = word_.load();
     while (seen >> kStateBits != sequence) {  // still the decision about an earlier call

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ringlet/sync/cache_line.hpp"
+#include "ringlet/sync/fault.hpp"
 
 namespace ringlet::sync {
 
@@ -19,12 +20,17 @@ class alignas(kCacheLine) Slot {
   // What has to be equal on all ranks; written before publish().
   std::uint64_t call_fingerprint = 0;
   std::uint64_t parts_fingerprint = 0;
-  // The owner's first array and where its result goes; here, so that a call on one array needs no other line.
-  const void* input = nullptr;
-  void* output = nullptr;
+  // Places of the owner's first array, of where its result goes, and of the first result that it announced for others;
+  // here, so that a call on one array needs no other line.
+  std::uint64_t input = 0;
+  std::uint64_t output = 0;
+  std::uint64_t result = 0;
 
   // The call that the owner has arrived at; calls are counted from 1.
-  void publish(std::uint64_t sequence) noexcept { sequence_.store(sequence); }
+  void publish(std::uint64_t sequence) noexcept {
+    fault_point();
+    sequence_.store(sequence);
+  }
   bool has_arrived(std::uint64_t sequence) const noexcept { return sequence_.load() >= sequence; }
   std::uint64_t sequence() const noexcept { return sequence_.load(); }
 

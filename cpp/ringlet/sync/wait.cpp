@@ -27,12 +27,12 @@ int usable_cores() noexcept {
   return kCores;
 }
 
-Patience patience_for(int num_ranks, bool from_interpreter) noexcept {
+Patience patience_for(int num_ranks, bool from_interpreter, int cores) noexcept {
   constexpr int kSpins = 500;
   constexpr std::chrono::microseconds kYields{100};
   constexpr std::chrono::microseconds kInterpreterYields{200};
   if (from_interpreter) return {.spins = 0, .yields = kInterpreterYields};
-  if (num_ranks <= usable_cores()) return {.spins = kSpins, .yields = std::chrono::nanoseconds{0}};
+  if (num_ranks <= cores) return {.spins = kSpins, .yields = std::chrono::nanoseconds{0}};
   return {.spins = 0, .yields = kYields};
 }
 

@@ -31,7 +31,7 @@ int usable_cores() noexcept;
 // Ranks that each have a core spin, for some ten microseconds. Ranks that share cores must let each other run at once,
 // and for a bounded time, or a foreign process on the core costs a scheduler slice for every call. Threads of an
 // interpreter never spin: the rank that they wait for may need their core to be handed the interpreter.
-Patience patience_for(int num_ranks, bool from_interpreter) noexcept;
+Patience patience_for(int num_ranks, bool from_interpreter, int cores = usable_cores()) noexcept;
 
 // Runs while a thread waits, every kPollInterval and after every signal; may throw to end the wait.
 class Poll {

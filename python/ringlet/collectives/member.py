@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ringlet.collectives.arguments import as_text, whole_number_of
+from ringlet.collectives.closing import Closing
 from ringlet.collectives.from_root import FromRoot
 from ringlet.collectives.movement import Movement
 from ringlet.collectives.reductions import Reductions
@@ -10,13 +11,16 @@ from ringlet.collectives.reductions import Reductions
 __all__ = ["Member"]
 
 
-class Member(Reductions, Movement, FromRoot):
-    """One rank of a :class:`Group`. Made by :meth:`Group.member` and :meth:`split`.
+class Member(Reductions, Movement, FromRoot, Closing):
+    """One rank of a :class:`Group`. Made by :meth:`Group.member`, :func:`init_process_group` and :meth:`split`.
 
     Every call raises `CollectiveMismatchError` if the ranks did not make the same call, `CollectiveAborted` if another
-    rank failed, and `DeadlineExceededError` if a rank did not come in time; the group has failed then. An
+    rank failed, `WorkerLostError` if another rank's process ended, and `DeadlineExceededError` if a rank did not come
+    in time; the group has failed then. An
     `InvalidArgumentError` about the arguments of this rank alone comes before others take notice, so that it may call
     again.
+
+    Outputs of a call that raised hold anything: treat them as lost.
 
     Arrays may be of any memory layout, and of the dtypes bool, int8 to int64, uint8 to uint64, float16 to float64,
     complex64, complex128 and, where ml_dtypes is installed, its bfloat16 and float8. Inputs must not be written to
@@ -78,7 +82,7 @@ class Member(Reductions, Movement, FromRoot):
         -----
         The groups work at the same time, each with calls of its own, and have the time-out of this group. If this group
         fails, so do they; if one of them fails, this group goes on. A rank that departs from this group departs from
-        its part, too.
+        its part, too; one that closes this group has closed its parts and plans.
 
         Examples
         --------
@@ -91,7 +95,7 @@ class Member(Reductions, Movement, FromRoot):
         """
         number = None if color is None else whole_number_of(32, color, "color", "a whole number, or None")
         part = self._core.split(number, whole_number_of(64, key, "key", "a whole number"))
-        return None if part is None else type(self)(part)
+        return None if part is None else self._end_with_me(type(self)(part))
 
     def depart(self, reason: str) -> None:
         """State that this rank makes no more calls, so that ranks that wait for it raise instead.

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from typing import NamedTuple
+
+from ringlet.input_modes import InputReplicationMode
 
 __all__ = ["InputOptions", "InputReplicationMode"]
 
 
-class InputReplicationMode(Enum):
-    """For whom a function that makes datasets is called (``tf.distribute.InputReplicationMode``).
+class _Fields(NamedTuple):
+    """The fields that TensorFlow has."""
 
-    Examples
-    --------
-    >>> [mode.name for mode in InputReplicationMode]
-    ['PER_WORKER', 'PER_REPLICA']
-    """
-
-    PER_WORKER = "PER_WORKER"
-    PER_REPLICA = "PER_REPLICA"
+    experimental_fetch_to_device: bool = True
+    experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
+    experimental_place_dataset_on_device: bool = False
+    experimental_per_replica_buffer_size: int = 1
 
 
-@dataclass(frozen=True)
-class InputOptions:
-    """How a strategy is to feed its replicas (``tf.distribute.InputOptions``).
+class InputOptions(_Fields):
+    """How a strategy is to feed its replicas (``tf.distribute.InputOptions``), a named tuple.
 
     Parameters
     ----------
@@ -42,11 +38,20 @@ class InputOptions:
     True
     """
 
-    experimental_fetch_to_device: bool | None = None
-    experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
-    experimental_place_dataset_on_device: bool = False
-    experimental_per_replica_buffer_size: int = 1
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        if self.experimental_fetch_to_device is None:
-            object.__setattr__(self, "experimental_fetch_to_device", True)
+    def __new__(
+        cls,
+        experimental_fetch_to_device: bool | None = None,
+        experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER,
+        experimental_place_dataset_on_device: bool = False,
+        experimental_per_replica_buffer_size: int = 1,
+    ) -> InputOptions:
+        """Make options."""
+        return super().__new__(
+            cls,
+            True if experimental_fetch_to_device is None else experimental_fetch_to_device,
+            experimental_replication_mode,
+            experimental_place_dataset_on_device,
+            experimental_per_replica_buffer_size,
+        )

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import optree
 
 from ringlet.data.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.node import Node, Run, Stream
 from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest, as_leaf, detached, read_only
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
-from ringlet.nest import NAMESPACE, flatten, map_structure
+from ringlet.nest import flatten, map_structure, map_until
 
 __all__ = ["IterableSource", "iterable_source"]
 
@@ -133,10 +132,7 @@ class IterableElements(Stream):
 
     def __next__(self) -> Nest:
         element = next(self._iterator)
-        if type(element) is np.ndarray:
-            element = read_only(element)
-        else:
-            element = optree.tree_map(_part, element, none_is_leaf=True, namespace=NAMESPACE, is_leaf=_is_written_out)
+        element = read_only(element) if type(element) is np.ndarray else map_until(_part, element, _is_written_out)
         return element if self._is_stored else detached(element)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import optree
 
 from ringlet.errors import InvalidArgumentError
-from ringlet.nest import NAMESPACE
+from ringlet.nest import NAMESPACE, map_until
 
 __all__ = ["Array", "Nest", "as_element", "as_leaf", "detached", "paths", "read_only"]
 
@@ -81,7 +81,7 @@ def as_element(value: Nest) -> Nest:
         return tuple(map(as_element, value))
     if kind is dict:
         return {key: as_element(child) for key, child in value.items()}
-    return optree.tree_map(as_leaf, value, none_is_leaf=True, namespace=NAMESPACE, is_leaf=_is_list)
+    return map_until(as_leaf, value, _is_list)
 
 
 def detached(element: Nest, given: Nest = ()) -> Nest:

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
 
 __all__ = ["CoreCount", "count_cores", "visible_cores"]
 
@@ -89,7 +88,8 @@ def _affinity() -> int:
 
 def _read_file(path: str) -> str | None:
     try:
-        return Path(path).read_text(encoding="ascii", errors="replace")
+        with open(path, encoding="ascii", errors="replace") as file:  # noqa: PTH123  # pathlib loads slowly
+            return file.read()
     except OSError:
         return None
 
@@ -109,9 +109,9 @@ def _quotas(read: ReadFile) -> Iterator[tuple[float, str]]:
 def _groups_upwards(group: str) -> Iterator[str]:
     """A group and its ancestors, each as a folder below a hierarchy's root; a quota anywhere on the way binds."""
     # In a container the root of the hierarchy is the container's own group, whatever path /proc shows.
-    folder = PurePosixPath("/", *(part for part in PurePosixPath(group).parts if part not in ("/", "..")))
-    for level in (folder, *folder.parents):
-        yield str(level).rstrip("/")
+    parts = [f"/{part}" for part in group.split("/") if part not in ("", ".", "..")]
+    for depth in range(len(parts), -1, -1):
+        yield "".join(parts[:depth])
 
 
 def _quotas_of_version_2(read: ReadFile, group: str) -> Iterator[tuple[float, str]]:

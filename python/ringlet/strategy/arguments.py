@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import CodeType
 from typing import Any
 
-__all__ = ["check_arguments", "check_input_options", "refuse_per_replica"]
+__all__ = ["check_arguments", "check_function", "check_input_options", "refuse_per_replica"]
+
+# CO_COROUTINE and CO_ASYNC_GENERATOR of the module inspect.
+_IS_ASYNC = 0x80 | 0x200
 
 
 def check_arguments(args: Any, kwargs: Any) -> None:
@@ -40,6 +44,36 @@ def check_arguments(args: Any, kwargs: Any) -> None:
             f"kwargs must be a mapping of names to values or None, got {kwargs!r} of type {type(kwargs)}: write "
             "kwargs={'name': value}, or give positional arguments as args"
         )
+
+
+def check_function(fn: Any) -> None:
+    """Refuse a step function that would give replicas a coroutine, which nobody awaits.
+
+    Parameters
+    ----------
+    fn : callable
+
+    Raises
+    ------
+    TypeError
+        If it is an ``async def``.
+
+    Examples
+    --------
+    >>> check_function(abs)
+    """
+    code = getattr(fn, "__code__", None)
+    if code is None:  # an object, such as a partial
+        code = getattr(getattr(fn, "func", None) or _method(fn, "__call__"), "__code__", None)
+    if isinstance(code, CodeType) and code.co_flags & _IS_ASYNC:
+        raise TypeError(
+            f"{fn!r} is an async function: its replicas would give coroutines, and nothing would run. Write a step "
+            "function with def; it may call asyncio.run(...)"
+        )
+
+
+def _method(instance: Any, name: str) -> Any:
+    return getattr(type(instance), name, None)
 
 
 def check_input_options(options: Any) -> None:

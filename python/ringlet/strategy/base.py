@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ringlet import context, nest
-from ringlet.strategy.arguments import check_arguments, check_input_options
+from ringlet.strategy.arguments import check_arguments, check_function, check_input_options
 from ringlet.strategy.deprecated import DeprecatedCalls
 from ringlet.strategy.extended import StrategyExtended
 from ringlet.strategy.gathering import refuse_slices
@@ -114,7 +114,7 @@ class Strategy(DeprecatedCalls):
         ValueError
             If `args` is no list or tuple, or if the replicas' answers differ in structure.
         TypeError
-            If `kwargs` is no mapping.
+            If `kwargs` is no mapping, or `fn` is an ``async def``.
         RuntimeError
             Inside a replica, or inside the scope of another strategy.
         Exception
@@ -132,6 +132,7 @@ class Strategy(DeprecatedCalls):
         })
         """
         check_arguments(args, kwargs)
+        check_function(fn)
         require_cross_replica(self)
         if options is None:
             return self._extended._call_for_each_replica(fn, args, kwargs or {})
@@ -159,7 +160,8 @@ class Strategy(DeprecatedCalls):
         Raises
         ------
         ValueError
-            If the operation is unknown, or SUM was asked of a value that is no distributed one.
+            If the operation is unknown, SUM was asked of a value that is no distributed one, or the components are
+            different structures.
         TypeError
             If the operation or the axis is of the wrong type.
         InvalidArgumentError
@@ -234,6 +236,11 @@ class Strategy(DeprecatedCalls):
         -------
         tuple
             One entry per local replica for a distributed value, and for a structure; ``(value,)`` for a plain leaf.
+
+        Raises
+        ------
+        ValueError
+            If a distributed value in a structure has not one component for each replica.
 
         Examples
         --------

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ringlet.collectives import Algorithm, CommunicationImplementation, CommunicationOptions
 
-__all__ = ["CallOptions", "read_options"]
+__all__ = ["CallOptions", "check_options", "read_options"]
 
 
 class CallOptions(NamedTuple):
@@ -49,12 +49,27 @@ def read_options(options: Any, default: Algorithm) -> CallOptions:
     """
     if options is None:
         return CallOptions(default, 0, 0.0)
-    if not isinstance(options, CommunicationOptions):
-        raise TypeError(
-            f"options are a CommunicationOptions, got {options!r} of type {type(options).__name__}: write "
-            "options=ringlet.experimental.CommunicationOptions(...)"
-        )
+    check_options(options)
     is_ring = options.implementation is CommunicationImplementation.RING
     return CallOptions(
         Algorithm.RING if is_ring else default, options.bytes_per_pack, float(options.timeout_seconds or 0.0)
     )
+
+
+def check_options(options: Any) -> None:
+    """Refuse what are no options of a collective.
+
+    Raises
+    ------
+    TypeError
+        If they are neither a CommunicationOptions nor None.
+
+    Examples
+    --------
+    >>> check_options(None)
+    """
+    if options is not None and not isinstance(options, CommunicationOptions):
+        raise TypeError(
+            f"options are a CommunicationOptions, got {options!r} of type {type(options).__name__}: write "
+            "options=ringlet.experimental.CommunicationOptions(...)"
+        )

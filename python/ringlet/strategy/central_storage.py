@@ -72,7 +72,13 @@ class CentralStorageExtended(MirroredExtended):
     def __init__(
         self, container_strategy: Strategy, compute_devices: Sequence[str] | None, parameter_device: str | None
     ) -> None:
-        given = compute_devices is not None and (isinstance(compute_devices, str) or len(compute_devices) > 0)
+        if parameter_device is not None and not isinstance(parameter_device, str):
+            raise TypeError(
+                f"parameter_device is a device string, got {parameter_device!r} of type "
+                f"{type(parameter_device).__name__}: write 'CPU:0', or leave it out"
+            )
+        is_empty = isinstance(compute_devices, (list, tuple)) and not compute_devices
+        given = compute_devices is not None and not is_empty
         ops = ReductionToOneDevice(parameter_device)
         super().__init__(container_strategy, compute_devices if given else ["CPU:0"], ops)
         if parameter_device is None:
@@ -92,6 +98,14 @@ class CentralStorageExtended(MirroredExtended):
         from ringlet.values.creation import create_aggregating  # loaded where variables are used
 
         return create_aggregating(self._container_strategy(), request)
+
+    def _check_updated(self, var: Any) -> None:
+        StrategyExtended._check_updated(self, var)
+        if not hasattr(var, "assign"):
+            raise ValueError(
+                f"You can not update `var` {var!r}. It must be a Variable: make it one in the scope of "
+                f"{self._container_strategy()!r}"
+            )
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         refuse_per_replica(self, options)

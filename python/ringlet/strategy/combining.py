@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.strategy.call_options import check_options
 from ringlet.strategy.destinations import check_destinations
 from ringlet.strategy.extended_base import ExtendedBase
 from ringlet.strategy.modes import require_cross_replica
@@ -43,7 +44,7 @@ class Combining(ExtendedBase):
             If the operation is unknown, `destinations` is empty, or SUM was asked of a value that is no distributed
             one.
         TypeError
-            If the operation or `destinations` is of the wrong type.
+            If the operation, `destinations` or `options` is of the wrong type.
         InvalidArgumentError
             If the components differ in shape or dtype.
         RuntimeError
@@ -64,6 +65,7 @@ class Combining(ExtendedBase):
         require_cross_replica(self._container_strategy())
         op = parse_reduce_op(reduce_op)
         check_destinations(destinations)
+        check_options(options)
         return self._reduce_to(op, value, destinations, options)
 
     def batch_reduce_to(
@@ -105,6 +107,7 @@ class Combining(ExtendedBase):
         pairs = checked_pairs(value_destination_pairs)
         for _, destinations in pairs:
             check_destinations(destinations)
+        check_options(options)
         return self._batch_reduce_to(op, pairs, options)
 
     def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
@@ -172,12 +175,19 @@ def checked_pairs(pairs: Any) -> list[tuple[Any, Any]]:
     ------
     ValueError
         If an entry is no tuple of two.
+    TypeError
+        If they are no iterable.
 
     Examples
     --------
     >>> checked_pairs([(1.5, "CPU:0")])
     [(1.5, 'CPU:0')]
     """
+    if not isinstance(pairs, Iterable):
+        raise TypeError(
+            "value_destination_pairs are a list of tuples of a value and where its result is wanted, got "
+            f"{pairs!r} of type {type(pairs).__name__}: write [(value, destinations)]"
+        )
     entries = list(pairs)
     for entry in entries:
         if not isinstance(entry, tuple) or len(entry) != 2:

@@ -264,6 +264,11 @@ class HierarchicalCopyAllReduce(CoreAllReduce):
     _name = "HierarchicalCopy"
 
     def __init__(self, num_packs: int = 1) -> None:
+        if not isinstance(num_packs, (int, np.integer)):
+            raise TypeError(
+                f"{self._name} takes num_packs, a whole number, got {num_packs!r} of type {type(num_packs).__name__}: "
+                "leave it out, or write num_packs=1"
+            )
         if num_packs < 0:
             raise ValueError(
                 f"{self._name} requires num_packs >= 0, but {num_packs} is specified. 0 and 1 pack all arrays together"

@@ -108,6 +108,8 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
 
     Raises
     ------
+    TypeError
+        If it is anything else.
     RuntimeError
         Inside of a scope.
 
@@ -122,6 +124,11 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
     >>> has_strategy()
     False
     """
+    if strategy is not None and not isinstance(strategy, Strategy):
+        raise TypeError(
+            f"strategy is a ringlet.Strategy or None, got {strategy!r} of type {type(strategy).__name__}: make one, "
+            "such as ringlet.MirroredStrategy()"
+        )
     mode, scope = context.current(), _set_scope.get()
     if mode is not None and (scope is None or scope.mode is not mode):
         raise RuntimeError(

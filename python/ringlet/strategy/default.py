@@ -10,11 +10,12 @@ from ringlet import context
 from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.extended import StrategyExtended
+from ringlet.strategy.gathering import gather_alone
 from ringlet.strategy.modes import StrategyScope, require_cross_replica, require_replica
 from ringlet.strategy.reduction import reduce_components
 from ringlet.strategy.replica_context import ReplicaContext
 from ringlet.strategy.value_context import ValueContext
-from ringlet.values import DistributedValues, select_replica
+from ringlet.values import DistributedValues, split_arguments
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext
@@ -83,7 +84,8 @@ class _DefaultExtended(StrategyExtended):
         return _DefaultScope(strategy)
 
     def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        return fn(*select_replica(0, tuple(args)), **select_replica(0, dict(kwargs)))
+        rows, keywords = split_arguments(args, kwargs, 1)
+        return fn(*rows[0], **keywords[0])
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
         return reduce_components(op, value, 1) if isinstance(value, DistributedValues) else value
@@ -92,7 +94,10 @@ class _DefaultExtended(StrategyExtended):
         return self._reduce(op, value)
 
     def _gather(self, value: Any, axis: int) -> Any:
-        return value.values[0] if isinstance(value, DistributedValues) else value
+        return gather_alone(value)
+
+    def _check_updated(self, var: Any) -> None:
+        """Nothing is refused: outside of all strategies every variable may be changed."""
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
         """Give a context manager that changes nothing; outside of the scopes of other strategies."""

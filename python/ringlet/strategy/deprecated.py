@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from ringlet.input_modes import InputReplicationMode
+
 if TYPE_CHECKING:
     from ringlet.data import InputContext
     from ringlet.strategy.base import Strategy
@@ -130,7 +132,9 @@ class DeprecatedCalls:
         return iter(self.experimental_distribute_dataset(dataset))
 
     def make_input_fn_iterator(  # type: ignore[misc]
-        self: Strategy, input_fn: Callable[[InputContext], Any], replication_mode: Any = None
+        self: Strategy,
+        input_fn: Callable[[InputContext], Any],
+        replication_mode: Any = InputReplicationMode.PER_WORKER,
     ) -> Any:
         """Give an iterator over batches that a function makes, as TensorFlow 1 had it.
 
@@ -138,7 +142,7 @@ class DeprecatedCalls:
         ----------
         input_fn : callable
             Takes an :class:`~ringlet.data.InputContext`; gives a dataset of batches for one replica.
-        replication_mode : InputReplicationMode, optional
+        replication_mode : InputReplicationMode
             PER_WORKER, the only one that there is for this call.
 
         Returns
@@ -158,8 +162,6 @@ class DeprecatedCalls:
         >>> strategy.make_input_fn_iterator(lambda context: ringlet.data.Dataset.range(4).batch(2)).get_next().values
         (array([0, 1]), array([2, 3]))
         """
-        from ringlet.data import InputReplicationMode  # loaded where datasets are used
-
         if replication_mode not in (None, InputReplicationMode.PER_WORKER):
             raise ValueError(
                 f"Input replication mode not supported: {replication_mode!r}. Leave it at PER_WORKER, or call "

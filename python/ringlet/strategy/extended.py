@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ringlet.strategy.arguments import check_arguments
+from ringlet.strategy.arguments import check_arguments, check_function
 from ringlet.strategy.combining import Combining
 from ringlet.strategy.modes import require_cross_replica
 from ringlet.strategy.updating import Updating
@@ -110,6 +110,7 @@ class StrategyExtended(Combining, Updating):
         3
         """
         check_arguments(args, kwargs)
+        check_function(fn)
         require_cross_replica(self._container_strategy())
         return self._call_for_each_replica(fn, args, kwargs or {})
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet import context, nest
 from ringlet.strategy.modes import StrategyScope
-from ringlet.values import DistributedValues, select_replica
+from ringlet.values import DistributedValues, check_components, select_replica
 
 if TYPE_CHECKING:
     from ringlet.strategy.base import Strategy
@@ -28,6 +28,12 @@ class ExtendedBase:
         self._bind(container_strategy)
 
     def _bind(self, container_strategy: Strategy) -> None:
+        if not hasattr(type(container_strategy), "extended"):
+            raise TypeError(
+                "container_strategy is the strategy that this extended object belongs to, got "
+                f"{container_strategy!r} of type {type(container_strategy).__name__}: pass self in the __init__ of the "
+                "strategy, as in super().__init__(MyExtended(self))"
+            )
         # Weak: a strategy that nobody holds must go at once, with its threads, not when cycles are collected.
         self._container = weakref.ref(container_strategy)
 
@@ -63,5 +69,6 @@ class ExtendedBase:
         if isinstance(value, DistributedValues):
             return value.values
         if nest.is_nested(value):
+            check_components(value, self._num_local_replicas, "experimental_local_results was given")
             return tuple(select_replica(i, value) for i in range(self._num_local_replicas))
         return (value,)

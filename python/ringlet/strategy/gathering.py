@@ -12,9 +12,10 @@ from ringlet import nest
 from ringlet.collectives.arguments import axis_in
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.reduction import settled
+from ringlet.strategy.reduction import check_count, settled
+from ringlet.values import DistributedValues, leaf_columns
 
-__all__ = ["gather_components", "refuse_slices"]
+__all__ = ["gather_alone", "gather_components", "refuse_slices"]
 
 
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
@@ -36,6 +37,8 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
     ------
     InvalidArgumentError
         If the arrays cannot be joined.
+    ValueError
+        If the structures differ.
 
     Examples
     --------
@@ -44,9 +47,27 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
     """
     if len(components) == 1:
         return settled(components[0])
-    leaves, shape = nest.flatten(components[0])
-    columns = [leaves, *(nest.same_structure_leaves(shape, other) for other in components[1:])]
-    return nest.unflatten(shape, [_join(column, axis) for column in zip(*columns, strict=True)])
+    columns, shape = leaf_columns(components, "gather")
+    return nest.unflatten(shape, [_join(column, axis) for column in columns])
+
+
+def gather_alone(value: Any) -> Any:
+    """Give what a strategy of one replica gathers: the component of that replica, or what is no distributed value.
+
+    Raises
+    ------
+    ValueError
+        If there are other components.
+
+    Examples
+    --------
+    >>> gather_alone("as it is")
+    'as it is'
+    """
+    if not isinstance(value, DistributedValues):
+        return value
+    check_count(value, 1)
+    return value.values[0]
 
 
 def _join(column: Sequence[Any], axis: Any) -> NDArray[Any]:
@@ -82,7 +103,8 @@ def refuse_slices(structure: Any, method: str) -> None:
     >>> refuse_slices([1.5], "gather")
     """
     for leaf in nest.flatten(structure)[0]:
-        for part in getattr(leaf, "values", ()) if isinstance(getattr(leaf, "values", None), tuple) else (leaf,):
+        parts = nest.flatten(leaf.values)[0] if isinstance(leaf, DistributedValues) else (leaf,)
+        for part in parts:
             if hasattr(part, "indices") and hasattr(part, "values"):
                 raise NotImplementedError(
                     f"{method} does not support IndexedSlices: gather their values and their indices, each by itself"

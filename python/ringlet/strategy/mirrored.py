@@ -25,11 +25,18 @@ from ringlet.strategy.cross_device_ops import CoreAllReduce, CrossDeviceOps
 from ringlet.strategy.extended import StrategyExtended
 from ringlet.strategy.gathering import gather_components
 from ringlet.strategy.hint import slow_step_hint
-from ringlet.strategy.reduction import check_count, is_mirrored, reduce_components, reduce_mirrored, reduce_plain
+from ringlet.strategy.reduction import (
+    check_count,
+    is_mirrored,
+    reduce_components,
+    reduce_mirrored,
+    reduce_plain,
+    settled,
+)
 from ringlet.strategy.replica_context import ReplicaContext
 from ringlet.strategy.replica_run import ReplicaRun
 from ringlet.strategy.run_options import has_writable_results
-from ringlet.values import DistributedValues, PerReplica, regroup, split_arguments
+from ringlet.values import DistributedValues, PerReplica, as_variables, check_components, regroup, split_arguments
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext
@@ -143,8 +150,8 @@ class MirroredExtended(StrategyExtended):
         rows, keywords = split_arguments(args, kwargs, len(self._devices))
         is_writable = options is not None and has_writable_results(options)
         if len(rows) == 1:
-            with context.Scope(ReplicaContext._alone(strategy, is_writable)):
-                return fn(*rows[0], **keywords[0])
+            alone = ReplicaContext._alone(strategy, is_writable)
+            return as_variables(context.call_in(alone, fn, *rows[0], **keywords[0]))
         return regroup(self._run_replicas(strategy, fn, rows, keywords, is_writable))
 
     def _run_replicas(
@@ -176,6 +183,15 @@ class MirroredExtended(StrategyExtended):
 
         return create_mirrored(self._container_strategy(), request)
 
+    def _check_updated(self, var: Any) -> None:
+        super()._check_updated(var)
+        if not isinstance(var, DistributedValues):
+            raise TypeError(
+                f"{self._container_strategy()!r} updates variables that were made in its scope, got {var!r} of type "
+                f"{type(var).__name__}: make it a variable there, or use update_non_slot"
+            )
+        check_components(var, len(self._devices), "update was given")
+
     def _distribute_dataset(self, dataset: Any, options: Any) -> Any:
         from ringlet.data.distribute import distribute_dataset  # loaded where datasets are used
 
@@ -190,7 +206,7 @@ class MirroredExtended(StrategyExtended):
         if type(value) is PerReplica and self._ops._is_core:
             return reduce_components(op, value, len(self._devices))
         if nest.is_nested(value):
-            return nest.map_structure(lambda leaf: self._reduce(op, leaf), value)
+            return nest.map_structure(lambda leaf: self._reduce(op, _as_per_replica(leaf)), value)
         if isinstance(value, DistributedValues) and is_mirrored(value):
             check_count(value, len(self._devices))
             return reduce_mirrored(op, value, len(self._devices))
@@ -199,7 +215,9 @@ class MirroredExtended(StrategyExtended):
 
     def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
         if nest.is_nested(value):
-            return nest.map_structure(lambda leaf: self._reduce_to(op, leaf, destinations, options), value)
+            return nest.map_structure(
+                lambda leaf: self._reduce_to(op, _as_per_replica(leaf), destinations, options), value
+            )
         count = len(self._devices)
         if not isinstance(value, DistributedValues):
             return reduce_plain(op, value, count)
@@ -231,6 +249,12 @@ class MirroredExtended(StrategyExtended):
             return value
         check_count(value, len(self._devices))
         return gather_components(value.values, axis)
+
+
+def _as_per_replica(leaf: Any) -> Any:
+    """A leaf of a structure: TensorFlow combines the components even of mirrored ones there."""
+    is_mirrored_leaf = isinstance(leaf, DistributedValues) and not isinstance(leaf, PerReplica)
+    return PerReplica(tuple(map(settled, leaf.values))) if is_mirrored_leaf else leaf
 
 
 def _all_devices() -> tuple[str, ...]:

@@ -120,6 +120,5 @@ class StrategyScope(context.Scope):
     def __init__(self, strategy: Any) -> None:
         super().__init__(context.Mode(strategy))
 
-    def __enter__(self) -> Any:
+    def _check(self) -> None:
         require_cross_replica(self.mode.strategy)
-        return super().__enter__()

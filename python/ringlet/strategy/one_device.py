@@ -11,11 +11,12 @@ from ringlet.devices import canonicalize, short_name
 from ringlet.strategy.arguments import refuse_per_replica
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.extended import StrategyExtended
+from ringlet.strategy.gathering import gather_alone
 from ringlet.strategy.reduction import reduce_components
 from ringlet.strategy.replica_context import ReplicaContext
 from ringlet.strategy.run_options import has_writable_results
 from ringlet.strategy.value_context import ValueContext
-from ringlet.values import DistributedValues, select_replica
+from ringlet.values import DistributedValues, split_arguments
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext
@@ -102,9 +103,9 @@ class OneDeviceExtended(StrategyExtended):
     def _call_with_options(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
     ) -> Any:
-        row, keywords = select_replica(0, tuple(args)), select_replica(0, dict(kwargs))
-        with context.Scope(ReplicaContext._alone(self._container_strategy(), has_writable_results(options))):
-            return fn(*row, **keywords)
+        rows, keywords = split_arguments(args, kwargs, 1)
+        replica = ReplicaContext._alone(self._container_strategy(), has_writable_results(options))
+        return context.call_in(replica, fn, *rows[0], **keywords[0])
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
         return reduce_components(op, value, 1) if isinstance(value, DistributedValues) else value
@@ -113,7 +114,7 @@ class OneDeviceExtended(StrategyExtended):
         return self._reduce(op, value)
 
     def _gather(self, value: Any, axis: int) -> Any:
-        return value.values[0] if isinstance(value, DistributedValues) else value
+        return gather_alone(value)
 
     def _local_results(self, value: Any) -> tuple[Any, ...]:
         return (value,)

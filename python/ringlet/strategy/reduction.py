@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from ringlet import nest
 from ringlet.collectives import Op, ReduceOp, all_reduce_buffers
+from ringlet.collectives.arguments import axis_in
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.values import DistributedValues, IndexedSlices, Mirrored, PerReplica
+from ringlet.errors import InvalidArgumentError
+from ringlet.values import DistributedValues, IndexedSlices, Mirrored, PerReplica, leaf_columns
 from ringlet.values.indexed_slices import reduce_slices
 
 if TYPE_CHECKING:
@@ -129,9 +131,8 @@ def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas:
         return all_reduce_buffers(components, _OPS[op])
     if kind in NUMBER_TYPES:
         return all_reduce_buffers([np.asarray(number) for number in components], _OPS[op])
-    leaves, shape = nest.flatten(components[0])
-    columns = [leaves, *(nest.same_structure_leaves(shape, other) for other in components[1:])]
-    return nest.unflatten(shape, [_reduce_column(op, column) for column in zip(*columns, strict=True)])
+    columns, shape = leaf_columns(components, "reduce")
+    return nest.unflatten(shape, [_reduce_column(op, column) for column in columns])
 
 
 def _reduce_column(op: ReduceOp, column: Sequence[Any]) -> Any:
@@ -299,18 +300,37 @@ def _checked_axes(axis: Any) -> tuple[int, ...]:
 
 
 def _as_index(entry: Any) -> int:
+    if isinstance(entry, bool):
+        raise TypeError("a bool is no number of an axis")
     # TensorFlow takes 0.0 for 0.
     return int(entry) if isinstance(entry, float) and entry.is_integer() else operator.index(entry)
 
 
 def _reduce_leaf_over_axes(extended: StrategyExtended, op: ReduceOp, leaf: Any, axes: tuple[int, ...]) -> Any:
-    components = leaf.values if isinstance(leaf, DistributedValues) else (leaf,) * extended._num_local_replicas
+    if not isinstance(leaf, DistributedValues):
+        return _reduce_column_over_axes(extended, op, (leaf,) * extended._num_local_replicas, axes)
+    check_count(leaf, extended._num_local_replicas)
+    columns, shape = leaf_columns([settled(component) for component in leaf.values], "reduce")
+    return nest.unflatten(shape, [_reduce_column_over_axes(extended, op, column, axes) for column in columns])
+
+
+def _reduce_column_over_axes(
+    extended: StrategyExtended, op: ReduceOp, components: Sequence[Any], axes: tuple[int, ...]
+) -> Array:
     arrays = [as_ndarray(component) for component in components]
+    for array in arrays:
+        _check_axes(array, axes)
     total = _over_replicas(extended, [_sum_along(array, axes) for array in arrays])
     if op is ReduceOp.SUM:
         return total
     counts = [np.asarray(math.prod(array.shape[axis] for axis in axes), np.int64) for array in arrays]
     return divide(total, int(_over_replicas(extended, counts)))
+
+
+def _check_axes(array: Array, axes: tuple[int, ...]) -> None:
+    places = [axis_in(array.ndim, axis) for axis in axes]
+    if len(set(places)) < len(places):
+        raise InvalidArgumentError(f"axis is {axes}, which names an axis of shape {array.shape} twice: name it once")
 
 
 def _over_replicas(extended: StrategyExtended, components: list[Array]) -> Array:

@@ -12,7 +12,6 @@ from ringlet import context, nest
 from ringlet.collectives import Algorithm, ReduceOp
 from ringlet.strategy.arguments import check_arguments
 from ringlet.strategy.call_options import read_options
-from ringlet.strategy.flat import flatten
 from ringlet.strategy.gathering import refuse_slices
 from ringlet.strategy.modes import refuse_stale, require_replica
 from ringlet.strategy.reduction import NUMBER_TYPES, parse_reduce_op
@@ -173,7 +172,7 @@ class ReplicaContext(context.Mode):
             return self._combine(op, [value], LEAF, options, None if out is None else [out])[0]
         if type(value) in NUMBER_TYPES:
             return self._combine(op, [np.asarray(value)], LEAF, options, None if out is None else [out])[0]
-        leaves, shape = flatten(value)
+        leaves, shape = nest.flatten(value)
         outs = None if out is None else _same_structure(shape, out)
         return nest.unflatten(shape, self._combine(op, leaves, shape, options, outs))
 
@@ -225,7 +224,7 @@ class ReplicaContext(context.Mode):
         """
         self._require_current()
         refuse_slices(value, "all_gather")
-        leaves, shape = flatten(value)
+        leaves, shape = nest.flatten(value)
         if self._run is None:
             read_options(options, Algorithm.AUTO)
             return nest.unflatten(shape, gather_alone(leaves))
@@ -279,15 +278,22 @@ class ReplicaContext(context.Mode):
         3.0
         """
         check_arguments(args, kwargs)
+        return self._merge_named("merge_call", merge_fn, args, kwargs)
+
+    def _merge_named(
+        self, name: str, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """What :meth:`merge_call` gives; replicas that give other names are told what each of them called."""
         self._require_current()
         if self._run is not None:
-            return self._run.merge_call(self.local_replica_id, merge_fn, args, kwargs or {})
-        with context.Scope(context.Mode(self.strategy)):
-            merged = merge_fn(
-                self.strategy,
-                *(regroup([arg]) for arg in args),
-                **{name: regroup([value]) for name, value in (kwargs or {}).items()},
-            )
+            return self._run.merge_call(self.local_replica_id, merge_fn, args, kwargs or {}, name)
+        merged = context.call_in(
+            context.Mode(self.strategy),
+            merge_fn,
+            self.strategy,
+            *(regroup([arg]) for arg in args),
+            **{name: regroup([value]) for name, value in (kwargs or {}).items()},
+        )
         check_components(merged, 1, "merge_fn gave")
         return select_replica(0, merged)
 

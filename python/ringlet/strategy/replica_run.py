@@ -86,6 +86,8 @@ class ReplicaRun:
     # What the last merge_call gave or raised.
     _merged: Any = None
     _merge_error: Exception | None = None
+    # The replicas that have not taken their part of it.
+    _takers: set[int]
 
     def drive(
         self,
@@ -166,22 +168,33 @@ class ReplicaRun:
                     self.crew.depart(replica)
 
     def merge_call(
-        self, replica: int, merge_fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+        self,
+        replica: int,
+        merge_fn: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        name: str = "merge_call",
     ) -> Any:
-        """Call `merge_fn` once for all replicas; see :meth:`ReplicaContext.merge_call`."""
+        """Call `merge_fn` once for all replicas, which give one name; see :meth:`ReplicaContext.merge_call`."""
         self.begin_collective()
         self._merge_calls[replica] = (merge_fn, args, kwargs)
-        self._meet(replica, "merge_call")
+        self._meet(replica, name)
         if replica == 0:
+            self._takers = set(range(len(self._rows)))
             try:
                 self._merged, self._merge_error = self._merge(), None
             except Exception as error:
                 self._merge_error = error
         # Nobody starts the next merge_call, which would overwrite this answer, before all have passed here.
-        self._meet(replica, "the end of merge_call")
+        self._meet(replica, f"the end of {name}")
         if self._merge_error is not None:
             raise self._merge_error
-        return select_replica(replica, self._merged)
+        merged = select_replica(replica, self._merged)
+        # Whoever sees that all have taken theirs lets go of it; the next merge_call waits for all of them.
+        self._takers.discard(replica)
+        if not self._takers:
+            self._merged = None
+        return merged
 
     def _call(self, replica: int) -> Any:
         context.enter(ReplicaContext._of_run(self, replica))
@@ -268,17 +281,18 @@ class ReplicaRun:
         try:
             self.crew.members[replica].barrier(name)
         except CollectiveMismatchError as error:
+            if "did not make the same call" in str(error):  # and which, in the core's words
+                raise
             raise CollectiveMismatchError(
                 f"Some replicas made a different number of replica_context().merge_call() calls: {error}"
             ) from error
 
     def _merge(self) -> Any:
-        calls = [self._merge_calls[replica] for replica in range(len(self._rows))]
+        calls = [self._merge_calls.pop(replica) for replica in range(len(self._rows))]
         merge_fn = calls[0][0]
         args = regroup([tuple(args) for _, args, _ in calls])
         kwargs = regroup([dict(kwargs) for _, _, kwargs in calls])
-        with context.Scope(context.Mode(self.strategy)):
-            merged = merge_fn(self.strategy, *args, **kwargs)
+        merged = context.call_in(context.Mode(self.strategy), merge_fn, self.strategy, *args, **kwargs)
         check_components(merged, len(self._rows), "merge_fn gave")
         return merged
 

@@ -10,7 +10,7 @@ from ringlet import context, nest
 from ringlet.strategy.arguments import check_arguments
 from ringlet.strategy.extended_base import ExtendedBase
 from ringlet.strategy.modes import require_cross_replica
-from ringlet.values import DistributedValues, Mirrored, regroup, select_replica
+from ringlet.values import DistributedValues, Mirrored, check_components, regroup, select_replica
 
 __all__ = ["Updating", "regroup_updates"]
 
@@ -49,9 +49,9 @@ class Updating(ExtendedBase):
         Raises
         ------
         ValueError, TypeError
-            If `args` or `kwargs` are none.
+            If `args` or `kwargs` are none or hold a value of another number of replicas, or `var` is no variable.
         RuntimeError
-            Inside the scope of another strategy.
+            Inside the scope of another strategy, or if another strategy made the variable.
 
         Notes
         -----
@@ -89,7 +89,8 @@ class Updating(ExtendedBase):
         colocate_with : object
             What :meth:`non_slot_devices` gave.
         fn : callable
-            Takes that device's part of the arguments.
+            Takes that device's part of the arguments. Where one variable stands for all devices it is called once, and
+            distributed values stay whole, as in TensorFlow.
         args : list or tuple
         kwargs : mapping, optional
         group : bool
@@ -102,7 +103,7 @@ class Updating(ExtendedBase):
         Raises
         ------
         ValueError, TypeError
-            If `args` or `kwargs` are none.
+            If `args` or `kwargs` are none, or hold a value of another number of replicas.
         RuntimeError
             Inside the scope of another strategy.
 
@@ -265,24 +266,42 @@ class Updating(ExtendedBase):
         self, var: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], group: bool
     ) -> Any:
         """What :meth:`update` gives in cross-replica context."""
+        self._check_updated(var)
         components = getattr(var, "values", ()) if isinstance(var, DistributedValues) else (var,)
+        check_components((args, kwargs), max(len(components), self._num_local_replicas), "update was given")
         updates = [self._update_component(i, fn, (part,), args, kwargs) for i, part in enumerate(components)]
         return regroup_updates(self, updates, group)
+
+    def _check_updated(self, var: Any) -> None:
+        """Refuse what :meth:`update` cannot change; variables of other strategies unless this is overridden."""
+        maker, strategy = getattr(var, "distribute_strategy", None), self._container_strategy()
+        if maker is not None and maker is not strategy:
+            raise RuntimeError(
+                f"Mixing different strategies: variable '{var.name}' was made by {maker!r} and not by {strategy!r}, "
+                "whose update was called. Call update of the strategy that made it"
+            )
 
     def _update_non_slot(
         self, colocate_with: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], group: bool
     ) -> Any:
         """What :meth:`update_non_slot` gives in cross-replica context."""
-        count = len(colocate_with) if isinstance(colocate_with, (list, tuple)) else 1
-        updates = [self._update_component(i, fn, (), args, kwargs) for i in range(count)]
+        if not isinstance(colocate_with, (list, tuple)):  # one place for all replicas, which needs all components
+            answer = context.call_in(context.UpdateMode(self._container_strategy(), 0), fn, *args, **kwargs)
+            return regroup_updates(self, [answer], group)
+        if len(colocate_with) > self._num_local_replicas:
+            raise ValueError(
+                f"update_non_slot was given {len(colocate_with)} devices, and {self._container_strategy()!r} has "
+                f"{self._num_local_replicas}: give what its non_slot_devices gave"
+            )
+        check_components((args, kwargs), self._num_local_replicas, "update_non_slot was given")
+        updates = [self._update_component(i, fn, (), args, kwargs) for i in range(len(colocate_with))]
         return regroup_updates(self, updates, group)
 
     def _update_component(
         self, number: int, fn: Callable[..., Any], first: tuple[Any, ...], args: Sequence[Any], kwargs: Any
     ) -> Any:
         row, named = select_replica(number, tuple(args)), select_replica(number, dict(kwargs))
-        with context.Scope(context.UpdateMode(self._container_strategy(), number)):
-            return fn(*first, *row, **named)
+        return context.call_in(context.UpdateMode(self._container_strategy(), number), fn, *first, *row, **named)
 
 
 def regroup_updates(extended: ExtendedBase, updates: Sequence[Any], group: bool) -> Any:

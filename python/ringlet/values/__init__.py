@@ -6,9 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ringlet.values.base import DistributedValues
-from ringlet.values.grouping import check_components, regroup, select_replica, split_arguments
+from ringlet.values.grouping import as_variables, leaf_columns, regroup
 from ringlet.values.mirrored import Mirrored
 from ringlet.values.per_replica import PerReplica
+from ringlet.values.splitting import check_components, select_replica, split_arguments
 
 if TYPE_CHECKING:
     from ringlet.values.aggregating_variable import AggregatingVariable
@@ -29,7 +30,9 @@ __all__ = [
     "Variable",
     "VariableAggregation",
     "VariableSynchronization",
+    "as_variables",
     "check_components",
+    "leaf_columns",
     "regroup",
     "select_replica",
     "split_arguments",

@@ -7,9 +7,11 @@ from typing import Any
 from ringlet import context
 from ringlet.values.base import DistributedValues
 from ringlet.values.distributed_variable import reduced, refuse_mixing
+from ringlet.values.indexed_slices import SCATTERS, as_slices
+from ringlet.values.per_replica import PerReplica
 from ringlet.values.storage import Change
 from ringlet.values.synchronization import VariableAggregation
-from ringlet.values.variable import Variable
+from ringlet.values.variable import NAMES, Variable
 
 __all__ = ["AggregatingVariable"]
 
@@ -32,6 +34,15 @@ class AggregatingVariable(Variable):
                 return self._update_in_replica(mode, change, value, read_value)
         return self._write(change, value, read_value)
 
+    def _scatter(self, name: str, sparse_delta: Any) -> Any:
+        """As in TensorFlow each replica scatters its own rows, whatever the aggregation is."""
+        mode = context.current()
+        if mode is None or mode.local_replica_id is None:
+            return super()._scatter(name, sparse_delta)
+        if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
+            refuse_mixing(self, mode)
+        return self._write(SCATTERS[name], as_slices(sparse_delta), True)
+
     def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
         if self.aggregation is VariableAggregation.NONE:
             raise ValueError(
@@ -44,13 +55,23 @@ class AggregatingVariable(Variable):
             )
 
         def merge_fn(strategy: Any, merged: Any) -> Any:
+            if self.aggregation is VariableAggregation.MEAN and isinstance(merged, PerReplica):
+                self._refuse_mean()
             return self._write(change, reduced(self, strategy, merged), read_value)
 
         # Lists would be taken apart on the way.
-        return mode.merge_call(merge_fn, (self._checked(value) if isinstance(value, (list, tuple)) else value,))
+        given = self._checked(value) if isinstance(value, (list, tuple)) else value
+        return mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,))
+
+    def _refuse_mean(self) -> None:
+        if self.dtype.kind in "biu":
+            raise ValueError(
+                f"variable '{self.name}' holds {self.dtype}, and the MEAN of what replicas give is no whole number: "
+                "make it with dtype='float64', or with another aggregation"
+            )
 
     def _write(self, change: Change, value: Any, read_value: bool) -> Any:
         # Of a distributed value the first component is taken, as TensorFlow does.
         first = value.values[0] if isinstance(value, DistributedValues) else value
-        self._write_one(0, change, self._checked(first))
-        return self._storage.read(0) if read_value else None
+        written = self._write_one(0, change, self._checked(first))
+        return written.view() if read_value else None

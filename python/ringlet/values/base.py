@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from ringlet import context
@@ -26,6 +26,8 @@ class DistributedValues(Generic[T_co]):
     ------
     ValueError
         If there is no component.
+    TypeError
+        If they are no iterable, or text or a mapping, whose letters or keys would be the components.
 
     Examples
     --------
@@ -47,6 +49,12 @@ class DistributedValues(Generic[T_co]):
     _values: tuple[T_co, ...]
 
     def __init__(self, values: Iterable[T_co]) -> None:
+        is_list = isinstance(values, (tuple, list))
+        if not is_list and (isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable)):
+            raise TypeError(
+                f"a {type(self).__name__} takes a list with the component of each replica, got {values!r} of type "
+                f"{type(values).__name__}: write {type(self).__name__}([first, second]), in replica order"
+            )
         self._values = tuple(values)
         if not self._values:
             raise ValueError(f"a {type(self).__name__} needs the components of at least one replica, got none")

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.collectives.dtypes import ML_NAMES
+from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Shape", "as_initial_value", "as_value", "fits", "is_floating"]
+__all__ = ["Shape", "as_dtype", "as_initial_value", "as_value", "fits", "is_floating"]
 
 Array = NDArray[Any]
 Shape = tuple["int | None", ...] | None
@@ -18,6 +20,10 @@ Shape = tuple["int | None", ...] | None
 _NUMBER_KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
 # Kind of a variable: kinds of Python numbers, lists and initial values that it takes.
 _TAKEN = {"b": "b", "i": "i", "f": "fi", "c": "cfi"}
+# Kinds of dtypes that hold numbers (those of ml_dtypes are V), and those whose conversions to each other lose nothing.
+_NUMBERS, _EXACT = "biufcV", "iuUS"
+# Values that are converted as the Python numbers in them are.
+_WRITTEN_OUT = (list, tuple, range)
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
@@ -39,6 +45,48 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
     (True, False)
     """
     return _kind(dtype) == "f"
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """Read a dtype; that of ml_dtypes by its name, too, whether that package was imported or not.
+
+    Parameters
+    ----------
+    dtype : dtype-like
+
+    Returns
+    -------
+    dtype
+
+    Raises
+    ------
+    TypeError
+        If there is none of this name, or ml_dtypes is not installed, which has it.
+
+    Examples
+    --------
+    >>> as_dtype("float32"), as_dtype("bfloat16")
+    (dtype('float32'), dtype(bfloat16))
+    """
+    try:
+        known: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as error:
+        if not isinstance(dtype, str):
+            raise
+        try:
+            import ml_dtypes  # for those who ask for its dtypes only
+        except ImportError:
+            if dtype not in ML_NAMES:
+                raise error from None
+            raise TypeError(
+                f"the dtype {dtype!r} is one of the package ml_dtypes, which is not installed here: pip install "
+                "ml_dtypes"
+            ) from None
+        found = getattr(ml_dtypes, dtype, None)
+        if not isinstance(found, type):
+            raise
+        known = np.dtype(found)
+    return known
 
 
 def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
@@ -70,7 +118,7 @@ def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
     """
     array = as_ndarray(value() if callable(value) else value, f"the initial value of variable {name}")
     # Variables are in native byte order, whatever they begin with.
-    wanted = (array.dtype if dtype is None else np.dtype(dtype)).newbyteorder("=")
+    wanted = (array.dtype if dtype is None else as_dtype(dtype)).newbyteorder("=")
     if array.dtype.hasobject or wanted.hasobject:
         raise TypeError(
             f"the initial value of variable {name} is an array of Python objects, {value!r}: variables hold numbers, "
@@ -113,9 +161,10 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -
     Raises
     ------
     ValueError
-        If an array has another dtype or another shape.
+        If an array has another dtype or another shape (an InvalidArgumentError), or the value is None or an object that
+        is no array.
     TypeError
-        If a Python number does not fit the dtype, as 1.5 does not fit an integer.
+        If a Python number does not fit the dtype, as 1.5 does not fit an integer, or text is given for a number.
 
     Examples
     --------
@@ -134,12 +183,11 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -
         return value
     array: Array = value if type(value) is np.ndarray else as_ndarray(value)
     if array.dtype != dtype:
-        is_list = number_kind is not None or isinstance(value, (list, tuple))
-        if not is_list and array.dtype.newbyteorder("=") != dtype:
-            _refuse_dtype(array, dtype, name)
+        if number_kind is None and not isinstance(value, _WRITTEN_OUT):
+            _check_dtype(value, array, dtype, name)
         array = _converted(array, dtype, value)
     if shape is not None and array.shape != shape and not fits(array.shape, shape):
-        raise ValueError(
+        raise InvalidArgumentError(
             f"Cannot assign value to variable '{name}': Shape mismatch. The variable shape {shape}, and the assigned "
             f"value shape {array.shape} are incompatible. Reshape the value, or broadcast it with "
             f"np.broadcast_to(value, {shape})"
@@ -152,22 +200,41 @@ def _converted(array: Array, dtype: np.dtype[Any], value: Any) -> Array:
     if array.size and _kind(array.dtype) not in _TAKEN.get(_kind(dtype), _kind(dtype)):
         _refuse_conversion(value, dtype)
     converted = array.astype(dtype)
-    # Integers never wrap on the way.
-    if array.dtype.kind in "iu" and dtype.kind in "iu" and not np.array_equal(converted, array):
+    # Integers never wrap on the way, and text is not cut off.
+    if array.dtype.kind in _EXACT and dtype.kind in _EXACT and not np.array_equal(converted, array):
         _refuse_conversion(value, dtype)
     return converted
 
 
+def _spelled(dtype: np.dtype[Any]) -> str:
+    """What np.dtype reads; the names of texts are none: str32 is <U1."""
+    return str(dtype.str if dtype.kind in "US" else dtype.name)
+
+
 def _refuse_conversion(value: Any, dtype: np.dtype[Any]) -> NoReturn:
-    raise TypeError(
-        f"Cannot convert {value!r} to an array of dtype {dtype}: convert it yourself, for example with "
-        f"np.asarray(value).astype({dtype.name!r})"
-    )
+    given = np.asarray(value).dtype
+    if given.kind in _NUMBERS and dtype.kind in _NUMBERS:
+        remedy = f"convert it yourself, for example with np.asarray(value).astype({_spelled(dtype)!r})"
+    else:
+        remedy = f"give numbers, a list of them or an array of {dtype}" if dtype.kind in _NUMBERS else "give what fits"
+    raise TypeError(f"Cannot convert {value!r} to an array of dtype {dtype}: {remedy}")
 
 
-def _refuse_dtype(array: Array, dtype: np.dtype[Any], name: str | None) -> NoReturn:
+def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | None) -> None:
+    """Refuse what is not written out as numbers, unless it has the variable's dtype but for the order of bytes."""
     owner = "the variable" if name is None else f"variable '{name}'"
-    raise ValueError(
-        f"{owner} holds {dtype}, and the value is an array of {array.dtype}: values of arrays are never "
-        f"converted on the way into a variable. Write value.astype({dtype.name!r})"
-    )
+    if isinstance(value, (str, bytes)):
+        return  # fits if the variable holds text
+    if value is None:
+        raise ValueError(f"None values not supported: {owner} holds {dtype}. Give an array, or leave out the call")
+    if array.dtype.hasobject and not hasattr(value, "dtype"):
+        raise ValueError(
+            f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to an array of {dtype}, "
+            f"which {owner} holds: give an array, or the list of its elements"
+        )
+    if array.dtype.newbyteorder("=") != dtype:
+        array_like = "value" if hasattr(value, "astype") else "np.asarray(value)"
+        raise ValueError(
+            f"{owner} holds {dtype}, and the value is an array of {array.dtype}: values of arrays are never "
+            f"converted on the way into a variable. Write {array_like}.astype({_spelled(dtype)!r})"
+        )

@@ -70,7 +70,7 @@ def create_aggregating(strategy: Any, request: VariableRequest) -> Variable:
     3.0
     """
     kind = AggregatingVariable if strategy.num_replicas_in_sync > 1 else Variable
-    variable: Variable = _once_for_all(lambda: _create_single(kind, strategy, request))
+    variable: Variable = _once_for_all(request, lambda: _create_single(kind, strategy, request))
     return variable
 
 
@@ -102,7 +102,7 @@ def create_mirrored(strategy: Any, request: VariableRequest) -> DistributedVaria
       1: <ringlet.Variable 'v/replica_1:0' shape=() dtype=float64, numpy=1.5>
     }
     """
-    variable: DistributedVariable = _once_for_all(lambda: _create_distributed(strategy, request))
+    variable: DistributedVariable = _once_for_all(request, lambda: _create_distributed(strategy, request))
     return variable
 
 
@@ -138,9 +138,9 @@ def _create_distributed(strategy: Any, request: VariableRequest) -> DistributedV
     return KINDS[synchronization]._over(spec, Storage(value, len(devices)), devices, strategy)
 
 
-def _once_for_all(create: Callable[[], Any]) -> Any:
-    """Call a function once for all replicas that come here together: that of the first one."""
+def _once_for_all(request: VariableRequest, create: Callable[[], Any]) -> Any:
+    """Call a function once for all replicas that come here together, with requests for one variable."""
     mode: Any = context.current()
     if mode is None or mode.local_replica_id is None:
         return create()
-    return mode.merge_call(lambda _: create())
+    return mode._merge_named(request.describe(), lambda _: create())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
+from collections.abc import Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -11,15 +12,16 @@ from numpy.typing import NDArray
 
 from ringlet import context
 from ringlet.collectives import ReduceOp
+from ringlet.errors import InvalidArgumentError
 from ringlet.values.base import DistributedValues
 from ringlet.values.conversion import as_value
-from ringlet.values.grouping import check_components
 from ringlet.values.indexed_slices import IndexedSlices, reduce_slices
 from ringlet.values.mirrored import Mirrored
 from ringlet.values.per_replica import PerReplica
+from ringlet.values.splitting import check_components
 from ringlet.values.storage import Change, Storage, replace
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
-from ringlet.values.variable import Variable
+from ringlet.values.variable import NAMES, Variable
 from ringlet.values.variable_spec import VariableSpec
 
 __all__ = ["DistributedVariable", "MirroredVariable", "SyncOnReadVariable", "reduced", "refuse_mixing"]
@@ -61,6 +63,8 @@ def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return value.values[0] if isinstance(value, DistributedValues) else value
     op = ReduceOp.from_variable_aggregation(variable.aggregation)
+    if op is ReduceOp.MEAN and isinstance(value, MirroredVariable):
+        return value  # taken to be its own mean; each component gets its part, even where they have come to differ
     if not isinstance(value, PerReplica):
         return strategy.extended._reduce(op, value)
     spec = variable._spec
@@ -144,8 +148,8 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         return self._update_one(replica, change, value, read_value)
 
     def _update_one(self, replica: int, change: Change, value: Any, read_value: bool) -> Any:
-        self._write_one(replica, change, self._checked(value))
-        return self._storage.read(replica) if read_value else None
+        written = self._write_one(replica, change, self._checked(value))
+        return written.view() if read_value else None
 
     def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
         raise NotImplementedError
@@ -153,15 +157,17 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
     def _update_all(self, change: Change, value: Any, read_value: bool) -> Any:
         raise NotImplementedError
 
-    def _write_all(self, change: Change, value: Any) -> None:
-        """Change every component: each with its own part of a distributed value, or all with the same value."""
-        parts = self._parts(value) if isinstance(value, DistributedValues) else (value,)
-        if all(part is parts[0] for part in parts):
-            checked = self._checked(parts[0])
-            self._storage.write_all(change, checked, self._new_shape(change, checked))
-            return
-        for replica, part in enumerate([self._checked(part) for part in parts]):
-            self._write_one(replica, change, part)
+    def _write_all(self, change: Change, value: Any) -> tuple[Array, ...]:
+        """Change every component: each with its own part of a distributed value, or all with the same value.
+
+        Gives what each component has now, for views of it to be given away.
+        """
+        parts = self._parts(value) if isinstance(value, DistributedValues) else None
+        if parts is None or all(part is parts[0] for part in parts):
+            checked = self._checked(value if parts is None else parts[0])
+            return self._storage.write_all(change, checked, self._new_shape(change, checked))
+        values = [self._checked(part) for part in parts]
+        return self._storage.write_each(change, values, [self._new_shape(change, part) for part in values])
 
     def _parts(self, value: DistributedValues[Any]) -> tuple[Any, ...]:
         """What each component is given of a distributed value."""
@@ -170,7 +176,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
             return value.values
         if value._storage.is_shared:
             return (value._storage.read(0),) * len(self._values)
-        return tuple(value._storage.read(i) for i in range(len(self._values)))
+        return tuple(value._storage.read_all())
 
     def __repr__(self) -> str:
         return self._table(repr)
@@ -220,21 +226,22 @@ class MirroredVariable(DistributedVariable):
         if self._spec.aggregation is VariableAggregation.NONE:
             return self._update_one(mode.local_replica_id, change, value, read_value)
 
-        def merge_fn(strategy: Any, merged: Any) -> None:
-            self._write_all(change, reduced(self, strategy, merged))
+        def merge_fn(strategy: Any, merged: Any) -> PerReplica[Array]:
+            return PerReplica(self._write_all(change, reduced(self, strategy, merged)))
 
         # Lists would be taken apart on the way.
-        mode.merge_call(merge_fn, (self._checked(value) if isinstance(value, (list, tuple)) else value,))
-        # No other replica can write before this one comes to the next merge_call.
-        return self._storage.read(mode.local_replica_id) if read_value else None
+        given = self._checked(value) if isinstance(value, (list, tuple)) else value
+        # What was written here: another thread may have written since.
+        written = mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,))
+        return written.view() if read_value else None
 
     def _update_all(self, change: Change, value: Any, read_value: bool) -> Any:
-        self._write_all(change, value)
+        written = self._write_all(change, value)
         if not read_value:
             return None
-        if len(self._values) == 1:
-            return self._storage.read(0)
-        return Mirrored([self._storage.read(i) for i in range(len(self._values))])
+        if len(written) == 1:
+            return written[0].view()
+        return Mirrored([array.view() for array in written])
 
 
 class SyncOnReadVariable(DistributedVariable):
@@ -255,20 +262,20 @@ class SyncOnReadVariable(DistributedVariable):
     def _as_operand(self) -> Array:
         mode = context.current()
         if mode is None:
-            return self._combined()
+            return self._combined(self._storage.read_all())
         if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
         if mode.local_replica_id is not None:
             return self._storage.read(mode.local_replica_id)
         replica = mode.update_replica_id
-        return self._combined() if replica is None else self._storage.read(replica)
+        return self._combined(self._storage.read_all()) if replica is None else self._storage.read(replica)
 
-    def _combined(self) -> Array:
+    def _combined(self, components: Sequence[Array]) -> Array:
+        """Combine what the replicas had at one moment."""
         if self._spec.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-            return self._storage.read(0)
+            return components[0]
         op = ReduceOp.from_variable_aggregation(self._spec.aggregation)
-        components = PerReplica([self._storage.read(i) for i in range(len(self._values))])
-        combined: Array = self.distribute_strategy.extended._reduce(op, components)
+        combined: Array = self.distribute_strategy.extended._reduce(op, PerReplica(components))
         return combined
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
@@ -296,24 +303,32 @@ class SyncOnReadVariable(DistributedVariable):
             )
         value = self._checked(np.asarray(value) if isinstance(value, DistributedValues) else value)
         if is_sum:
-            self._share_out(np.asarray(value, self.dtype))
+            written = self._share_out(np.asarray(value, self.dtype))
         else:
-            self._storage.write_all(change, value, self._new_shape(change, value))
-        return self.read_value() if read_value else None
+            written = self._storage.write_all(change, value, self._new_shape(change, value))
+        return self._combined([array.view() for array in written]) if read_value else None
 
-    def _share_out(self, total: Array) -> None:
+    def _share_out(self, total: Array) -> tuple[Array, ...]:
         """Give each replica its part, so that the total is what was assigned; the first one gets what is left over."""
+        if self.dtype.kind in "bSU":
+            raise InvalidArgumentError(
+                f"variable '{self.name}' is the SUM of its components, and there is no SUM of {self.dtype}: make it "
+                "with an integer dtype, or with the aggregation ONLY_FIRST_REPLICA"
+            )
         strategy = self.distribute_strategy
         count = strategy.num_replicas_in_sync
         if total.dtype.kind not in "iu":
             share = np.true_divide(total, count).astype(self.dtype)
-            self._storage.write_all(replace, share, self._new_shape(replace, share))
-            return
-        share = np.asarray(total // total.dtype.type(count))
-        rest = total - share * total.dtype.type(count)
-        self._storage.write_all(replace, share, self._new_shape(replace, share))
-        if rest.any() and strategy.extended._first_replica == 0:
-            self._write_one(0, replace, share + rest)
+            return self._storage.write_all(replace, share, self._new_shape(replace, share))
+        # The number of replicas may be more than the dtype holds; sums wrap round, so that the total is right again.
+        wide = total.astype(np.int64 if total.dtype.kind == "i" else np.uint64)
+        share, rest = np.divmod(wide, wide.dtype.type(count))
+        if not rest.any():
+            share = np.asarray(share.astype(self.dtype))
+            return self._storage.write_all(replace, share, self._new_shape(replace, share))
+        first = share + rest if strategy.extended._first_replica == 0 else share
+        parts = [first.astype(self.dtype), *[np.asarray(share.astype(self.dtype))] * (len(self._values) - 1)]
+        return self._storage.write_each(replace, parts, [self._new_shape(replace, part) for part in parts])
 
 
 KINDS = {

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ringlet import nest
-from ringlet.values.base import DistributedValues
 from ringlet.values.per_replica import PerReplica
 
-__all__ = ["check_components", "regroup", "select_replica", "split_arguments"]
+__all__ = ["LEAF_TYPES", "as_variables", "leaf_columns", "parts_of", "regroup"]
 
-# Leaves that need no walk to be known as such.
-_LEAF_TYPES = nest.PLAIN_TYPES | {np.ndarray, np.float32, np.float64, np.int32, np.int64}
+LEAF_TYPES = nest.PLAIN_TYPES | {np.ndarray, np.float32, np.float64, np.int32, np.int64}
+"""Types of leaves that need no walk to be known as such."""
 
-Rows = list[tuple[Any, ...]]
+Wrap = Callable[[Sequence[Any]], Any]
+
+_SAME_ANSWERS = "Return the same nested structure from every replica, with None where one has nothing to say"
 
 
-def regroup(
-    values: Sequence[Any], wrap: Callable[[Sequence[Any]], Any] = PerReplica, *, always_wrap: bool = False
-) -> Any:
+def regroup(values: Sequence[Any], wrap: Wrap = PerReplica, *, always_wrap: bool = False) -> Any:
     """Turn one nested structure per replica into one structure of distributed values.
 
     Parameters
@@ -54,8 +54,16 @@ def regroup(
     })
     """
     first = values[0]
-    if type(first) in _LEAF_TYPES:
+    if type(first) in LEAF_TYPES:
         return _regroup_leaf(values, wrap, always_wrap)
+    kind = type(first)
+    # What programs give most needs no walk: dictionaries, lists and tuples of leaves.
+    if kind is dict:
+        if LEAF_TYPES.issuperset(map(type, first.values())) and (rows := _rows(list(first), values)):
+            grouped = _grouped(rows[0], rows[-1], zip(*rows, strict=True), wrap, always_wrap)
+            return dict(zip(first, grouped, strict=True))
+    elif (kind is list or kind is tuple) and LEAF_TYPES.issuperset(map(type, first)) and _are_alike(first, values):
+        return kind(_grouped(first, values[-1], zip(*values, strict=True), wrap, always_wrap))
     leaves, shape = nest.flatten_containers(first)
     if len(leaves) == 1 and leaves[0] is first:
         return _regroup_leaf(values, wrap, always_wrap)
@@ -66,23 +74,81 @@ def _regroup_columns(
     leaves: list[Any],
     shape: nest.PyTreeSpec,
     values: Sequence[Any],
-    wrap: Callable[[Sequence[Any]], Any],
+    wrap: Wrap,
     always_wrap: bool,
 ) -> Any:
-    columns = [leaves, *(_leaves_like(shape, value, i) for i, value in enumerate(values[1:], 1))]
-    grouped = [
-        # Arrays that differ need none of what follows; there may be many.
-        wrap(column)
-        if column[0] is not column[-1] and type(column[0]) in _LEAF_TYPES
-        else _regroup_leaf(column, wrap, always_wrap)
-        for column in zip(*columns, strict=True)
-    ]
+    columns = _columns(leaves, shape, values, "the replicas gave different structures", _SAME_ANSWERS)
+    grouped = _grouped(leaves, [column[-1] for column in columns], columns, wrap, always_wrap)
     return nest.unflatten(shape, grouped)
 
 
-def _regroup_leaf(values: Sequence[Any], wrap: Callable[[Sequence[Any]], Any], always_wrap: bool) -> Any:
+def _rows(keys: list[Any], values: Sequence[Any]) -> list[list[Any]] | None:
+    """The values of dictionaries in the order of the keys; None if one is no dictionary, or has others."""
+    rows = []
+    for value in values:
+        if type(value) is not dict:
+            return None
+        if list(value) == keys:
+            rows.append(list(value.values()))
+        elif value.keys() == set(keys):
+            rows.append([value[key] for key in keys])
+        else:
+            return None
+    return rows
+
+
+def _are_alike(first: Sequence[Any], values: Sequence[Any]) -> bool:
+    return all(type(value) is type(first) and len(value) == len(first) for value in values)
+
+
+def _grouped(
+    firsts: Collection[Any], lasts: Iterable[Any], columns: Iterable[tuple[Any, ...]], wrap: Wrap, always_wrap: bool
+) -> list[Any]:
+    """Make distributed values of columns, whose first and last entries are given besides."""
+    # Arrays that differ need none of what others do; there may be many.
+    if LEAF_TYPES.issuperset(map(type, firsts)) and not any(map(operator.is_, firsts, lasts)):
+        return [wrap(column) for column in columns]
+    return [
+        wrap(column)
+        if column[0] is not column[-1] and type(column[0]) in LEAF_TYPES
+        else _regroup_leaf(column, wrap, always_wrap)
+        for column in columns
+    ]
+
+
+def as_variables(answer: Any) -> Any:
+    """Put distributed variables in the places of their components, as :func:`regroup` does for several replicas.
+
+    Parameters
+    ----------
+    answer : nested structure
+        What the only replica gave.
+
+    Returns
+    -------
+    nested structure
+        `answer` itself if there is no component in it.
+
+    Examples
+    --------
+    >>> answer = ["anything", 5]
+    >>> as_variables(answer) is answer
+    True
+    """
+    if type(answer) in LEAF_TYPES:
+        return answer
+    return regroup([answer]) if any(map(_is_component, nest.flatten_containers(answer)[0])) else answer
+
+
+def _is_component(leaf: Any) -> bool:
+    if type(leaf) in LEAF_TYPES or not hasattr(type(leaf), "distribute_strategy"):
+        return False
+    return getattr(leaf, "_container", None) is not None
+
+
+def _regroup_leaf(values: Sequence[Any], wrap: Wrap, always_wrap: bool) -> Any:
     first = values[0]
-    is_plain = type(first) in _LEAF_TYPES
+    is_plain = type(first) in LEAF_TYPES
     # Asked of the class first: other objects may have attributes of any name.
     if not is_plain and hasattr(type(first), "distribute_strategy"):
         variable = _variable_of(values)
@@ -94,19 +160,22 @@ def _regroup_leaf(values: Sequence[Any], wrap: Callable[[Sequence[Any]], Any], a
                 break
         else:
             return first
-    if not is_plain and nest.is_composite(first) and (parts := _parts(first)) is not None:
+    if not is_plain and nest.is_composite(first) and (parts := parts_of(first)) is not None:
         return _regroup_columns(*parts, values, wrap, always_wrap)
-    return wrap(values)
+    return wrap(tuple(values))
 
 
 def _variable_of(components: Sequence[Any]) -> Any:
-    """The distributed variable that all of these are components of; None for anything else."""
+    """The distributed variable that all of these are, or are components of; None for anything else."""
+    first = components[0]
+    if getattr(first, "is_distributed_variable", False) and all(component is first for component in components):
+        return first
     references = [getattr(component, "_container", None) for component in components]
     variables = [None if reference is None else reference() for reference in references]
     return variables[0] if all(variable is variables[0] for variable in variables) else None
 
 
-def _parts(composite: Any) -> tuple[list[Any], nest.PyTreeSpec] | None:
+def parts_of(composite: Any) -> tuple[list[Any], nest.PyTreeSpec] | None:
     """What a composite consists of; None if it contains itself, such as a node of a graph that knows its neighbours."""
     try:
         return nest.flatten(composite)
@@ -115,180 +184,52 @@ def _parts(composite: Any) -> tuple[list[Any], nest.PyTreeSpec] | None:
 
 
 def _shape_of(value: Any) -> nest.PyTreeSpec:
-    return (_parts(value) or nest.flatten_containers(value))[1]
+    return (parts_of(value) or nest.flatten_containers(value))[1]
 
 
-def _leaves_like(shape: nest.PyTreeSpec, value: Any, replica: int) -> list[Any]:
-    try:
-        return nest.same_structure_leaves(shape, value)
-    except ValueError as error:
-        raise ValueError(
-            f"the replicas gave different structures: replica 0 {nest.describe(shape)}, replica {replica} "
-            f"{nest.describe(_shape_of(value))}, with * for each value. Return the same nested structure from every "
-            "replica, with None where one has nothing to say"
-        ) from error
-
-
-def check_components(structure: Any, num_replicas: int, giver: str) -> None:
-    """Refuse distributed values that have not one component for each replica.
+def leaf_columns(components: Sequence[Any], call: str) -> tuple[list[tuple[Any, ...]], nest.PyTreeSpec]:
+    """Take nested structures of one shape apart, leaf by leaf.
 
     Parameters
     ----------
-    structure : nested structure
-    num_replicas : int
-        Replicas of this process.
-    giver : str
-        Begins the message: who gave the value.
+    components : sequence
+        One structure for each replica.
+    call : str
+        Begins the message: what was to be done with them.
+
+    Returns
+    -------
+    columns : list of tuple
+        The leaves of all replicas for each place of the structure.
+    shape : PyTreeSpec
 
     Raises
     ------
     ValueError
-        If there is one; the message gives both numbers.
+        If another replica's structure differs; shows both.
 
     Examples
     --------
-    >>> check_components({"x": PerReplica([1, 2])}, 3, "merge_fn gave")
+    >>> leaf_columns([{"a": 1}, {"b": 1}], "reduce")
     Traceback (most recent call last):
         ...
-    ValueError: merge_fn gave a PerReplica with 2 components for 3 replicas: give it one component for each replica
+    ValueError: reduce of components that are different structures: replica 0 {'a': *}, replica 1 {'b': *}, ...
     """
-    if type(structure) in _LEAF_TYPES:
-        return
-    for leaf in _distributed_in(structure):
-        if len(leaf.values) != num_replicas:
+    leaves, shape = nest.flatten(components[0])
+    text = f"{call} of components that are different structures"
+    return _columns(leaves, shape, components, text, "Give the same nested structure on every replica"), shape
+
+
+def _columns(
+    leaves: list[Any], shape: nest.PyTreeSpec, values: Sequence[Any], text: str, remedy: str
+) -> list[tuple[Any, ...]]:
+    columns = [leaves]
+    for replica, value in enumerate(values[1:], 1):
+        try:
+            columns.append(nest.same_structure_leaves(shape, value))
+        except ValueError as error:
             raise ValueError(
-                f"{giver} a {type(leaf).__name__} with {len(leaf.values)} components for {num_replicas} replicas: give "
-                "it one component for each replica"
-            )
-
-
-def _distributed_in(structure: Any) -> Iterator[DistributedValues[Any]]:
-    """The distributed values of a structure, at any depth."""
-    for leaf in nest.flatten_containers(structure)[0]:
-        if isinstance(leaf, DistributedValues):
-            yield leaf
-        elif nest.is_composite(leaf) and (parts := _parts(leaf)) is not None:
-            yield from (part for part in parts[0] if isinstance(part, DistributedValues))
-
-
-def select_replica(local_replica_id: int, structure: Any) -> Any:
-    """Give the structure that one replica sees.
-
-    Parameters
-    ----------
-    local_replica_id : int
-        Position among the replicas of this process.
-    structure : nested structure
-        May hold distributed values at any depth.
-
-    Returns
-    -------
-    nested structure
-        New containers; each distributed value replaced by that replica's component, other leaves shared. A composite,
-        such as a dataclass, is new if there is a component in it, and shared otherwise.
-
-    Examples
-    --------
-    >>> select_replica(1, {"x": PerReplica([1, 2]), "y": 5})
-    {'x': 2, 'y': 5}
-    """
-    if type(structure) in _LEAF_TYPES:
-        return structure
-    leaves, shape = nest.flatten_containers(structure)
-    return nest.unflatten(shape, [_component(leaf, local_replica_id) for leaf in leaves])
-
-
-def _component(leaf: Any, local_replica_id: int) -> Any:
-    if type(leaf) in _LEAF_TYPES:
-        return leaf
-    if isinstance(leaf, DistributedValues):
-        return leaf.component(local_replica_id)
-    return _component_of_composite(leaf, local_replica_id) if nest.is_composite(leaf) else leaf
-
-
-def _component_of_composite(composite: Any, local_replica_id: int) -> Any:
-    """A new object around what the replica sees; the object itself where that is what it holds."""
-    parts = _parts(composite)
-    if parts is None:
-        return composite
-    leaves, shape = parts
-    seen = [_component(leaf, local_replica_id) for leaf in leaves]
-    # Variables are used as a whole: a model that consists of them stays the object that it is.
-    if all(part is leaf for part, leaf in zip(seen, leaves, strict=True)):
-        return composite
-    return nest.unflatten(shape, seen)
-
-
-def split_arguments(
-    args: Sequence[Any], kwargs: Mapping[str, Any], num_replicas: int
-) -> tuple[Rows, Sequence[Mapping[str, Any]]]:
-    """Give the arguments that each replica is called with.
-
-    Parameters
-    ----------
-    args : sequence
-    kwargs : mapping of str to object
-        Arguments of all replicas; both may hold distributed values at any depth.
-    num_replicas : int
-        Replicas of this process.
-
-    Returns
-    -------
-    rows : list of tuple
-        Positional arguments of each replica. Containers are new for each, leaves are shared.
-    keywords : sequence of mapping
-        Keyword arguments of each replica.
-
-    Raises
-    ------
-    ValueError
-        If a distributed value has not one component for each replica.
-
-    Examples
-    --------
-    >>> split_arguments((PerReplica([1, 2]), [3]), {}, 2)[0]
-    [(1, [3]), (2, [3])]
-    """
-    rows: Rows = [()] * num_replicas
-    if args:
-        rows = list(zip(*(_column(arg, num_replicas) for arg in args), strict=True))
-    if not kwargs:
-        return rows, [kwargs] * num_replicas
-    keyword_columns = [_column(value, num_replicas) for value in kwargs.values()]
-    return rows, [dict(zip(kwargs, row, strict=True)) for row in zip(*keyword_columns, strict=True)]
-
-
-def _column(value: Any, num_replicas: int) -> Sequence[Any]:
-    """One argument as each replica sees it."""
-    kind = type(value)
-    if kind in _LEAF_TYPES:
-        return [value] * num_replicas
-    if kind is PerReplica:
-        components: tuple[Any, ...] = value.values
-        return components if len(components) == num_replicas else _refuse(value, num_replicas)
-    leaves, shape = nest.flatten_containers(value)
-    columns = [_leaf_column(leaf, num_replicas) for leaf in leaves]
-    return [nest.unflatten(shape, [column[i] for column in columns]) for i in range(num_replicas)]
-
-
-def _leaf_column(leaf: Any, num_replicas: int) -> Sequence[Any]:
-    """One leaf of an argument as each replica sees it."""
-    if type(leaf) in _LEAF_TYPES:
-        return (leaf,) * num_replicas
-    if isinstance(leaf, DistributedValues):
-        if len(leaf.values) != num_replicas:
-            _refuse(leaf, num_replicas)
-        return [leaf.component(i) for i in range(num_replicas)]
-    if not nest.is_composite(leaf):
-        return (leaf,) * num_replicas
-    for value in _distributed_in(leaf):
-        if len(value.values) != num_replicas:
-            _refuse(value, num_replicas)
-    return [_component_of_composite(leaf, i) for i in range(num_replicas)]
-
-
-def _refuse(value: DistributedValues[Any], num_replicas: int) -> Sequence[Any]:
-    raise ValueError(
-        f"a {type(value).__name__} with {len(value.values)} components cannot be split over {num_replicas} replicas: "
-        "it was made by another strategy. Pass the values through the strategy that runs this function"
-    )
+                f"{text}: replica 0 {nest.describe(shape)}, replica {replica} {nest.describe(_shape_of(value))}, with "
+                f"* for each value. {remedy}"
+            ) from error
+    return list(zip(*columns, strict=True))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ringlet.collectives import ReduceOp
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.conversion import as_value
+from ringlet.values.storage import quietly
 
 __all__ = ["SCATTERS", "IndexedSlices", "as_slices", "reduce_slices"]
 
@@ -131,7 +132,7 @@ def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, 
             ) from None
         if not np.may_share_memory(old, new):
             new[...] = old
-        at(new, indices, rows)
+        quietly(at, new, indices, rows)
 
     return change
 
@@ -159,9 +160,10 @@ def _divide_at(array: Array, indices: Array, rows: Array) -> None:
         np.divide.at(array, indices, rows)
         return
     # Integers are cut towards zero, as C++ does; a row may come more than once, so one after the other.
-    flat_rows = rows.reshape(-1, *array.shape[1:])
+    flat_rows, result = rows.reshape(-1, *array.shape[1:]), array.copy()
     for index, row in zip(indices.ravel(), flat_rows, strict=True):
-        array[index] = (array[index] - np.fmod(array[index], row)) // row
+        result[index] = (result[index] - np.fmod(result[index], row)) // row
+    array[...] = result  # at once, or Ctrl-C would leave some rows divided
 
 
 def _update_at(array: Array, indices: Array, rows: Array) -> None:

@@ -77,6 +77,12 @@ class Operand:
                     f"np.{ufunc.__name__} cannot write to a variable: give its result to variable.assign, without out="
                 )
             kwargs["out"] = out
+        if method == "at" and isinstance(inputs[0], Operand):
+            # NumPy's own check does not see that the array is read-only.
+            raise TypeError(
+                f"np.{ufunc.__name__}.at cannot write to a variable: use variable.scatter_add(IndexedSlices(values, "
+                "indices)) or another scatter, or change a copy (array = variable.numpy()) and assign that"
+            )
         arrays = [value._as_operand() if isinstance(value, Operand) else value for value in inputs]
         return getattr(ufunc, method)(*arrays, **kwargs)
 

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet import context
+from ringlet.errors import InvalidArgumentError
 from ringlet.values.conversion import as_value
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices
 from ringlet.values.operand import Operand
-from ringlet.values.storage import Change, Storage, replace
+from ringlet.values.reference import VariableReference
+from ringlet.values.storage import Change, Storage, quietly, replace
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variable_spec import VariableRequest, VariableSpec
 
@@ -25,11 +27,28 @@ V = TypeVar("V", bound="Variable")
 
 
 def assign_add(old: Array, value: Any, new: Array) -> None:
-    np.add(old, value, out=new)
+    _check_equal_shapes(old, value)
+    quietly(np.add, old, value, new)
 
 
 def assign_sub(old: Array, value: Any, new: Array) -> None:
-    np.subtract(old, value, out=new)
+    _check_equal_shapes(old, value)
+    quietly(np.subtract, old, value, new)
+
+
+def _check_equal_shapes(old: Array, value: Any) -> None:
+    # Only variables whose shape may change come here with values of another one.
+    shape = getattr(value, "shape", ())
+    if shape != old.shape:
+        raise InvalidArgumentError(
+            f"Cannot update variable with shape {old.shape} using a value with shape {shape}, shapes must be equal. "
+            f"Reshape the value, or broadcast it with np.broadcast_to(value, {old.shape})"
+        )
+
+
+# What messages call a change.
+NAMES: dict[Change, str] = {replace: "assign", assign_add: "assign_add", assign_sub: "assign_sub"}
+NAMES.update((change, name) for name, change in SCATTERS.items())
 
 
 class VariableType(type):
@@ -48,7 +67,7 @@ class VariableType(type):
         initial_value: Any = None,
         trainable: bool | None = None,
         validate_shape: bool = True,
-        *,
+        *more: Any,
         name: str | None = None,
         dtype: Any = None,
         constraint: Callable[..., Any] | None = None,
@@ -60,6 +79,11 @@ class VariableType(type):
         if cls is not Variable:
             raise TypeError(
                 f"a {cls.__name__} is made by its strategy: call ringlet.Variable(...) inside `with strategy.scope()`"
+            )
+        if more:
+            raise TypeError(
+                "Variable takes initial_value, trainable and validate_shape by position, and everything else by its "
+                f"name, got {more} besides: write ringlet.Variable(value, name=...)"
             )
         request = VariableRequest(
             initial_value, trainable, validate_shape, name, dtype, constraint, synchronization, aggregation, shape
@@ -87,6 +111,8 @@ class Variable(Operand, metaclass=VariableType):
         Whether optimizers should change it; yes, unless `synchronization` is ON_READ.
     validate_shape : bool
         Whether assigned values must have the shape of the first one.
+    *more
+        Refused: everything else goes by its name.
     name : str, optional
         Need not be unique.
     dtype : dtype-like, optional
@@ -98,7 +124,7 @@ class Variable(Operand, metaclass=VariableType):
         When the components are brought together.
     aggregation : VariableAggregation, optional
         How what replicas write becomes one value.
-    shape : sequence of int or None, optional
+    shape : sequence of int or None, or int, optional
         What values must have, if other than the shape of the first one; None stands for any size.
 
     Raises
@@ -269,13 +295,22 @@ class Variable(Operand, metaclass=VariableType):
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Add to the value; parameters, results and errors are those of :meth:`assign`."""
-        return self._update(assign_add, delta, read_value)
+        return self._update(self._arithmetic(assign_add), delta, read_value)
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtract from the value; parameters, results and errors are those of :meth:`assign`."""
-        return self._update(assign_sub, delta, read_value)
+        return self._update(self._arithmetic(assign_sub), delta, read_value)
+
+    def _arithmetic(self, change: Change) -> Change:
+        """A change that variables of numbers can make: bools are none, and text would be cut off."""
+        if self._spec.dtype.kind in "bSU":
+            raise InvalidArgumentError(
+                f"{change.__name__} takes numbers, and variable '{self.name}' holds {self.dtype}: compute the new "
+                "value yourself, and assign it"
+            )
+        return change
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Add to the rows that an :class:`~ringlet.IndexedSlices` names; results are those of :meth:`assign`."""
@@ -310,10 +345,10 @@ class Variable(Operand, metaclass=VariableType):
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
         """Change the component that this is, wherever it is called."""
-        self._write_one(self._component, change, self._checked(value))
+        written = self._write_one(self._component, change, self._checked(value))
         if not read_value:
             return None
-        return self if self._container is None else self._storage.read(self._component)
+        return self if self._container is None else written.view()
 
     def _checked(self, value: Any) -> Any:
         """What a change of the storage takes: rows are checked when they are scattered."""
@@ -329,8 +364,8 @@ class Variable(Operand, metaclass=VariableType):
         """What the new value has; None if it cannot be another one."""
         return None if self._spec.is_static or change is not replace else np.shape(value)
 
-    def _write_one(self, component: int, change: Change, value: Any) -> None:
-        self._storage.write_one(component, change, value, self._new_shape(change, value))
+    def _write_one(self, component: int, change: Change, value: Any) -> Array:
+        return self._storage.write_one(component, change, value, self._new_shape(change, value))
 
     # As an object
 
@@ -357,32 +392,3 @@ class Variable(Operand, metaclass=VariableType):
             f"cannot pickle variable '{self.name}': where it is unpickled no strategy would know of it. Pickle "
             "variable.numpy(), and make a variable of it there"
         )
-
-
-class VariableReference:
-    """What :meth:`Variable.ref` gives: equal and hashable by the identity of the variable. Made by that method.
-
-    Examples
-    --------
-    >>> v = Variable(1.5)
-    >>> {v.ref(): "rate"}[v.ref()], v.ref().deref() is v
-    ('rate', True)
-    """
-
-    __slots__ = ("_variable",)
-
-    def __init__(self, variable: Variable) -> None:
-        self._variable = variable
-
-    def deref(self) -> Any:
-        """Give the variable."""
-        return self._variable
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, VariableReference) and other._variable is self._variable
-
-    def __hash__(self) -> int:
-        return id(self._variable)
-
-    def __repr__(self) -> str:
-        return f"<Reference wrapping {self._variable!r}>"

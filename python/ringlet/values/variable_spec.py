@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -36,13 +37,30 @@ class VariableRequest:
     aggregation: Any = VariableAggregation.NONE
     shape: Any = None
 
+    def describe(self) -> str:
+        """Tell which variable is asked for: its name, and the dtype and the shape of what it begins with if known.
+
+        Examples
+        --------
+        >>> VariableRequest([1.5, 2.5], name="v").describe(), VariableRequest(lambda: 1.5).describe()
+        ("Variable 'v' float64[2]", "Variable 'Variable'")
+        """
+        text = f"Variable '{self.name or 'Variable'}'"
+        if callable(self.initial_value):  # called once for all replicas
+            return text
+        try:
+            array = as_initial_value(self.initial_value, self.dtype, self.name)
+        except (TypeError, ValueError):  # refused when the variable is made
+            return text
+        return f"{text} {array.dtype}{list(array.shape)}"
+
     def first_value(self) -> NDArray[Any]:
         """Give the array that the variable begins with; calls the initial value if it is a callable.
 
         Raises
         ------
         ValueError
-            If there is none, or its shape is not the one that was asked for.
+            If there is none, its shape is not the one that was asked for, or the constraint is no callable.
         TypeError
             If it does not fit the dtype.
 
@@ -53,13 +71,43 @@ class VariableRequest:
         """
         if self.initial_value is None:
             raise ValueError("The `initial_value` of a variable must be specified: an array-like, or a callable")
+        if self.constraint is not None and not callable(self.constraint):
+            raise ValueError(
+                f"Argument `constraint` must be None or a callable. Got a {type(self.constraint)}: "
+                f"{self.constraint!r}. Give a function that takes the value and returns the one to hold"
+            )
         array = as_initial_value(self.initial_value, self.dtype, self.name)
-        if self.shape is not None and not fits(array.shape, tuple(self.shape)):
+        shape = self.wanted_shape()
+        if shape is not None and not fits(array.shape, shape):
             raise ValueError(
                 f"The initial value's shape {array.shape} is not compatible with the explicitly supplied `shape` "
-                f"argument {tuple(self.shape)} of variable: {self.name}. Leave out one of them, or reshape the value"
+                f"argument {shape} of variable: {self.name}. Leave out one of them, or reshape the value"
             )
         return array
+
+    def wanted_shape(self) -> Shape:
+        """Give the shape that was asked for, if any; a number stands for that of a vector.
+
+        Raises
+        ------
+        TypeError
+            If it is no shape.
+
+        Examples
+        --------
+        >>> VariableRequest([1, 2], shape=2).wanted_shape(), VariableRequest([1, 2]).wanted_shape()
+        ((2,), None)
+        """
+        if self.shape is None:
+            return None
+        sizes = (self.shape,) if isinstance(self.shape, (int, np.integer)) else self.shape
+        try:
+            return tuple(None if size is None else operator.index(size) for size in sizes)
+        except TypeError:
+            raise TypeError(
+                f"the shape of variable {self.name} is a tuple of sizes, with None for any size, got {self.shape!r}: "
+                "write shape=(3, None)"
+            ) from None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +156,8 @@ class VariableSpec:
         aggregation: VariableAggregation,
     ) -> VariableSpec:
         """Give the spec of the variable that a request asks for, with what the strategy decided."""
-        shape: Shape = value.shape if request.shape is None else tuple(request.shape)
+        asked = request.wanted_shape()
+        shape: Shape = value.shape if asked is None else asked
         is_trainable = synchronization is not VariableSynchronization.ON_READ
         return cls(
             f"{request.name or 'Variable'}:0",

@@ -1,0 +1,360 @@
+// What a call takes between processes: see Round.
+//
+// Before a rank arrives it names its buffers, and writes the record of its call where others can read it. Buffers in
+// shared memory are reached by all. Private ones are read and written across processes, where the system allows that
+// and they are large enough to be worth it; else shared memory stands for them: inputs are copied there before, outputs
+// from there after the work.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringlet/collectives/bytes.hpp"
+#include "ringlet/collectives/round.hpp"
+#include "ringlet/collectives/tuning.hpp"
+#include "ringlet/collectives/world.hpp"
+#include "ringlet/core/error.hpp"
+
+namespace ringlet::collectives {
+
+namespace {
+
+constexpr std::size_t kLine = 64;
+// Stays in the second-level cache together with what it is copied from.
+constexpr std::size_t kScratchBytes = std::size_t{512} << 10;
+constexpr std::size_t kSmallestLane = 4096;
+
+std::size_t padded(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+bool is_from_root(Kind kind) { return kind == Kind::kBroadcast || kind == Kind::kScatter; }
+bool is_to_root(Kind kind) { return kind == Kind::kReduce || kind == Kind::kGather; }
+
+bool has_input(const Call& call, int rank) { return !is_from_root(call.kind) || rank == call.root; }
+bool has_output(const Call& call, int rank) { return !is_to_root(call.kind) || rank == call.root; }
+
+// Who allocates the shared results.
+int announcer_of(const Call& call) { return is_from_root(call.kind) || call.kind == Kind::kGather ? call.root : 0; }
+
+// Of the output that a rank gives, by what it says of it.
+std::size_t output_bytes(const Call& call, const Part& part, int num_ranks) {
+  switch (call.kind) {
+    case Kind::kReduceScatter:
+      return call.result_bytes(part) / static_cast<std::size_t>(num_ranks);
+    case Kind::kAllGather:
+    case Kind::kGather: {
+      std::size_t bytes = core::size_of(part.dtype);
+      for (std::size_t dim = 0; dim < part.shape.size(); ++dim) {
+        const bool is_free = static_cast<int>(dim) == call.axis;
+        bytes *= static_cast<std::size_t>(is_free ? part.output_length : part.shape[dim]);
+      }
+      return bytes;
+    }
+    case Kind::kScatter:
+      return static_cast<std::size_t>(part.output_length) * row_bytes(part);
+    case Kind::kAllToAll:
+      return call.is_ragged ? static_cast<std::size_t>(part.output_length) * row_bytes(part) : part.input_bytes();
+    default:
+      return call.result_bytes(part);
+  }
+}
+
+}  // namespace
+
+// --- Before arriving -------------------------------------------------------------------------------------------------
+
+void Round::name_buffers(Purpose purpose) {
+  RankNotes::Set& set = mine().sets[set_];
+  World& world = *group_.world_;
+  set.inputs.clear();
+  set.outputs.clear();
+  for (const Part& part : set.call.parts) {
+    // What has no bytes has no place: nobody needs to reach it.
+    const bool reads = has_input(set.call, rank_) && part.input != nullptr && part.count > 0;
+    const bool writes =
+        has_output(set.call, rank_) && part.output != nullptr && output_bytes(set.call, part, num_ranks()) > 0;
+    // A payload that travels in the slot needs names for its buffers only to see whether they overlap.
+    const auto name = [&](const void* data) {
+      return purpose == Purpose::kSlots ? world.known_place_of(data) : world.place_of(data);
+    };
+    set.inputs.push_back(reads ? name(part.input) : Place());
+    set.outputs.push_back(writes ? name(part.output) : Place());
+  }
+  if (purpose == Purpose::kWork) {
+    stage_inputs();
+    stage_outputs();
+    const std::size_t lanes = std::max(kScratchBytes, (2 * static_cast<std::size_t>(num_ranks()) + 2) * kSmallestLane);
+    if (world.can_cross() && mine().scratch == nullptr) mine().scratch = std::make_unique<memory::Region>(lanes);
+  }
+  write_own_record();
+  sync::Slot& slot = own_board().slots[set_];
+  slot.input = set.inputs.empty() ? 0 : set.inputs.front().bits();
+  slot.output = set.outputs.empty() ? 0 : set.outputs.front().bits();
+  slot.result = set.result_places.empty() ? 0 : set.result_places.front().bits();
+}
+
+// RING reads and writes the buffers of neighbours in pieces too small for that.
+bool Round::is_to_be_staged(Place place, std::size_t bytes) const noexcept {
+  if (place.is_null() || place.is_shared() || bytes == 0) return false;
+  return bytes <= largest_staged(num_ranks()) || !group_.world_->can_cross() ||
+         notes_->sets[set_].call.algorithm == Algorithm::kRing;
+}
+
+void Round::stage_inputs() {
+  RankNotes::Set& set = mine().sets[set_];
+  std::size_t total = 0;
+  for (std::size_t index = 0; index < set.inputs.size(); ++index) {
+    const std::size_t bytes = set.call.parts[index].input_bytes();
+    if (is_to_be_staged(set.inputs[index], bytes)) total += padded(bytes);
+  }
+  if (total == 0) return;
+  if (set.staged_inputs == nullptr || set.staged_inputs->size() < total) {
+    set.staged_inputs = nullptr;
+    set.staged_inputs = group_.world_->allocate(total);
+  }
+  const Place stage = group_.world_->place_of(set.staged_inputs->data());
+  std::size_t used = 0;
+  for (std::size_t index = 0; index < set.inputs.size(); ++index) {
+    const Part& part = set.call.parts[index];
+    if (!is_to_be_staged(set.inputs[index], part.input_bytes())) continue;
+    std::memcpy(set.staged_inputs->data() + used, part.input, part.input_bytes());
+    set.inputs[index] = (stage + used).as_staged();
+    used += padded(part.input_bytes());
+  }
+}
+
+void Round::stage_outputs() {
+  RankNotes::Set& set = mine().sets[set_];
+  const auto bytes_of = [&](std::size_t index) { return output_bytes(set.call, set.call.parts[index], num_ranks()); };
+  std::size_t total = 0;
+  for (std::size_t index = 0; index < set.outputs.size(); ++index) {
+    if (is_to_be_staged(set.outputs[index], bytes_of(index))) total += padded(bytes_of(index));
+  }
+  if (total == 0) return;
+  if (set.staged_outputs == nullptr || set.staged_outputs->size() < total) {
+    set.staged_outputs = nullptr;
+    set.staged_outputs = group_.world_->allocate(total);
+  }
+  const Place stage = group_.world_->place_of(set.staged_outputs->data());
+  std::size_t used = 0;
+  for (std::size_t index = 0; index < set.outputs.size(); ++index) {
+    if (!is_to_be_staged(set.outputs[index], bytes_of(index))) continue;
+    set.outputs[index] = (stage + used).as_staged();
+    used += padded(bytes_of(index));
+  }
+}
+
+// A record that is too long for its area lies in a block of its own: then the area has no length, but a place.
+void Round::write_own_record() {
+  RankNotes::Set& set = mine().sets[set_];
+  const Telling telling{set.call, set.inputs, set.outputs, set.result_places};
+  const std::size_t words = record_words(telling);
+  RecordArea& area = group_.control_->record(rank_, set_);
+  if (words < area.size()) {
+    area[0] = words;
+    write_record(telling, std::span(area).subspan(1));
+    return;
+  }
+  const std::size_t bytes = words * sizeof(std::uint64_t);
+  if (set.record == nullptr || set.record->size() < bytes) set.record = group_.world_->allocate(bytes);
+  write_record(telling, {reinterpret_cast<std::uint64_t*>(set.record->data()), words});
+  area[0] = 0;
+  area[1] = group_.world_->place_of(set.record->data()).bits();
+  area[2] = words;
+}
+
+// --- After all have arrived ------------------------------------------------------------------------------------------
+
+ForeignCall& Group::foreign_call(RankNotes& notes, int rank, std::uint64_t sequence) {
+  ForeignCall& foreign = notes.foreign_calls[static_cast<std::size_t>(rank)];
+  if (foreign.sequence == sequence) return foreign;
+  const RecordArea& area = control_->record(rank, sequence % kSets);
+  if (area[0] != 0) {
+    read_record(std::span(area).subspan(1), foreign);
+  } else {
+    const auto* const words = reinterpret_cast<const std::uint64_t*>(world_->address_of(Place(area[1])));
+    read_record({words, area[2]}, foreign);
+  }
+  foreign.sequence = sequence;
+  return foreign;
+}
+
+Place Round::further_place(int rank, std::size_t part, bool is_input) {
+  if (!is_between_processes()) {
+    const Part& found = call_of(rank).parts[part];
+    return Place::of_private(is_input ? found.input : found.output);
+  }
+  // A receiver of a broadcast may have no parts.
+  const auto place_in = [&](const std::vector<Place>& places) { return part < places.size() ? places[part] : Place(); };
+  if (group_.is_here(rank)) return place_in(is_input ? set_of(rank).inputs : set_of(rank).outputs);
+  const ForeignCall& foreign = group_.foreign_call(mine(), rank, sequence_);
+  return place_in(is_input ? foreign.inputs : foreign.outputs);
+}
+
+Spot Round::spot_of(int rank, Place place) {
+  if (place.is_null()) return {nullptr, place, process_of(rank)};
+  if (place.is_shared()) return {group_.world_->address_of(place), place, process_of(rank)};
+  const bool is_here = group_.is_here(rank);
+  is_all_here_ = is_all_here_ && is_here;
+  return {is_here ? place.address() : nullptr, place, process_of(rank)};
+}
+
+// Finds the buffers of all ranks.
+void Round::settle() {
+  try {
+    const Call& own = call();
+    const bool is_told_by_root = is_from_root(own.kind);
+    const std::size_t num_parts = is_told_by_root ? call_of(own.root).parts.size() : own.parts.size();
+    mine().input_spots.clear();
+    mine().output_spots.clear();
+    for (std::size_t part = 0; part < num_parts; ++part) {
+      for (int rank = 0; rank < num_ranks(); ++rank) {
+        mine().input_spots.push_back(spot_of(rank, input_place(rank, part)));
+        mine().output_spots.push_back(spot_of(rank, output_place(rank, part)));
+      }
+    }
+    settle_results(announcer_of(own), num_parts);
+    announcer_ = announcer_of(own);
+  } catch (const std::exception& error) {
+    group_.fail(Group::Cause::kAborted, "rank " + std::to_string(rank_) + " cannot reach the buffers of " +
+                                            name_of_call() + " " + error.what());
+    leave_together();
+  }
+}
+
+void Round::settle_results(int announcer, std::size_t num_parts) {
+  mine().results.clear();
+  mine().num_results = num_parts;
+  const Place first(slot_of(announcer).result);
+  const bool has_one = num_parts <= 1 && call().kind != Kind::kScatter && call().algorithm != Algorithm::kRing;
+  if (has_one) {
+    mine().results.push_back(spot_of(announcer, first));
+    return;
+  }
+  const std::vector<Place>& places = group_.is_here(announcer)
+                                         ? set_of(announcer).result_places
+                                         : group_.foreign_call(mine(), announcer, sequence_).results;
+  for (const Place place : places) mine().results.push_back(spot_of(announcer, place));
+}
+
+// --- The work --------------------------------------------------------------------------------------------------------
+
+std::size_t Round::block_bytes(std::size_t num_lanes) const noexcept {
+  if (is_all_here_) return SIZE_MAX;
+  return notes_->scratch->size() / num_lanes / kLine * kLine;
+}
+
+std::byte* Round::lane(std::size_t lane, std::size_t num_lanes) {
+  return mine().scratch->data() + lane * block_bytes(num_lanes);
+}
+
+const std::byte* Round::fetch(Spot from, std::size_t bytes, std::size_t lane_number, std::size_t num_lanes) {
+  if (from.here != nullptr || bytes == 0) return from.here;
+  check_crossing(from.process);
+  std::byte* const to = lane(lane_number, num_lanes);
+  if (group_.world_->read(from.process, from.place, bytes, to) != Crossing::kDone) throw Unreachable();
+  return to;
+}
+
+void Round::deliver(const std::byte* from, std::size_t bytes, Spot to) {
+  if (bytes == 0) return;
+  check_crossing(to.process);
+  if (group_.world_->write(to.process, to.place, bytes, from) != Crossing::kDone) throw Unreachable();
+}
+
+void Round::copy(Spot from, std::size_t bytes, Spot to, kernels::Store store) {
+  if (bytes == 0) return;
+  if (from.here != nullptr && to.here != nullptr) return collectives::copy(from.here, bytes, to.here, store);
+  if (from.place == to.place && from.process == to.process) return;  // in place
+  if (from.here != nullptr) return deliver(from.here, bytes, to);
+  if (to.here != nullptr) {
+    check_crossing(from.process);
+    if (group_.world_->read(from.process, from.place, bytes, to.here) != Crossing::kDone) throw Unreachable();
+    return;
+  }
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t size = std::min(block_bytes(2), bytes - done);
+    deliver(fetch(from + done, size, 0, 2), size, to + done);
+    done += size;
+  }
+}
+
+// Where all ranks get the same, staged outputs are the same bytes: one of them is written, that of the lowest rank
+// which has one, and all take theirs from there.
+bool Round::shares_staged_output() const noexcept {
+  const Call& own = notes_->sets[set_].call;
+  return own.algorithm != Algorithm::kRing &&
+         (own.kind == Kind::kAllReduce || own.kind == Kind::kAllGather || own.kind == Kind::kBroadcast);
+}
+
+bool Round::is_written(int rank, std::size_t part) {
+  if (!is_between_processes() || !shares_staged_output() || !output(rank, part).place.is_staged()) return true;
+  for (int lower = 0; lower < rank; ++lower) {
+    if (output(lower, part).place.is_staged()) return false;
+  }
+  return true;
+}
+
+// The staged memory is its owner's at its next call but one: all have arrived at the next, and so have taken theirs.
+void Round::take_staged() {
+  const RankNotes::Set& set = mine().sets[set_];
+  for (std::size_t part = 0; part < set.outputs.size(); ++part) {
+    if (!set.outputs[part].is_staged()) continue;
+    int source = rank_;
+    for (int rank = 0; shares_staged_output() && rank < rank_; ++rank) {
+      if (!output(rank, part).place.is_staged()) continue;
+      source = rank;
+      break;
+    }
+    const std::size_t bytes = output_bytes(set.call, set.call.parts[part], num_ranks());
+    std::memcpy(set.call.parts[part].output, output(source, part).here, bytes);
+  }
+}
+
+void Round::leave_work() {
+  take_staged();
+  own_board().left.publish(sequence_);
+}
+
+bool Round::others_have_left() const noexcept {
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (rank == rank_ || group_.world_->is_gone(process_of(rank))) continue;
+    if (!group_.control_->board(rank).left.has_reached(sequence_)) return false;
+  }
+  return true;
+}
+
+// Nobody ends a call well before all of its work is done, so a rank that has gone on has failed.
+bool Round::is_left_behind() const noexcept {
+  if (!is_between_processes() || !group_.has_failed()) return false;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (rank != rank_ && group_.control_->board(rank).over.has_reached(sequence_)) return true;
+  }
+  return false;
+}
+
+void Round::check_crossing(int process) const {
+  if (group_.world_->is_gone(process) || is_left_behind()) throw Unreachable();
+}
+
+// So that no rank goes on, and uses its memory, while another still works on it.
+void Round::leave_together() {
+  sync::Event& event = (*group_.control_)->event;
+  own_board().left.publish(sequence_);
+  event.notify();
+  sync::wait_until(event, group_.patience_, kLeavingLimit, nullptr, [&] { return others_have_left(); });
+  group_.raise_failure(name_of_call());
+}
+
+// The process behind the memory has ended, which will be noticed; else the system has changed its mind.
+void Round::give_up_unreachable() {
+  constexpr std::chrono::seconds kNoticed{1};
+  sync::Event& event = (*group_.control_)->event;
+  if (!sync::wait_until(event, group_.patience_, kNoticed, nullptr, [&] { return group_.has_failed(); })) {
+    group_.fail(Group::Cause::kAborted, name_of_call() + " cannot reach the memory of another process any more.");
+  }
+  leave_together();
+}
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,58 @@
+// Blocks of shared memory, and which processes hold them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ringlet/memory/pool.hpp"
+#include "ringlet/memory/shared_heap.hpp"
+#include "ringlet/sync/counters.hpp"
+#include "ringlet/sync/hold_word.hpp"
+
+namespace ringlet::collectives {
+
+// What stands before the data of a block. A block is given out with one hold of its owner, who adds the holds of others
+// before it tells them; each hold is let go of once, when the Block that stands for it dies.
+struct BlockHeader {
+  static constexpr int kMostProcesses = 1000;
+
+  std::uint64_t bytes = 0;
+  std::array<sync::HoldWord, kMostProcesses> holds;
+};
+static_assert(sizeof(BlockHeader) <= memory::SharedBlock::kHeaderBytes);
+
+inline BlockHeader& header_of(std::byte* data) {
+  return *reinterpret_cast<BlockHeader*>(data - memory::SharedBlock::kHeaderBytes);
+}
+
+// Those who may hold blocks of this process. One that has ended holds nothing any more.
+class Borrowers final : public memory::Lender {
+ public:
+  Borrowers(int own_index, int num_processes)
+      : own_index_(own_index), has_ended_(static_cast<std::size_t>(num_processes)) {}
+
+  void lend(const memory::SharedBlock& block) const noexcept override;
+  bool has_back(const memory::SharedBlock& block) const noexcept override;
+
+  bool has_ended(int process) const noexcept { return has_ended_[static_cast<std::size_t>(process)].is_set(); }
+  void set_ended(int process) noexcept { has_ended_[static_cast<std::size_t>(process)].set(true); }
+  int own_index() const noexcept { return own_index_; }
+
+ private:
+  int own_index_;
+  std::vector<sync::Flag> has_ended_;
+};
+
+// A Block that lets go of one hold of this process. `keeper` keeps the mapping.
+memory::Block hold(std::byte* data, int own_index, std::shared_ptr<const void> keeper);
+
+// A new block that this process holds once, from its own shared memory. Throws core::SharedMemoryError.
+memory::Block allocate_shared(std::size_t bytes, const std::shared_ptr<const Borrowers>& borrowers);
+
+// The same of a process that shares it with nobody yet.
+memory::Block allocate_shared(std::size_t bytes);
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,71 @@
+// How a buffer is named to other ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ringlet::collectives {
+
+// Where something lies, in 64 bits that mean the same in every process of a group:
+//
+//     0 [63 bits of an address]                                      private memory of the owner's process
+//     1 [process 11 bits] [staged 1 bit] [segment 11 bits] [offset 40 bits]      shared memory
+//
+// The ranks of one process use private addresses of each other as they are. Staged memory stands for a private buffer
+// of its owner, who brings the bytes there before the call, or takes them from there after it.
+class Place {
+ public:
+  static constexpr int kProcessBits = 11;
+  static constexpr int kSegmentBits = 11;
+  static constexpr int kOffsetBits = 40;
+
+  constexpr Place() = default;
+  explicit constexpr Place(std::uint64_t bits) : bits_(bits) {}
+  static Place of_private(const void* address) noexcept {
+    return Place(reinterpret_cast<std::uintptr_t>(address) & ~kSharedBit);
+  }
+  static constexpr Place of_shared(int process, std::uint32_t segment, std::uint64_t offset) noexcept {
+    return Place(kSharedBit | static_cast<std::uint64_t>(process) << (kOffsetBits + kSegmentBits + 1) |
+                 static_cast<std::uint64_t>(segment) << kOffsetBits | offset);
+  }
+
+  constexpr std::uint64_t bits() const noexcept { return bits_; }
+  constexpr bool is_null() const noexcept { return bits_ == 0; }
+  constexpr bool is_shared() const noexcept { return (bits_ & kSharedBit) != 0; }
+  constexpr bool is_staged() const noexcept { return is_shared() && (bits_ & kStagedBit) != 0; }
+  constexpr Place as_staged() const noexcept { return Place(bits_ | kStagedBit); }
+
+  // Of private memory, in its own process.
+  std::byte* address() const noexcept { return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(bits_)); }
+  // Of shared memory.
+  constexpr int process() const noexcept {
+    return static_cast<int>(bits_ >> (kOffsetBits + kSegmentBits + 1) & ((1U << kProcessBits) - 1));
+  }
+  constexpr std::uint32_t segment() const noexcept {
+    return static_cast<std::uint32_t>(bits_ >> kOffsetBits & ((1U << kSegmentBits) - 1));
+  }
+  constexpr std::uint64_t offset() const noexcept { return bits_ & ((std::uint64_t{1} << kOffsetBits) - 1); }
+
+  friend constexpr Place operator+(Place place, std::size_t bytes) noexcept { return Place(place.bits_ + bytes); }
+  friend constexpr bool operator==(Place, Place) = default;
+
+ private:
+  static constexpr std::uint64_t kSharedBit = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kStagedBit = std::uint64_t{1} << (kOffsetBits + kSegmentBits);
+  static_assert(1 + kProcessBits + 1 + kSegmentBits + kOffsetBits == 64);
+
+  std::uint64_t bits_ = 0;
+};
+
+// A place as one rank sees it: `here` is where it is in this rank's process, null in the private memory of another.
+struct Spot {
+  std::byte* here = nullptr;
+  Place place;
+  int process = 0;  // the owner's
+
+  friend Spot operator+(Spot spot, std::size_t bytes) noexcept {
+    return {spot.here == nullptr ? nullptr : spot.here + bytes, spot.place + bytes, spot.process};
+  }
+};
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,134 @@
+#include "ringlet/memory/segment.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "ringlet/core/error.hpp"
+
+#if defined(__linux__)
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+namespace ringlet::memory {
+
+#if defined(__linux__)
+
+namespace {
+
+#if !defined(MFD_NOEXEC_SEAL)
+constexpr unsigned kNoExec = 0x0008U;  // Linux 6.3
+#else
+constexpr unsigned kNoExec = MFD_NOEXEC_SEAL;
+#endif
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+std::size_t free_bytes() {
+  const long pages = sysconf(_SC_AVPHYS_PAGES);
+  return pages < 0 ? 0 : static_cast<std::size_t>(pages) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+[[noreturn]] void fail(const char* what, std::size_t wanted, const char* hint, int number = errno) {
+  const std::size_t free = free_bytes();
+  throw core::SharedMemoryError("cannot " + std::string(what) + " " + std::to_string(wanted) +
+                                    " bytes of shared memory (memfd): " + std::strerror(number) + "; " +
+                                    std::to_string(free) + " bytes are free. " + hint,
+                                number, wanted, free, "memfd");
+}
+
+constexpr const char* kMakeRoom = "Use smaller arrays, or allow the processes of this job more memory.";
+constexpr const char* kAllowMore =
+    "Look at the limits of this process (ulimit -n, -v, -f) and what its sandbox forbids.";
+
+int create_file() {
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int fd = memfd_create("ringlet", kFlags | kNoExec);
+  return fd >= 0 || errno != EINVAL ? fd : memfd_create("ringlet", kFlags);
+}
+
+// A file that would pass this limit costs a signal, which ends the process.
+bool is_within_file_limit(std::size_t bytes) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+}
+
+}  // namespace
+
+Segment Segment::create(std::size_t bytes) {
+  if (!is_within_file_limit(bytes)) fail("make a file of", bytes, kAllowMore, EFBIG);
+  const int fd = create_file();
+  if (fd < 0) fail("make a file for", bytes, kAllowMore);
+  Segment segment(fd, bytes);
+  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) fail("make a file of", bytes, kMakeRoom);
+  if (fcntl(fd, F_ADD_SEALS, kSeals) != 0) fail("seal a file of", bytes, kAllowMore);
+  segment.map();
+  return segment;
+}
+
+Segment Segment::attach(int fd, std::size_t bytes) {
+  Segment segment(fd, bytes);
+  struct stat status{};
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd, &status) != 0 ||
+      status.st_size != static_cast<off_t>(bytes)) {
+    fail("use a file of", bytes, "Another process passed a file that can change its size, which is not safe to map.",
+         EPERM);
+  }
+  segment.map();
+  return segment;
+}
+
+void Segment::map() {
+  void* const mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (mapped == MAP_FAILED) fail("map", size_, kAllowMore);
+  data_ = static_cast<std::byte*>(mapped);
+}
+
+Segment::~Segment() {
+  if (data_ != nullptr) munmap(data_, size_);
+  close_descriptor();
+}
+
+void Segment::reserve(std::size_t offset, std::size_t bytes) {
+  int failed = 0;
+  do {
+    failed = fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  } while (failed != 0 && errno == EINTR);
+  if (failed != 0) fail("reserve", bytes, kMakeRoom);
+}
+
+void Segment::release(std::size_t offset, std::size_t bytes) noexcept {
+  (void)fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                  static_cast<off_t>(bytes));
+}
+
+void Segment::close_descriptor() noexcept {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+#else
+
+namespace {
+
+[[noreturn]] void refuse(std::size_t bytes) {
+  throw core::SharedMemoryError("processes need Linux: this system has no sealed files without a name.", ENOSYS, bytes,
+                                0, "memfd");
+}
+
+}  // namespace
+
+Segment Segment::create(std::size_t bytes) { refuse(bytes); }
+Segment Segment::attach(int, std::size_t bytes) { refuse(bytes); }
+void Segment::map() {}
+Segment::~Segment() = default;
+void Segment::reserve(std::size_t, std::size_t) {}
+void Segment::release(std::size_t, std::size_t) noexcept {}
+void Segment::close_descriptor() noexcept {}
+
+#endif
+
+}  // namespace ringlet::memory

@@ -1,0 +1,119 @@
+// The shared memory that this process gives out.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "ringlet/memory/segment.hpp"
+
+namespace ringlet::memory {
+
+// Data in a segment, with a page before it for those who share it.
+struct SharedBlock {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+
+  static constexpr std::size_t kHeaderBytes = 4096;
+  std::byte* header() const noexcept { return data - kHeaderBytes; }
+};
+
+// Says when blocks may be used again: those who hold them are other processes, too, and may end in any way.
+class Lender {
+ public:
+  virtual ~Lender() = default;
+  // The block is free: writes its header such that this process holds it.
+  virtual void lend(const SharedBlock& block) const noexcept = 0;
+  virtual bool has_back(const SharedBlock& block) const noexcept = 0;
+};
+
+// Where an address of this process lies in a segment of it.
+struct SharedPlace {
+  std::uint32_t segment;
+  std::uint64_t offset;
+};
+
+struct SharedHeapStatistics {
+  std::size_t lent_blocks = 0;  // by what was last known: a block may have come back since
+  std::size_t lent_bytes = 0;
+  std::size_t idle_blocks = 0;
+  std::size_t idle_bytes = 0;
+};
+
+// Blocks of a few sizes, each kept for the next one of its size, in segments that are never unmapped: so places in them
+// can be told to other processes once and for all. What stays idle for kKeepIdle goes back to the system when something
+// is allocated, or by trim(); the addresses stay.
+class SharedHeap {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kKeepIdle{10};
+  static constexpr std::size_t kSegmentBytes = std::size_t{1} << 30;
+  static constexpr std::size_t kMostSegments = 2048;
+
+  // The heap of this process; it is never destroyed. A child of fork() begins with an empty one.
+  static SharedHeap& of_this_process();
+  SharedHeap();
+
+  // At least `bytes` bytes, aligned to a cache line. Throws core::SharedMemoryError.
+  SharedBlock allocate(std::size_t bytes, std::shared_ptr<const Lender> lender);
+
+  // Leaves it to another lender when a block that is held may be used again.
+  void hand_over(const std::byte* data, std::shared_ptr<const Lender> lender);
+
+  // Gives processes with different numbers different places within a page for their next blocks: where arrays of
+  // several ranks lie at equal places, loads wait for stores to others that merely look alike, which costs a factor of
+  // five.
+  void set_number(int number);
+
+  std::optional<SharedPlace> find(const void* address) const;
+  // A segment that find() named.
+  const Segment& segment(std::uint32_t index) const;
+
+  // Gives what is idle back to the system; returns its bytes.
+  std::size_t trim();
+  SharedHeapStatistics statistics();
+
+  void before_fork() { mutex_.lock(); }
+  void after_fork(bool is_child);
+
+ private:
+  struct Lent {
+    SharedBlock block;
+    std::shared_ptr<const Lender> lender;
+  };
+  struct Idle {
+    SharedBlock block;
+    Clock::time_point since;
+    bool has_memory;
+  };
+  // Blocks of one size.
+  struct Shelf {
+    std::list<Lent> lent;  // the most recently used first
+    std::vector<Idle> idle;
+  };
+
+  SharedBlock take(std::size_t size);
+  SharedBlock carve(std::size_t size);
+  void add_segment(std::size_t bytes);
+  void collect(Clock::time_point now);
+  std::size_t release_idle(Clock::time_point limit) noexcept;
+  Segment& segment_of(const SharedBlock& block);
+  std::size_t offset_of(const SharedBlock& block);
+  std::size_t next_skew();
+
+  mutable std::mutex mutex_;  // guards all that follows
+  std::map<std::size_t, Shelf> shelves_;
+  std::vector<std::unique_ptr<Segment>> segments_;
+  std::size_t used_ = 0;  // of the last segment
+  Clock::time_point next_look_{};
+  std::size_t number_;
+  std::size_t num_carved_ = 0;
+};
+
+}  // namespace ringlet::memory

@@ -1,0 +1,16 @@
+// The sizes that memory is kept in for its next use.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+namespace ringlet::memory {
+
+// Four sizes an octave, each a multiple of `unit`.
+constexpr std::size_t size_class(std::size_t bytes, std::size_t unit) {
+  const std::size_t step = std::max(std::bit_floor(bytes) / 4, unit);
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace ringlet::memory

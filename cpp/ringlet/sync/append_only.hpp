@@ -1,0 +1,52 @@
+// Things that are added and never taken away, so that looking needs no lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace ringlet::sync {
+
+// Written by one thread at a time, read by all. What a place held before its number was counted nobody looks at; who
+// sees the count sees what was stored before it.
+template <class T>
+class AppendOnly {
+ public:
+  explicit AppendOnly(std::size_t capacity) : items_(std::make_unique<T[]>(capacity)), capacity_(capacity) {}
+
+  // False if there is no room left.
+  bool add(const T& item) noexcept {
+    const std::size_t size = size_.load();
+    if (size == capacity_) return false;
+    items_[size] = item;
+    size_.store(size + 1);
+    return true;
+  }
+  std::span<const T> items() const noexcept { return {items_.get(), size_.load()}; }
+
+ private:
+  std::unique_ptr<T[]> items_;
+  std::size_t capacity_;
+  std::atomic<std::size_t> size_{0};
+};
+
+// Pointers by number, each set once, by one thread at a time; null until then. Who sees a pointer sees what was done to
+// its target before it was set.
+template <class T>
+class PointerTable {
+ public:
+  explicit PointerTable(std::size_t size) : entries_(std::make_unique<std::atomic<T*>[]>(size)), size_(size) {}
+
+  T* get(std::size_t index) const noexcept { return index < size_ ? entries_[index].load() : nullptr; }
+  void set(std::size_t index, T* target) noexcept {
+    if (index < size_) entries_[index].store(target);
+  }
+  std::size_t size() const noexcept { return size_; }
+
+ private:
+  std::unique_ptr<std::atomic<T*>[]> entries_;
+  std::size_t size_;
+};
+
+}  // namespace ringlet::sync

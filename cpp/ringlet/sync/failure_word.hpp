@@ -1,0 +1,45 @@
+// Who failed a group first, and why.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "ringlet/sync/cache_line.hpp"
+#include "ringlet/sync/fault.hpp"
+
+namespace ringlet::sync {
+
+// Whoever wants to fail a group writes the text where it alone writes, then claims this word, which names that place.
+// The first claim wins and is never taken back. So whoever sees a claim sees the whole text, and who dies in between
+// has not failed the group.
+class alignas(kCacheLine) FailureWord {
+ public:
+  struct Claim {
+    std::uint8_t cause;
+    std::uint16_t author;  // which process wrote the text
+    std::uint16_t lost;    // which process was lost, if that is the cause
+  };
+
+  bool is_claimed() const noexcept { return word_.load() != 0; }
+  bool claim(const Claim& claim) noexcept {
+    fault_point();
+    std::uint64_t nobody = 0;
+    const std::uint64_t word =
+        kClaimedBit | std::uint64_t{claim.cause} << 32 | std::uint64_t{claim.author} << 16 | std::uint64_t{claim.lost};
+    return word_.compare_exchange_strong(nobody, word);
+  }
+  std::optional<Claim> claimed() const noexcept {
+    const std::uint64_t word = word_.load();
+    if (word == 0) return std::nullopt;
+    return Claim{.cause = static_cast<std::uint8_t>(word >> 32),
+                 .author = static_cast<std::uint16_t>(word >> 16),
+                 .lost = static_cast<std::uint16_t>(word)};
+  }
+
+ private:
+  static constexpr std::uint64_t kClaimedBit = std::uint64_t{1} << 63;
+  std::atomic<std::uint64_t> word_{0};
+};
+
+}  // namespace ringlet::sync

@@ -1,0 +1,48 @@
+// Another process of this host: whether it lives, and how it ended.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ringlet::sync {
+
+// A file descriptor that is closed with its object.
+class Descriptor {
+ public:
+  Descriptor() noexcept = default;
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}  // takes `fd` over; -1 for none
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor() { close(); }
+
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+  int release() noexcept;  // the caller closes it
+  void close() noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+// A handle that never comes to mean another process, even when the number of the ended one is given out again.
+class Pidfd {
+ public:
+  Pidfd() noexcept = default;  // of no process: never ends
+  Pidfd(int fd, int pid);      // takes `fd` over; -1 where the system gives none: `pid` is then a name only
+  static Pidfd open(int pid);  // std::system_error if there is no such process, or the system has no pidfds
+
+  int fd() const noexcept { return descriptor_.get(); }  // readable once the process has ended
+  int pid() const noexcept { return pid_; }
+  bool has_ended() const noexcept;  // false where there is no pidfd
+
+  // What completes "rank 2 (pid 812 on HOST) ...": "was killed by SIGKILL (signal 9)", "exited with status 3", "ended;
+  // the system does not tell how". Ask soon after the end: older systems tell only until the parent has looked.
+  std::string how_it_ended() const;
+
+ private:
+  Descriptor descriptor_;
+  int pid_ = -1;
+  std::uint64_t oom_kills_before_ = 0;
+};
+
+}  // namespace ringlet::sync

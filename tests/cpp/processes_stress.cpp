@@ -1,0 +1,231 @@
+// Ranks in processes: every kind of call over private and shared memory, in parts of groups, with every result checked;
+// then processes that are killed, or fail, at random moments.
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "caller.hpp"
+#include "check.hpp"
+#include "plan.hpp"
+#include "processes.hpp"
+#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/world.hpp"
+#include "ringlet/core/error.hpp"
+
+namespace {
+
+using namespace ringlet;
+using collectives::Group;
+using collectives::PartMember;
+using stress::Caller;
+using stress::check;
+using stress::Layout;
+using stress::Memory;
+using stress::Planner;
+using stress::Processes;
+using stress::Random;
+
+constexpr auto kTimeout = std::chrono::seconds(60);
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+// What a rank passes is private or shared as it likes: the others need not know.
+void mix_memory(Caller& caller, std::uint64_t seed) {
+  caller.use_arrays([random = Random(seed)](std::size_t bytes) mutable {
+    if (random.below(2) == 0) return Memory(stress::new_array(bytes));
+    return Memory(collectives::allocate_shared(bytes));
+  });
+}
+
+// One rank's calls: the same on all, drawn from `seed`; parts are used and dropped.
+void make_calls(Group& group, int rank, std::uint64_t seed, std::size_t times, stress::Board* board) {
+  Random random(seed);
+  Planner planner(random, group.num_ranks());
+  Caller caller(group.member(rank));
+  mix_memory(caller, seed * 31 + static_cast<std::uint64_t>(rank));
+  for (std::size_t number = 0; number < times; ++number) {
+    const stress::Plan plan = planner.draw(number % 8 == 0);
+    if (plan.kind != collectives::Kind::kSplit) {
+      caller.make(plan);
+    } else {
+      const PartMember part = caller.split(plan);
+      const auto color = plan.colors[static_cast<std::size_t>(rank)];
+      if (part.group != nullptr && times > 3) {
+        make_calls(*part.group, part.rank, plan.seed + static_cast<std::uint64_t>(*color + 2), 3, nullptr);
+      }
+    }
+    if (board != nullptr && rank == 0) board->calls.fetch_add(1);
+  }
+}
+
+template <class Body>
+void on_ranks_of(const Layout& layout, int process, Body&& body) {
+  const std::vector<int> ranks = layout.ranks_of(process);
+  stress::on_ranks(static_cast<int>(ranks.size()), [&](int index) { body(ranks[static_cast<std::size_t>(index)]); });
+}
+
+void results_are_right(const Layout& layout, std::size_t calls, std::uint64_t seed) {
+  Processes processes(layout);
+  processes.start([&](int process) {
+    const int descriptors = stress::count_descriptors();
+    {
+      auto group = std::make_unique<Group>(layout.num_ranks(), collectives::Options{.timeout = kTimeout},
+                                           processes.world(process));
+      on_ranks_of(layout, process, [&](int rank) { make_calls(*group, rank, seed, calls, nullptr); });
+      check(!group->failure().has_value(), "nothing fails");
+      on_ranks_of(layout, process, [&](int rank) { group->member(rank).barrier("last"); });
+      // A peer that is done first has left, not died.
+      on_ranks_of(layout, process, [&](int rank) { group->member(rank).depart("closed its group"); });
+    }
+    check(stress::count_descriptors() < descriptors + 4, "descriptors are closed, but those of the own segments");
+  });
+  for (int process = 0; process < layout.num_processes(); ++process) {
+    check(processes.wait_for(process) == 0, "every process ends well");
+  }
+}
+
+// Makes calls until a process is lost, and checks what is told of it.
+void live_until_loss(Group& group, int rank, const Layout& layout, Processes& processes, int victim,
+                     std::uint64_t seed) {
+  const auto is_right = [&](const core::WorkerLostError& error) {
+    return error.rank == layout.ranks_of(victim).front() && error.pid == processes.board().pids[victim].load() &&
+           (error.reason == "was killed by SIGKILL (signal 9)" || !layout.has_pidfds);
+  };
+  try {
+    for (std::uint64_t turn = 0;; ++turn) make_calls(group, rank, seed + turn, 20, &processes.board());
+  } catch (const core::WorkerLostError& error) {
+    const std::int64_t killed_at = processes.board().killed_at.load();
+    check(killed_at != 0 && stress::nanoseconds_now() - killed_at < kSecond, "a loss is told within a second");
+    check(is_right(error), std::string("who was lost, and how, is told: ") + error.what() + " (" + error.reason + ")");
+  } catch (const core::AbortedError& error) {
+    check(false, std::string("a loss is told as a loss: ") + error.what());
+  }
+  try {
+    group.member(rank).barrier();
+    check(false, "a group that has lost a rank makes no more calls");
+  } catch (const core::WorkerLostError& error) {
+    check(is_right(error) && group.failure() == error.what(), "a group states its first cause for ever");
+  }
+}
+
+void a_loss_is_told(const Layout& layout, std::uint64_t seed) {
+  Random random(seed);
+  const int victim = static_cast<int>(random.below(layout.ranks.size()));
+  const std::size_t calls = 1 + random.below(60);
+  const auto microseconds = static_cast<unsigned>(random.below(3000));
+  Processes processes(layout);
+  processes.start([&](int process) {
+    const int descriptors = stress::count_descriptors();
+    {
+      const auto group = std::make_unique<Group>(layout.num_ranks(), collectives::Options{.timeout = kTimeout},
+                                                 processes.world(process));
+      on_ranks_of(layout, process, [&](int rank) { live_until_loss(*group, rank, layout, processes, victim, seed); });
+    }
+    check(stress::count_descriptors() < descriptors + 4, "descriptors are closed, but those of the own segments");
+  });
+  while (processes.board().calls.load() < calls) usleep(100);
+  usleep(microseconds);
+  processes.kill(victim);
+  for (int process = 0; process < layout.num_processes(); ++process) {
+    check(processes.wait_for(process, 20) == (process == victim ? -SIGKILL : 0), "only who is killed ends badly");
+  }
+}
+
+enum class Fate { kAbort, kDepart, kDisagree, kDeadline, kExit };
+constexpr std::uint64_t kNumFates = 5;
+
+// Whether a rank that met its end by this error has met its fate.
+template <class Error>
+bool is_end_of(Fate fate) {
+  switch (fate) {
+    case Fate::kAbort:
+      return std::is_same_v<Error, core::AbortedError>;
+    case Fate::kDepart:
+    case Fate::kDisagree:
+      return std::is_same_v<Error, core::MismatchError>;
+    case Fate::kDeadline:
+      return std::is_same_v<Error, core::DeadlineError>;
+    case Fate::kExit:
+      return std::is_same_v<Error, core::WorkerLostError>;
+  }
+  return false;
+}
+
+// Calls that go well, until the last rank does something else.
+template <class Strike>
+void live_until_strike(Group& group, int rank, Fate fate, std::uint64_t seed, Strike&& strike) {
+  const auto check_end = [&]<class Error>(const Error& error) {
+    check(is_end_of<Error>(fate), std::string("every rank ends by its fate: ") + error.what());
+    try {
+      group.member(rank).barrier();
+      check(false, "a group that has failed makes no more calls");
+    } catch (const std::exception& again) {
+      check(group.failure() == again.what(), "a group states its first cause for ever");
+    }
+  };
+  try {
+    make_calls(group, rank, seed, 1 + seed % 20, nullptr);
+    if (rank == group.num_ranks() - 1) strike();
+    for (std::uint64_t turn = 0;; ++turn) make_calls(group, rank, turn, 5, nullptr);
+  } catch (const core::AbortedError& error) {
+    check_end(error);
+  } catch (const core::MismatchError& error) {
+    check_end(error);
+  } catch (const core::DeadlineError& error) {
+    check_end(error);
+  } catch (const core::WorkerLostError& error) {
+    check(error.reason == "exited with status 3", "how a process ended is told");
+    check_end(error);
+  }
+}
+
+void failures_reach_all_processes(const Layout& layout, std::uint64_t seed) {
+  const auto fate = static_cast<Fate>(seed % kNumFates);
+  const auto timeout = fate == Fate::kDeadline ? std::chrono::milliseconds(300) : std::chrono::milliseconds(kTimeout);
+  Processes processes(layout);
+  const int last = layout.num_processes() - 1;
+  processes.start([&](int process) {
+    Group group(layout.num_ranks(), {.timeout = timeout}, processes.world(process));
+    on_ranks_of(layout, process, [&](int rank) {
+      bool is_gone = false;
+      live_until_strike(group, rank, fate, seed, [&] {
+        if (fate == Fate::kAbort) group.abort("the last rank gave up");
+        if (fate == Fate::kDisagree) group.member(rank).barrier("of nobody else");
+        if (fate == Fate::kDepart) group.member(rank).depart("returned");
+        if (fate == Fate::kDeadline) std::this_thread::sleep_for(std::chrono::seconds(1));
+        if (fate == Fate::kExit) std::_Exit(3);
+        is_gone = fate == Fate::kDepart;
+        if (is_gone) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        if (is_gone) throw core::MismatchError(group.failure().value_or(""));
+      });
+    });
+  });
+  for (int process = 0; process < layout.num_processes(); ++process) {
+    const int wanted = fate == Fate::kExit && process == last ? 3 : 0;
+    check(processes.wait_for(process, 30) == wanted, "every process ends by its fate");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t calls = stress::calls_of(argc, argv, 100'000) / 100;
+  const std::vector<std::vector<int>> homes{{1, 1}, {2, 2}, {1, 1, 1}, {1, 2, 1}, {1, 1, 1, 1, 1}, {3}, {1}};
+  for (const bool may_cross : {true, false}) {
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      for (const auto& ranks : homes) results_are_right({.ranks = ranks, .may_cross = may_cross}, calls / 8, seed);
+    }
+  }
+  for (std::uint64_t failure = 0; failure < calls / 20; ++failure) {
+    failures_reach_all_processes({.ranks = homes[failure % 5], .may_cross = failure % 2 == 0}, failure);
+  }
+  for (std::uint64_t kill = 0; kill < calls / 10; ++kill) {
+    const auto& ranks = homes[kill % 5];
+    a_loss_is_told({.ranks = ranks, .may_cross = kill % 3 != 0, .has_pidfds = kill % 7 != 0}, kill);
+  }
+}

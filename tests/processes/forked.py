@@ -1,0 +1,98 @@
+"""Ranks that a driver forks: hundreds of jobs in a short time, as no interpreter has to start for each.
+
+A driver is a script of `harness.py` that has imported what its ranks need, and has no threads of its own. It forks the
+ranks of one job, watches them, and ends them all; the test looks at what it tells.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Job"]
+
+
+class Job:
+    """The processes of one job, forked from this one.
+
+    Each runs ``body(index, tell)`` and ends; what it tells is read by :meth:`told`.
+    """
+
+    def __init__(self, size: int, body: Callable[[int, Callable[[Any], None]], None]) -> None:
+        self.pids: list[int] = []
+        self.statuses: dict[int, int] = {}
+        self._pipes: list[int] = []
+        self._texts = [b""] * size
+        for index in range(size):
+            reader, writer = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                os.close(reader)
+                _run(body, index, writer)
+            os.close(writer)
+            self.pids.append(pid)
+            self._pipes.append(reader)
+
+    def told(self, index: int, end: float) -> Any:
+        """The next thing that a process told; None if it ended, ``"nothing"`` if nothing came by the time `end`."""
+        while b"\n" not in self._texts[index]:
+            if not select.select([self._pipes[index]], [], [], max(end - time.monotonic(), 0.0))[0]:
+                return "nothing"
+            data = os.read(self._pipes[index], 65536)
+            if not data:
+                return None
+            self._texts[index] += data
+        line, _, self._texts[index] = self._texts[index].partition(b"\n")
+        return json.loads(line)
+
+    def kill(self, index: int, number: int = signal.SIGKILL) -> None:
+        """Send a signal to a process that has not been waited for."""
+        if index not in self.statuses:
+            os.kill(self.pids[index], number)
+
+    def wait(self, seconds: float) -> list[int]:
+        """The exit statuses as ``subprocess`` gives them; who has not ended in that time is killed."""
+        end = time.monotonic() + seconds
+        for index, pid in enumerate(self.pids):
+            while index not in self.statuses:
+                ended, status = os.waitpid(pid, os.WNOHANG)
+                if ended:
+                    self.statuses[index] = os.waitstatus_to_exitcode(status)
+                elif time.monotonic() > end:
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                    self.statuses[index] = 1000  # did not end
+                else:
+                    time.sleep(0.001)
+        for pipe in self._pipes:
+            os.close(pipe)
+        self._pipes = []
+        return [self.statuses[index] for index in range(len(self.pids))]
+
+
+def _run(body: Callable[[int, Callable[[Any], None]], None], index: int, writer: int) -> None:
+    faulthandler.enable()
+
+    def tell(value: Any) -> None:
+        os.write(writer, json.dumps(value).encode() + b"\n")
+
+    status = 1
+    try:
+        body(index, tell)
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else 0
+    except BaseException:
+        tell(["raised", traceback.format_exc()])
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

@@ -1,0 +1,182 @@
+"""Starts ranks as processes of their own, waits for them no longer than a bound, and leaves none behind.
+
+A script is the text of a Python program. It says something with ``tell(value)`` (one line of JSON on its standard
+output), and may wait for a word from the test with ``hear()``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+__all__ = ["PATIENCE_SECONDS", "Process", "Processes", "descriptors_of", "eventually", "threads_of"]
+
+# How long anything may take on a machine that is busy with other work. Nothing waits so long unless it failed.
+PATIENCE_SECONDS = 60.0
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_PROLOGUE = """
+import json, os, sys, time
+def tell(value):
+    sys.stdout.write(json.dumps(value) + "\\n")
+    sys.stdout.flush()
+def hear():
+    return sys.stdin.readline().strip()
+"""
+_END = object()
+
+
+@dataclass
+class Process:
+    """A process that runs a script."""
+
+    popen: subprocess.Popen[str]
+    lines: queue.Queue[Any] = field(default_factory=queue.Queue)
+    errors: list[str] = field(default_factory=list)
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def told(self, seconds: float = PATIENCE_SECONDS) -> Any:
+        """The next thing that the script tells."""
+        try:
+            line = self.lines.get(timeout=seconds)
+        except queue.Empty:
+            raise AssertionError(f"pid {self.pid} told nothing for {seconds} s; {self.said()}") from None
+        assert line is not _END, f"pid {self.pid} ended with status {self.popen.wait()}; {self.said()}"
+        return json.loads(line)
+
+    def say(self, word: str = "go") -> None:
+        """Answer the script's ``hear()``."""
+        assert self.popen.stdin is not None
+        self.popen.stdin.write(word + "\n")
+        self.popen.stdin.flush()
+
+    def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
+        """The exit status, negative for a signal."""
+        try:
+            status = self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"pid {self.pid} has not ended after {seconds} s; {self.said()}") from None
+        for thread in self.threads:
+            thread.join(PATIENCE_SECONDS)
+        return status
+
+    def said(self) -> str:
+        """What the process wrote to its standard error."""
+        return "standard error: " + "".join(self.errors)
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to a process that has not been waited for, so that the number is still its own."""
+        if self.popen.poll() is None:
+            os.kill(self.pid, number)
+
+    def end(self) -> None:
+        """Make sure that the process is gone."""
+        if self.popen.poll() is None:
+            self.popen.kill()
+            self.popen.wait()
+        for thread in self.threads:
+            thread.join(PATIENCE_SECONDS)
+        for stream in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
+            assert stream is not None
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+
+class Processes:
+    """Processes of one test; all of them are ended with it."""
+
+    def __init__(self) -> None:
+        self.all: list[Process] = []
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self.all:
+            process.end()
+            if error is not None and process.errors:
+                print(f"pid {process.pid} {process.said()}")
+
+    def start(
+        self,
+        script: str,
+        *arguments: object,
+        environ: Mapping[str, str] | None = None,
+        under: Sequence[str] = (),
+        before: Callable[[], None] | None = None,
+    ) -> Process:
+        """Start a script.
+
+        `arguments` are in its ``sys.argv[1:]``; `environ` is added to the environment; `under` is a command to run it
+        with, such as ``unshare``; `before` is called in the process before the interpreter starts.
+        """
+        command = [*under, sys.executable, "-c", _PROLOGUE + script, *map(str, arguments)]
+        popen = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=_environment() | {**(environ or {})},
+            preexec_fn=before,  # noqa: PLW1509 - the test's own threads hold no lock that it takes
+        )
+        process = Process(popen)
+        self.all.append(process)
+        process.threads = [
+            threading.Thread(target=_read_lines, args=(popen.stdout, process.lines.put), daemon=True),
+            threading.Thread(target=_read_lines, args=(popen.stderr, process.errors.append), daemon=True),
+        ]
+        for thread in process.threads:
+            thread.start()
+        return process
+
+
+def _environment() -> dict[str, str]:
+    """The environment without what another job may have set, and without noise on standard error."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RINGLET_")}
+    return kept | {"PYTHONPATH": str(ROOT)}  # for what scripts share with the tests
+
+
+def _read_lines(stream: Any, put: Callable[[Any], None]) -> None:
+    for line in stream:
+        put(line)
+    put(_END if put.__name__ == "put" else "")
+
+
+def descriptors_of(pid: int | str = "self") -> int:
+    """How many files a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def threads_of(pid: int | str = "self") -> int:
+    """How many threads a process has."""
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def eventually(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
+    """Whether something comes to hold in that time."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
