@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, NoReturn
 
 import numpy as np
@@ -74,7 +75,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         if not isinstance(dtype, str):
             raise
         try:
-            import ml_dtypes  # for those who ask for its dtypes only
+            package = importlib.import_module("ml_dtypes")  # for those who ask for its dtypes only
         except ImportError:
             if dtype not in ML_NAMES:
                 raise error from None
@@ -82,7 +83,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
                 f"the dtype {dtype!r} is one of the package ml_dtypes, which is not installed here: pip install "
                 "ml_dtypes"
             ) from None
-        found = getattr(ml_dtypes, dtype, None)
+        found = getattr(package, dtype, None)
         if not isinstance(found, type):
             raise
         known = np.dtype(found)
