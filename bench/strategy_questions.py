@@ -82,13 +82,29 @@ def _strategy_questions(num_replicas: int) -> Iterator[Question]:
         lambda context: np.float32(context.replica_id_in_sync_group)
     )
     total = num_replicas * (num_replicas - 1) / 2
-    leaves = [np.full(1000, i, np.float32) for i in range(_LEAVES)]
 
     def nothing() -> None:
         return None
 
     def one_float(x: Any) -> Any:
         return _context().all_reduce("SUM", x)
+
+    yield Question("run, no-op", num_replicas, lambda: strategy.run(nothing), _expect("run", None))
+    yield Question(
+        "run, all_reduce of a float", num_replicas, lambda: strategy.run(one_float, args=(identity,)),
+        lambda given: _expect("all_reduce", [total] * num_replicas)(local(given)),
+    )  # fmt: skip
+    yield from _leaves_questions(strategy, num_replicas)
+    yield Question(
+        "reduce of a scalar", num_replicas, lambda: strategy.reduce("SUM", identity, axis=None),
+        _expect("reduce", total),
+    )  # fmt: skip
+    yield from _variable_questions(strategy, num_replicas, identity)
+    yield _dataset_question(strategy, num_replicas)
+
+
+def _leaves_questions(strategy: Any, num_replicas: int) -> Iterator[Question]:
+    leaves = [np.full(1000, i, np.float32) for i in range(_LEAVES)]
 
     def many_leaves() -> Any:
         return _context().all_reduce("SUM", leaves)
@@ -98,28 +114,15 @@ def _strategy_questions(num_replicas: int) -> Iterator[Question]:
             result = many_leaves()
         return result
 
-    def check_leaves(given: Any) -> None:
+    def check(given: Any) -> None:
         expected = [i * num_replicas for i in range(_LEAVES)]
-        _expect("all_reduce", expected)([local(leaf)[0][0] for leaf in given])
+        _expect("all_reduce", expected)([strategy.experimental_local_results(leaf)[0][0] for leaf in given])
 
-    yield Question("run, no-op", num_replicas, lambda: strategy.run(nothing), _expect("run", None))
+    yield Question(f"run, all_reduce of {_LEAVES} leaves", num_replicas, lambda: strategy.run(many_leaves), check)
     yield Question(
-        "run, all_reduce of a float", num_replicas, lambda: strategy.run(one_float, args=(identity,)),
-        lambda given: _expect("all_reduce", [total] * num_replicas)(local(given)),
-    )  # fmt: skip
-    yield Question(
-        f"run, all_reduce of {_LEAVES} leaves", num_replicas, lambda: strategy.run(many_leaves), check_leaves
-    )
-    yield Question(
-        f"all_reduce of {_LEAVES} leaves", num_replicas, lambda: strategy.run(step_of_many_leaves), check_leaves,
+        f"all_reduce of {_LEAVES} leaves", num_replicas, lambda: strategy.run(step_of_many_leaves), check,
         calls_per_unit=_CALLS_IN_A_STEP,
     )  # fmt: skip
-    yield Question(
-        "reduce of a scalar", num_replicas, lambda: strategy.reduce("SUM", identity, axis=None),
-        _expect("reduce", total),
-    )  # fmt: skip
-    yield from _variable_questions(strategy, num_replicas, identity)
-    yield _dataset_question(strategy, num_replicas)
 
 
 def _variable_questions(strategy: Any, num_replicas: int, identity: Any) -> Iterator[Question]:

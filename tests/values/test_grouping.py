@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,40 +13,9 @@ from hypothesis import strategies as st
 import ringlet
 from ringlet import nest
 from ringlet.values import Mirrored, PerReplica, leaf_columns, regroup, select_replica
+from tests.values.structures import Answer, Node, Sized, State
 
 Point = collections.namedtuple("Point", ["x", "y"])
-
-
-class State:
-    def __init__(self, weights: Any) -> None:
-        self.weights = weights
-
-
-nest.register(State, lambda state: ((state.weights,), None), lambda _, children: State(*children))
-
-
-@dataclass(frozen=True)
-class Answer:
-    loss: Any
-    parts: Any = None
-
-
-@dataclass
-class Node:
-    value: Any
-    neighbours: list[Any] = field(default_factory=list)
-
-
-@dataclass
-class Sized:
-    """Computes where it is made, as a class may that expects an array."""
-
-    x: Any
-    size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.size = len(self.x)
-
 
 shapes = st.recursive(
     st.just("leaf"),

@@ -1,38 +1,18 @@
-"""What makes a variable stand for its value: operators, conversions and NumPy's functions."""
+"""What makes a variable stand for its value in NumPy's functions and in comparisons."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ringlet.values.stand_in import StandIn
+
 __all__ = ["Operand"]
 
 Array = NDArray[Any]
-
-
-def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def method(self: Operand, other: Any) -> Any:
-        return function(self._as_operand(), other)
-
-    return method
-
-
-def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def method(self: Operand, other: Any) -> Any:
-        return function(other, self._as_operand())
-
-    return method
-
-
-def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def method(self: Operand) -> Any:
-        return function(self._as_operand())
-
-    return method
 
 
 def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
@@ -46,7 +26,7 @@ def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
     return method
 
 
-class Operand:
+class Operand(StandIn):
     """Base of what behaves as an array in expressions; results are plain arrays.
 
     Examples
@@ -104,23 +84,11 @@ class Operand:
             "to get the variable back"
         )
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._as_operand())
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._as_operand()[key]
-
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TypeError(
             "a variable does not support item assignment: use scatter_update(IndexedSlices(values, indices)) for rows, "
             "or change a copy (array = variable.numpy(); array[...] = ...) and assign that"
         )
-
-    def __divmod__(self, other: Any) -> Any:
-        return divmod(self._as_operand(), other)
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return divmod(other, self._as_operand())
 
     def __round__(self, digits: int | None = None) -> Any:
         value: Any = self._as_operand()
@@ -128,33 +96,6 @@ class Operand:
 
     def __format__(self, specification: str) -> str:
         return format(self._as_operand()[()], specification) if specification else str(self)
-
-    __len__ = _unary(len)
-    __bool__ = _unary(bool)
-    __int__ = _unary(int)
-    __float__ = _unary(float)
-    __complex__ = _unary(complex)
-    __index__ = _unary(operator.index)
-    __neg__, __pos__, __abs__ = _unary(operator.neg), _unary(operator.pos), _unary(abs)
-    __invert__ = _unary(operator.invert)
-    __contains__ = _binary(operator.contains)
-
-    __add__, __radd__ = _binary(operator.add), _reflected(operator.add)
-    __sub__, __rsub__ = _binary(operator.sub), _reflected(operator.sub)
-    __mul__, __rmul__ = _binary(operator.mul), _reflected(operator.mul)
-    __matmul__, __rmatmul__ = _binary(operator.matmul), _reflected(operator.matmul)
-    __truediv__, __rtruediv__ = _binary(operator.truediv), _reflected(operator.truediv)
-    __floordiv__, __rfloordiv__ = _binary(operator.floordiv), _reflected(operator.floordiv)
-    __mod__, __rmod__ = _binary(operator.mod), _reflected(operator.mod)
-    __pow__, __rpow__ = _binary(operator.pow), _reflected(operator.pow)
-    __and__, __rand__ = _binary(operator.and_), _reflected(operator.and_)
-    __or__, __ror__ = _binary(operator.or_), _reflected(operator.or_)
-    __xor__, __rxor__ = _binary(operator.xor), _reflected(operator.xor)
-    __lshift__, __rlshift__ = _binary(operator.lshift), _reflected(operator.lshift)
-    __rshift__, __rrshift__ = _binary(operator.rshift), _reflected(operator.rshift)
-
-    __lt__, __le__ = _binary(operator.lt), _binary(operator.le)
-    __gt__, __ge__ = _binary(operator.gt), _binary(operator.ge)
 
     __iadd__ = _in_place("+", "assign_add(value)")
     __isub__ = _in_place("-", "assign_sub(value)")
