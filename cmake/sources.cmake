@@ -16,6 +16,7 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/kernels/dispatch.cpp
   cpp/ringlet/kernels/portable.cpp
   cpp/ringlet/tiling/tile_grid.cpp
+  cpp/ringlet/collectives/all_reduce.cpp
   cpp/ringlet/collectives/between.cpp
   cpp/ringlet/collectives/bytes.cpp
   cpp/ringlet/collectives/call.cpp
@@ -24,6 +25,7 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/collectives/controller.cpp
   cpp/ringlet/collectives/crossing.cpp
   cpp/ringlet/collectives/direct.cpp
+  cpp/ringlet/collectives/exchange.cpp
   cpp/ringlet/collectives/gather.cpp
   cpp/ringlet/collectives/group.cpp
   cpp/ringlet/collectives/holds.cpp

@@ -37,7 +37,6 @@ def test_a_process_that_ends_is_told_with_the_way_it_did(processes, name, ending
         assert kind == "WorkerLostError"
         assert known == {"rank": 1, "pid": leaving.pid, "reason": reason}
         assert re.search(rf"rank 1 \(pid {leaving.pid} on \S+\) {re.escape(reason)}", text)
-        assert "barrier" in text
         assert process.wait() == 0
 
 

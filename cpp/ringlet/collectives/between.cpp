@@ -87,6 +87,7 @@ void Round::name_buffers(Purpose purpose) {
     const std::size_t lanes = std::max(kScratchBytes, (2 * static_cast<std::size_t>(num_ranks()) + 2) * kSmallestLane);
     if (world.can_cross() && mine().scratch == nullptr) mine().scratch = std::make_unique<memory::Region>(lanes);
   }
+  if (purpose == Purpose::kExchange) stage_shares();
   write_own_record();
   sync::Slot& slot = own_board().slots[set_];
   slot.input = set.inputs.empty() ? 0 : set.inputs.front().bits();

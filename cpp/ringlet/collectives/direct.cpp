@@ -114,6 +114,13 @@ Results direct_all_reduce(Round& round) {
   return is_shared ? round.take_results(0) : Results{};
 }
 
+void direct_all_reduce_of_arrived(Round& round) {
+  Chunks& chunks = round.mine().chunks;
+  // noexcept, as in check_overlap: from here on this rank cannot leave before the work is done.
+  [&]() noexcept { chunks.plan(round.call(), round.num_ranks()); }();
+  round.share_work(chunks, [&](const Run& run) { reduce_run(round, run); });
+}
+
 void direct_reduce(Round& round) {
   Chunks& chunks = round.mine().chunks;
   chunks.plan(round.call(), round.num_ranks());

@@ -8,6 +8,8 @@ namespace ringlet::collectives {
 
 // In the tree order. P*S bytes read, S (shared) or P*S bytes written.
 Results direct_all_reduce(Round& round);
+// The same to outputs, after arriving.
+void direct_all_reduce_of_arrived(Round& round);
 
 // To the root's output. P*S bytes read, S written.
 void direct_reduce(Round& round);

@@ -47,6 +47,8 @@ class Group {
   int num_ranks() const noexcept { return static_cast<int>(notes_.size()); }
   int num_ranks_here() const noexcept { return num_ranks_here_; }
   bool is_here(int rank) const noexcept { return notes_[static_cast<std::size_t>(rank)] != nullptr; }
+  // Its number among the processes of the world; 0 among threads.
+  int process_of(int rank) const noexcept;
   std::uint64_t epoch() const noexcept { return options_.epoch; }
   const std::shared_ptr<World>& world() const noexcept { return world_; }  // null for threads of this process
   // The handle of one rank that is here, as member.hpp has it. The group must outlive it.
@@ -81,7 +83,6 @@ class Group {
 
   void make_notes();
   bool was_forked() const noexcept;
-  int process_of(int rank) const noexcept;
   bool has_failed() const noexcept;
 
   void fail(Cause cause, std::string text);

@@ -10,9 +10,7 @@
 #include "ringlet/collectives/gather.hpp"
 #include "ringlet/collectives/movement.hpp"
 #include "ringlet/collectives/or_abort.hpp"
-#include "ringlet/collectives/pieces.hpp"
 #include "ringlet/collectives/reductions.hpp"
-#include "ringlet/collectives/ring.hpp"
 #include "ringlet/collectives/round.hpp"
 #include "ringlet/collectives/small.hpp"
 #include "ringlet/collectives/tuning.hpp"
@@ -22,19 +20,6 @@
 namespace ringlet::collectives {
 
 namespace {
-
-Algorithm resolve(Algorithm wanted, const Call& call, int num_ranks) {
-  if (wanted != Algorithm::kAuto) return wanted;
-  const bool is_small = call.total_input_bytes() <= small_limit(num_ranks) && fits_slot(call);
-  return is_small ? Algorithm::kSmall : Algorithm::kDirect;
-}
-
-void check_small(const Call& call) {
-  if (fits_slot(call)) return;
-  throw core::ArgumentError("algorithm SMALL carries at most " + std::to_string(sync::kSlotPayloadBytes) +
-                            " bytes a rank, " + call.describe() + " has " + std::to_string(call.total_input_bytes()) +
-                            ". Use AUTO or DIRECT.");
-}
 
 void check_axis(const Part& part, int axis) {
   if (axis >= 0 && static_cast<std::size_t>(axis) < part.shape.size()) return;
@@ -108,53 +93,6 @@ const Call& Member::record_of(int rank) const {
   return group_->foreign_call(notes(), rank, sequence).call;
 }
 
-Results Member::all_reduce(std::span<const Part> parts, core::Op op, Algorithm algorithm, sync::Poll* poll) {
-  for (const Part& part : parts) check_supported(op, part.dtype);
-  const auto begin = [&](Round& round, std::span<const Part> some) -> Call& {
-    Call& call = round.begin(Kind::kAllReduce);
-    call.op = op;
-    call.algorithm = algorithm;
-    call.set_parts(some);
-    return call;
-  };
-  if (tells_memory(*group_, parts, algorithm)) {
-    bool takes_pieces = false;
-    {
-      Round round(*group_, rank_, poll);
-      begin(round, parts);
-      takes_pieces = or_abort(*group_, rank_, [&] { return learn_memory(round); });
-      round.finish();
-    }
-    if (takes_pieces) {
-      or_abort(*group_, rank_, [&] {
-        for_each_piece(parts, op, [&](const Part& piece) {
-          Round round(*group_, rank_, poll);
-          begin(round, {&piece, 1});
-          direct_all_reduce(round);
-          round.finish();
-        });
-      });
-      return {};
-    }
-  }
-  Round round(*group_, rank_, poll);
-  const Call& call = begin(round, parts);
-  Results results;
-  switch (resolve(algorithm, call, round.num_ranks())) {
-    case Algorithm::kSmall:
-      check_small(call);
-      results = small_all_reduce(round);
-      break;
-    case Algorithm::kRing:
-      results = ring_all_reduce(round);
-      break;
-    default:
-      results = direct_all_reduce(round);
-  }
-  round.finish();
-  return results;
-}
-
 Results Member::reduce(const Part& part, core::Op op, int root, sync::Poll* poll) {
   check_supported(op, part.dtype);
   check_root(root);
@@ -166,7 +104,7 @@ Results Member::reduce(const Part& part, core::Op op, int root, sync::Poll* poll
   call.op = op;
   call.root = root;
   call.set_parts({&own, 1});
-  if (resolve(Algorithm::kAuto, call, round.num_ranks()) == Algorithm::kSmall) {
+  if (call.total_input_bytes() <= small_limit(round.num_ranks()) && fits_slot(call)) {
     small_reduce(round);
   } else {
     direct_reduce(round);

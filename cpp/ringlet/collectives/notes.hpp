@@ -12,6 +12,7 @@
 #include "ringlet/collectives/group.hpp"
 #include "ringlet/collectives/place.hpp"
 #include "ringlet/collectives/record.hpp"
+#include "ringlet/collectives/trial.hpp"
 #include "ringlet/memory/region.hpp"
 
 namespace ringlet::collectives {
@@ -43,6 +44,7 @@ struct RankNotes {
   std::uint64_t ring_steps = 0;
   sync::Flag is_busy;
   Chunks chunks;
+  Trial trial;  // of rank 0: to reach across (0), or to exchange pieces (1)
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
 

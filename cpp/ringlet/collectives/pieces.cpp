@@ -1,5 +1,6 @@
 #include "ringlet/collectives/pieces.hpp"
 
+#include "ringlet/collectives/exchange.hpp"
 #include "ringlet/collectives/overlap.hpp"
 #include "ringlet/collectives/tuning.hpp"
 #include "ringlet/collectives/world.hpp"
@@ -9,10 +10,10 @@ namespace ringlet::collectives {
 bool tells_memory(const Group& group, std::span<const Part> parts, Algorithm algorithm) {
   if (group.world() == nullptr || parts.empty() || parts.front().output == nullptr) return false;
   if (algorithm != Algorithm::kAuto && algorithm != Algorithm::kDirect) return false;
-  if (group.world()->can_cross() && group.num_ranks() < kFewestForPieces) return false;
+  if (group.world()->can_cross() && group.num_ranks() < kFewestForPieces && !exchanges(group)) return false;
   std::size_t bytes = 0;
   for (const Part& part : parts) bytes += part.input_bytes();
-  return bytes > kLargestWhole;
+  return bytes > (group.world()->can_cross() && exchanges(group) ? kLargestCrossed : kLargestWhole);
 }
 
 bool learn_memory(Round& round) {

@@ -104,8 +104,12 @@ void Round::meet_others(Purpose purpose) {
   compare();
 }
 
-void Round::arrive_for_work() {
-  publish(Purpose::kWork);
+void Round::arrive_for_work() { meet_for_work(Purpose::kWork); }
+
+void Round::arrive_for_exchange() { meet_for_work(Purpose::kExchange); }
+
+void Round::meet_for_work(Purpose purpose) {
+  publish(purpose);
   Control& control = **group_.control_;
   bool goes = false;
   if (all_have_arrived()) {
@@ -134,6 +138,17 @@ bool Round::is_finished(std::size_t chunks) const noexcept {
   std::size_t done = 0;
   for (const RankBoard& board : group_.control_->boards()) done += board.shares[set_].done();
   return done == chunks;
+}
+
+// Tells how many chunks this rank has finished, and waits until all are.
+void Round::finish_work(std::size_t finished, std::size_t num_chunks, bool is_cut_off) {
+  share_of(rank_).publish_done(finished);
+  if (is_cut_off) give_up_unreachable();
+  if (is_finished(num_chunks)) {
+    (*group_.control_)->event.notify();
+  } else {
+    wait_to_the_end([&] { return is_finished(num_chunks); });
+  }
 }
 
 void Round::finish() {

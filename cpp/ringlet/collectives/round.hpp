@@ -99,6 +99,11 @@ class Round {
   // The same; afterwards other ranks' buffers may be read and written until the work is done, so no rank may leave
   // before that.
   void arrive_for_work();
+  // The same for an all-reduce of one array between processes of one rank each, whose ranks will each combine a share
+  // of their own: see exchange.hpp. What is private is copied to shared memory only where others need it.
+  void arrive_for_exchange();
+  // Combines this rank's share, waits for the others, and takes the rest from them. After arrive_for_exchange().
+  void exchange_shares();
 
   // Ends a call that took place: raises what interrupted the wait for it, if anything did.
   void finish();
@@ -144,12 +149,14 @@ class Round {
   bool misses_departed() const noexcept;
   bool is_hopeless() noexcept;  // no use waiting any longer: failed, or somebody who is missing has departed
   // What a rank arrives for: to look at slots, to tell of its buffers, or to work on them.
-  enum class Purpose { kSlots, kNames, kWork };
+  enum class Purpose { kSlots, kNames, kWork, kExchange };
   void publish(Purpose purpose);
   void meet_others(Purpose purpose);
+  void meet_for_work(Purpose purpose);
   bool propose_to_leave();  // false if the call goes all the same
   void compare();
   bool is_finished(std::size_t chunks) const noexcept;
+  void finish_work(std::size_t finished, std::size_t num_chunks, bool is_cut_off);
   [[noreturn]] void give_up(bool timed_out);
   std::string name_of_call() const;
   std::string missing_ranks() const;
@@ -177,6 +184,11 @@ class Round {
   bool takes_results();
   void let_go() noexcept;
   void take_staged();
+  // Between processes: see exchange.cpp.
+  void stage_shares();
+  Range share_of_result(int rank);
+  void combine_share();
+  void take_shares();
   [[noreturn]] void leave_together();
   [[noreturn]] void give_up_unreachable();
 
@@ -252,13 +264,7 @@ void Round::share_work(std::size_t num_chunks, Work&& work) {
   } catch (const Unreachable&) {
     is_cut_off = true;  // the chunk stays unfinished: nobody takes this call for done
   }
-  share_of(rank_).publish_done(finished);
-  if (is_cut_off) give_up_unreachable();
-  if (is_finished(num_chunks)) {
-    (*group_.control_)->event.notify();
-  } else {
-    wait_to_the_end([&] { return is_finished(num_chunks); });
-  }
+  finish_work(finished, num_chunks, is_cut_off);
   if (is_between_processes()) leave_work();
 }
 

@@ -35,5 +35,16 @@ constexpr std::size_t largest_staged(int num_ranks) {
 // fewer, only where the system refuses to reach across.
 inline constexpr int kFewestForPieces = 3;
 inline constexpr std::size_t kLargestWhole = std::size_t{256} << 10;
+// One piece stays in the second-level cache with what it is copied from.
+inline constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+
+// Fewer ranks, each in a process of its own, exchange shares instead (see exchange.hpp): arrays that largest_staged()
+// says are to be copied, and, in pieces of this size, those of more than kLargestCrossed where that is faster than to
+// reach across. Smaller pieces would still lie in the second-level cache of their writer when others read them, which
+// takes four times as long as from the third.
+inline constexpr std::size_t kExchangeBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kLargestCrossed = std::size_t{512} << 10;
+// Up to this size, what is exchanged goes past that cache for the same reason.
+inline constexpr std::size_t kLargestStreamed = std::size_t{512} << 10;
 
 }  // namespace ringlet::collectives
