@@ -13,6 +13,11 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/memory/region.cpp
   cpp/ringlet/memory/segment.cpp
   cpp/ringlet/memory/shared_heap.cpp
+  cpp/ringlet/io/crc32c.cpp
+  cpp/ringlet/io/crc32c_portable.cpp
+  cpp/ringlet/io/example.cpp
+  cpp/ringlet/io/records.cpp
+  cpp/ringlet/io/wire.cpp
   cpp/ringlet/kernels/dispatch.cpp
   cpp/ringlet/kernels/portable.cpp
   cpp/ringlet/tiling/tile_grid.cpp

@@ -5,6 +5,8 @@
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiled core of ringlet. Use the Python modules over it.";
   ringlet::bindings::register_errors();
+  ringlet::bindings::register_examples(m);
+  ringlet::bindings::register_io(m);
   ringlet::bindings::register_kernels(m);
   ringlet::bindings::register_memory(m);
   ringlet::bindings::register_sync(m);

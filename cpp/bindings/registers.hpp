@@ -6,6 +6,8 @@
 namespace ringlet::bindings {
 
 void register_errors();
+void register_examples(pybind11::module_& m);
+void register_io(pybind11::module_& m);
 void register_kernels(pybind11::module_& m);
 void register_memory(pybind11::module_& m);
 void register_sync(pybind11::module_& m);

@@ -1,0 +1,59 @@
+// CRC32C on a CPU that has an instruction for it. The instruction can begin every cycle and takes three, so three
+// stretches of equal length, the *lanes*, are read side by side and put together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "ringlet/io/crc32c.hpp"
+#include "ringlet/io/crc32c_math.hpp"
+
+namespace ringlet::io {
+
+// `Cpu` has word(register, 8 bytes) and byte(register, 1 byte); it is local to its translation unit, and so is what is
+// made of this template for it: other units must not get code for its CPU.
+template <class Cpu>
+class Lanes {
+ public:
+  static std::uint32_t extend(std::uint32_t crc, Bytes bytes) {
+    std::uint32_t reg = ~crc;
+    const std::byte* at = bytes.data();
+    std::size_t left = bytes.size();
+    take_lanes<kLong>(reg, at, left);
+    take_lanes<kShort>(reg, at, left);
+    for (; left >= 8; at += 8, left -= 8) reg = Cpu::word(reg, word_at(at));
+    for (; left > 0; ++at, --left) reg = Cpu::byte(reg, static_cast<std::uint8_t>(*at));
+    return ~reg;
+  }
+
+ private:
+  // Bytes of one lane: long ones cost the least for putting together, short ones serve records of some hundred bytes.
+  static constexpr std::size_t kLong = 2048;
+  static constexpr std::size_t kShort = 128;
+
+  template <std::size_t kLane>
+  static void take_lanes(std::uint32_t& reg, const std::byte*& at, std::size_t& left) {
+    static constexpr crc_math::ByteTable kOneLane(crc_math::zeros(kLane));
+    static constexpr crc_math::ByteTable kTwoLanes(crc_math::zeros(2 * kLane));
+    for (; left >= 3 * kLane; at += 3 * kLane, left -= 3 * kLane) {
+      std::uint32_t first = reg;
+      std::uint32_t second = 0;
+      std::uint32_t third = 0;
+      for (std::size_t offset = 0; offset < kLane; offset += 8) {
+        first = Cpu::word(first, word_at(at + offset));
+        second = Cpu::word(second, word_at(at + kLane + offset));
+        third = Cpu::word(third, word_at(at + 2 * kLane + offset));
+      }
+      reg = kTwoLanes(first) ^ kOneLane(second) ^ third;
+    }
+  }
+
+  static std::uint64_t word_at(const std::byte* at) {
+    std::uint64_t word;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  }
+};
+
+}  // namespace ringlet::io
