@@ -10,37 +10,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+import pathlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ringlet import nest
-from ringlet.data import Dataset, PerReplicaSpec, TensorSpec
+from ringlet.data import (
+    SHARD_HINT,
+    AutoShardPolicy,
+    Dataset,
+    Options,
+    PerReplicaSpec,
+    TensorSpec,
+    TextLineDataset,
+    TFRecordDataset,
+    TFRecordWriter,
+)
 from ringlet.values import PerReplica
-
-# Operations of the language that ringlet cannot run yet.
-LATER_OPERATIONS = {
-    "cache",
-    "concatenate",
-    "enumerate",
-    "files",
-    "filter",
-    "flat_map",
-    "from_tensors",
-    "interleave",
-    "list_files",
-    "options",
-    "rebatch",
-    "shard",
-    "shard_hint",
-    "skip",
-    "text_lines",
-    "tfrecords",
-    "unbatch",
-    "zip",
-}
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pair": lambda x: (x, x * x),
@@ -49,14 +37,47 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vector": lambda x: np.float32([x, x + 0.5, -x]),
     "square": lambda x: x * x,
     "string": lambda x: str(x).encode(),
+    "upto": Dataset.range,
+    "repeat3": lambda x: Dataset.from_tensors(x).repeat(3),
+    "text": TextLineDataset,
+    "tfrecord": TFRecordDataset,
+    "even": lambda x: x % 2 == 0,
+    "gt3": lambda x: x > 3,
 }
 
-OPERATIONS: dict[str, Callable[[Dataset, dict[str, Any]], Dataset]] = {
-    "map": lambda dataset, o: dataset.map(FUNCTIONS[o["fn"]]),
-    "batch": lambda dataset, o: dataset.batch(o["size"], drop_remainder=o.get("drop_remainder", False)),
-    "repeat": lambda dataset, o: dataset.repeat(o.get("count", -1)),
-    "take": lambda dataset, o: dataset.take(o["count"]),
-    "prefetch": lambda dataset, o: dataset.prefetch(o["size"]),
+Path = Callable[[str], str]
+
+
+def _options(dataset: Dataset, o: dict[str, Any], path: Path) -> Dataset:
+    options = Options()
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy[o["auto_shard_policy"]]
+    return dataset.with_options(options)
+
+
+def _interleave(dataset: Dataset, o: dict[str, Any], path: Path) -> Dataset:
+    function, parallel = FUNCTIONS[o["fn"]], o.get("num_parallel_calls")
+    return dataset.interleave(function, o["cycle_length"], o.get("block_length", 1), num_parallel_calls=parallel)
+
+
+OPERATIONS: dict[str, Callable[[Dataset, dict[str, Any], Path], Dataset]] = {
+    "batch": lambda dataset, o, _: dataset.batch(o["size"], drop_remainder=o.get("drop_remainder", False)),
+    "cache": lambda dataset, o, _: dataset.cache(),
+    "concatenate": lambda dataset, o, path: dataset.concatenate(build(o["other"], path)),
+    "enumerate": lambda dataset, o, _: dataset.enumerate(),
+    "filter": lambda dataset, o, _: dataset.filter(FUNCTIONS[o["fn"]]),
+    "flat_map": lambda dataset, o, _: dataset.flat_map(FUNCTIONS[o["fn"]]),
+    "interleave": _interleave,
+    "map": lambda dataset, o, _: dataset.map(FUNCTIONS[o["fn"]]),
+    "options": _options,
+    "prefetch": lambda dataset, o, _: dataset.prefetch(o["size"]),
+    "rebatch": lambda dataset, o, _: dataset.rebatch(o["size"], drop_remainder=o.get("drop_remainder", False)),
+    "repeat": lambda dataset, o, _: dataset.repeat(o.get("count", -1)),
+    "shard": lambda dataset, o, _: dataset.shard(o["num_shards"], o["index"]),
+    "shard_hint": lambda dataset, o, _: dataset.shard(SHARD_HINT, SHARD_HINT),
+    "skip": lambda dataset, o, _: dataset.skip(o["count"]),
+    "take": lambda dataset, o, _: dataset.take(o["count"]),
+    "unbatch": lambda dataset, o, _: dataset.unbatch(),
+    "zip": lambda dataset, o, path: Dataset.zip((dataset, build(o["other"], path))),
 }
 
 
@@ -71,31 +92,43 @@ class RaggedBatches:
         return (np.arange(stop - size, stop) for size, stop in zip(self.sizes, stops, strict=True))
 
 
-SOURCES: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "range": lambda o: Dataset.range(*o["args"]),
-    "from_tensor_slices": lambda o: Dataset.from_tensor_slices(decode(o["value"])),
-    "ragged_batches": lambda o: RaggedBatches(o["sizes"]),
+SOURCES: dict[str, Callable[[dict[str, Any], Path], Any]] = {
+    "files": lambda o, path: Dataset.from_tensor_slices([path(name) for name in o["files"]]),
+    "from_tensor_slices": lambda o, _: Dataset.from_tensor_slices(decode(o["value"])),
+    "from_tensors": lambda o, _: Dataset.from_tensors(decode(o["value"])),
+    "list_files": lambda o, path: Dataset.list_files(path(o["pattern"]), shuffle=o.get("shuffle", False)),
+    "ragged_batches": lambda o, _: Dataset.from_iterable(RaggedBatches(o["sizes"])),
+    "range": lambda o, _: Dataset.range(*o["args"]),
+    "text_lines": lambda o, path: TextLineDataset([path(name) for name in o["files"]]),
+    "tfrecords": lambda o, path: TFRecordDataset([path(name) for name in o["files"]]),
 }
 
 
 def load(area: str) -> list[dict[str, Any]]:
     """Give the recorded cases of an area, from the folder that RINGLET_ORACLE names or our own copy."""
-    folder = Path(os.environ.get("RINGLET_ORACLE") or Path(__file__).parent / "public")
+    folder = pathlib.Path(os.environ.get("RINGLET_ORACLE") or pathlib.Path(__file__).parent / "public")
     cases: list[dict[str, Any]] = json.loads((folder / f"{area}.json").read_text(encoding="utf-8"))["cases"]
     return cases
 
 
-def build(operations: list[dict[str, Any]]) -> Dataset | Iterable[Any]:
-    """Make the dataset that a pipeline describes."""
-    dataset = SOURCES[operations[0]["op"]](operations[0])
+def build(operations: list[dict[str, Any]], path: Path = str) -> Dataset:
+    """Make the dataset that a pipeline describes; `path` tells where its files are."""
+    dataset = SOURCES[operations[0]["op"]](operations[0], path)
     for operation in operations[1:]:
-        dataset = OPERATIONS[operation["op"]](dataset, operation)
+        dataset = OPERATIONS[operation["op"]](dataset, operation, path)
     return dataset
 
 
-def later_operations(operations: list[dict[str, Any]]) -> list[str]:
-    """Give the operations of a pipeline that cannot run yet, in alphabetical order."""
-    return sorted({operation["op"] for operation in operations} & LATER_OPERATIONS)
+def written(given: dict[str, Any], folder: pathlib.Path) -> Path:
+    """Write the files of a case into a folder, and give what finds them there."""
+    for name, lines in given.get("files", {}).items():
+        if given["file_kind"] == "text":
+            (folder / name).write_bytes(b"".join(line.encode() + b"\n" for line in lines))
+        else:
+            with TFRecordWriter(str(folder / name)) as writer:
+                for line in lines:
+                    writer.write(line.encode())
+    return lambda name: str(folder / name)
 
 
 def decode(value: Any) -> Any:

@@ -1,15 +1,15 @@
 """Distributed datasets answer what TensorFlow answered.
 
 Cases recorded from tensorflow-cpu 2.21.0 by gen_datasets.py and gen_datasets_policy.py, on a MirroredStrategy of N CPU
-devices with one worker. Cases whose pipeline needs operations that are still to come are skipped, and counted in one
-line.
+devices with one worker.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,19 +17,20 @@ import pytest
 
 import ringlet
 from ringlet import nest
-from ringlet.data import DistributedDataset, InputContext, InputOptions, InputReplicationMode, Optional
+from ringlet.data import (
+    AutoShardPolicy,
+    Dataset,
+    DistributedDataset,
+    InputContext,
+    InputOptions,
+    InputReplicationMode,
+    Optional,
+)
 from ringlet.data.distribute import distribute_dataset, distribute_datasets_from_function
 from ringlet.errors import OutOfRangeError
-from tests.conformance.pipelines import LATER_OPERATIONS, build, encode, later_operations, load, local_results
+from tests.conformance.pipelines import build, encode, load, local_results, written
 
 CASES = [*load("datasets"), *load("datasets_policy")]
-
-
-def missing(case: dict[str, Any]) -> str:
-    """What a case needs that is still to come; empty if it can run."""
-    if case["group"] == "per_replica_mode":
-        return "shard"
-    return ", ".join(later_operations(case["input"].get("pipeline", [])))
 
 
 def mirrored(num_replicas: int) -> ringlet.MirroredStrategy:
@@ -52,8 +53,16 @@ def steps_of(iterator: Any, num_replicas: int, limit: int) -> dict[str, Any]:
 
 def run_dataset(given: dict[str, Any]) -> dict[str, Any]:
     distributed = distribute_dataset(build(given["pipeline"]), given["replicas"])
-    found = steps_of(iter(distributed), given["replicas"], given.get("limit", 40))
+    found = steps_of(iter(distributed), given["replicas"], given["limit"])
     return {"element_spec": distributed.element_spec, "cardinality": distributed.cardinality, **found}
+
+
+def run_policy(given: dict[str, Any]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        dataset = build(given["pipeline"], written(given, Path(folder)))
+        distributed = distribute_dataset(dataset, given["replicas"])
+        steps = [local_results(step, given["replicas"]) for step in distributed]
+    return {"element_spec": distributed.element_spec, "steps": steps, "end": "StopIteration"}
 
 
 def run_from_function(given: dict[str, Any]) -> dict[str, Any]:
@@ -84,6 +93,19 @@ def run_optional(given: dict[str, Any]) -> dict[str, Any]:
 def run_in_replica(given: dict[str, Any]) -> Any:
     iterator = iter(distribute_dataset(build(given["pipeline"]), given["replicas"]))
     return mirrored(given["replicas"]).run(iterator.get_next)
+
+
+def run_dataset_for_each_replica(given: dict[str, Any]) -> dict[str, Any]:
+    contexts = []
+
+    def dataset_fn(place: InputContext) -> Dataset:
+        contexts.append([place.num_input_pipelines, place.input_pipeline_id, place.num_replicas_in_sync])
+        return Dataset.range(10).shard(place.num_input_pipelines, place.input_pipeline_id).batch(2)
+
+    options = InputOptions(False, InputReplicationMode.PER_REPLICA)
+    distributed = distribute_datasets_from_function(dataset_fn, given["replicas"], options)
+    found = steps_of(iter(distributed), given["replicas"], 40)
+    return {"element_spec": distributed.element_spec, "contexts": contexts, **found}
 
 
 def run_per_replica_mode(given: dict[str, Any]) -> DistributedDataset:
@@ -144,7 +166,9 @@ RUNNERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "misuse_place_on_device": run_place_on_device,
     "other_strategies": run_other_strategy,
     "other_strategies_from_function": run_other_strategy_from_function,
+    "per_replica_mode": run_dataset_for_each_replica,
     "values_from_function": run_values_from_function,
+    **dict.fromkeys([f"{kind}/{policy.name}" for kind in ("range", "files") for policy in AutoShardPolicy], run_policy),
 }
 
 
@@ -178,8 +202,6 @@ def assert_same(expected: Any, found: Any) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['group']}-{case['id']}" for case in CASES])
 def test_a_recorded_case_has_the_recorded_answer(case):
-    if needed := missing(case):
-        pytest.skip(f"needs {needed}")
     runner = RUNNERS.get(case["group"], run_dataset)
     if "error" in case["expect"]:
         with pytest.raises(Exception) as caught:  # noqa: PT011 - assert_error looks at the type
@@ -187,12 +209,3 @@ def test_a_recorded_case_has_the_recorded_answer(case):
         assert_error(case["expect"]["error"], caught.value)
     else:
         assert_same(case["expect"]["ok"], encode(runner(case["input"])))
-
-
-def test_cases_that_wait_for_an_operation_are_counted(capsys):
-    needs = [needed for case in CASES if (needed := missing(case))]
-    operations = Counter(operation for needed in needs for operation in needed.split(", "))
-    counts = ", ".join(f"{operation} {count}" for operation, count in operations.most_common())
-    with capsys.disabled():
-        print(f"\nrecorded dataset cases: {len(CASES) - len(needs)} of {len(CASES)} run, {len(needs)} need {counts}")
-    assert set(operations) <= set(LATER_OPERATIONS)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.data import Dataset, DistributedDataset, PerReplicaSpec, TensorSpec
-from ringlet.data.cutting import chunk_slices
 from ringlet.errors import InvalidArgumentError
 
 replicas = st.integers(2, 8)
@@ -18,16 +17,6 @@ replicas = st.integers(2, 8)
 
 def parts(distributed):
     return [[part.tolist() for part in step.values] for step in distributed]
-
-
-@given(size=st.integers(0, 200), num_chunks=st.integers(1, 20))
-def test_chunks_follow_each_other_from_the_first_row_to_the_last(size, num_chunks):
-    chunks = chunk_slices(size, num_chunks)
-    assert len(chunks) == num_chunks
-    assert [row for chunk in chunks for row in range(chunk.start, chunk.stop)] == list(range(size))
-    rows = math.ceil(size / num_chunks)
-    full = sum(chunk.stop - chunk.start == rows for chunk in chunks)
-    assert all(chunk.stop - chunk.start < rows for chunk in chunks[full:]), "short chunks come last"
 
 
 @given(

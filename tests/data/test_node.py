@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ringlet.data import Dataset, TensorSpec
+from ringlet.data import Dataset
 from ringlet.data.node import RowElements, Run
 from ringlet.data.operations.batch import Batch
 from ringlet.data.operations.shuffle import Shuffle
@@ -81,12 +81,3 @@ def test_a_closed_stream_has_no_more_elements():
         stream.close()
         stream.close()
         assert [*stream] == []
-
-
-def test_a_replica_without_data_gets_no_rows_and_none_of_unknown_sizes():
-    ragged = Dataset.range(4).batch(2).batch(2).map(lambda x: {"x": x, "n": x.size, "t": "t"})
-    assert ragged.element_spec["x"] == TensorSpec([None, None], np.int64)
-    empty = ragged.node.empty_component(None)
-    assert empty["x"].shape == (0, 0)
-    assert (empty["n"], empty["t"]) == (0, b"")
-    assert Dataset.range(4).batch(2, drop_remainder=True).node.empty_component(None) is None

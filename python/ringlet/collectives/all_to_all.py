@@ -13,6 +13,7 @@ import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.arguments import axis_in, counts_of, equal_counts
+from ringlet.collectives.array_kinds import in_kind_of
 from ringlet.collectives.buffers import Array, Output, as_buffer, read_first
 from ringlet.errors import InvalidArgumentError
 
@@ -21,7 +22,7 @@ __all__ = ["all_to_all"]
 
 def all_to_all(
     core: _core.Member, x: Any, axes: tuple[Any, Any], counts: Iterable[int] | None, out: Array | None
-) -> Array:
+) -> Any:
     """Exchange blocks of an array of any layout, along any axes.
 
     Parameters
@@ -63,13 +64,15 @@ def all_to_all(
     if split or concat:  # which the core will not see
         core.barrier(f"all_to_all(split_axis={split}, concat_axis={concat})")
     if split == concat:
-        return _exchange(core, np.moveaxis(buffer, split, 0), sizes, concat, output)
-    if sizes is None:
-        return _exchange(core, _rows_of_equal_blocks(buffer, split, concat, core.num_ranks), None, concat, output)
-    return _exchange_unequal(core, buffer, (split, concat), sizes, output)
+        result = _exchange(core, np.moveaxis(buffer, split, 0), sizes, concat, output)
+    elif sizes is None:
+        result = _exchange(core, _rows_of_equal_blocks(buffer, split, concat, core.num_ranks), None, concat, output)
+    else:
+        result = _exchange_unequal(core, buffer, (split, concat), sizes, output)
+    return in_kind_of(x, result, is_own=True) if output is None else result
 
 
-def _exchange(core: _core.Member, rows: Array, counts: list[int] | None, concat: int, output: Output | None) -> Array:
+def _exchange(core: _core.Member, rows: Array, counts: list[int] | None, concat: int, output: Output | None) -> Any:
     """Exchange rows and bring them to the axis that they are joined along."""
     rows = np.ascontiguousarray(rows)
     if output is None:
@@ -89,7 +92,7 @@ def _rows_of_equal_blocks(buffer: Array, split: int, concat: int, num_ranks: int
 
 def _exchange_unequal(
     core: _core.Member, buffer: Array, axes: tuple[int, int], counts: list[int], output: Output | None
-) -> Array:
+) -> Any:
     """Exchange blocks of unequal size, whose rows have no common length, as single elements."""
     # Elements alone would not show that pieces do not fit together: ranks tell each other counts and shapes.
     split, concat = axes

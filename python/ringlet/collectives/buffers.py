@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives.arguments import axis_in
+from ringlet.collectives.array_kinds import kind_of
 from ringlet.collectives.dtypes import as_result, is_known, native, refuse_dtype
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
@@ -87,13 +88,17 @@ def as_ndarray(value: Any, name: str = "the array") -> Array:
     Raises
     ------
     InvalidArgumentError
-        If the value is a masked array, whose mask would be lost, or exports by DLPack what NumPy cannot read.
+        If the value is a masked array, whose mask would be lost, or one that NumPy cannot read: a tensor on another
+        device, for example.
 
     Examples
     --------
     >>> as_ndarray([1, 2])
     array([1, 2])
     """
+    kind = kind_of(value)
+    if kind is not None:
+        return kind.as_ndarray(value, name)
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidArgumentError(
             f"{name} is a masked array, whose mask would be lost. Combine x.filled(0) and the mask each by itself."
@@ -128,7 +133,7 @@ class Output:
 
     Parameters
     ----------
-    out : ndarray
+    out : ndarray or array of another library
         Writeable, of any layout and byte order.
     shape : tuple of int or None, optional
         What the result has; None in place of a size, or of the whole, where only the core will know.
@@ -156,7 +161,7 @@ class Output:
     (True, array([1., 1., 1.]))
     """
 
-    __slots__ = ("_out", "_target", "direct")
+    __slots__ = ("_given", "_out", "_target", "direct")
 
     def __init__(
         self,
@@ -166,19 +171,20 @@ class Output:
         *,
         axis: int = 0,
     ) -> None:
+        self._given = out
+        self._out = out = _writeable(out)
         _check_output(out, shape, dtype)
-        self._out: Array = out
         self._target: Array = np.moveaxis(out, axis_in(out.ndim, axis), 0) if axis else out
         is_usable = is_direct(self._target)
         self.direct: Array = self._target if is_usable else np.empty(self._target.shape, native(out.dtype))
 
-    def store(self) -> Array:
+    def store(self) -> Any:
         """Bring the result to where the caller wants it, and return the caller's array."""
         if self._target is not self.direct:
             self._target[...] = self.direct
-        return self._out
+        return self._given
 
-    def fill(self, result: Array) -> Array:
+    def fill(self, result: Array) -> Any:
         """Put a result where the caller wants it, and return the caller's array.
 
         Raises
@@ -189,7 +195,7 @@ class Output:
         if result.shape != self._out.shape:
             _refuse_output(self._out, result.shape, result.dtype)
         self._out[...] = result
-        return self._out
+        return self._given
 
 
 class Outputs:
@@ -226,7 +232,7 @@ class Outputs:
         self.direct: list[Array] = [output.direct for output in self._outputs]
         buffers[:] = [apart_from(out, buffer) for out, buffer in zip(self.direct, buffers, strict=True)]
 
-    def store(self) -> list[Array]:
+    def store(self) -> list[Any]:
         """Bring the results to where the caller wants them, and return the caller's arrays."""
         return [output.store() for output in self._outputs]
 
@@ -260,9 +266,21 @@ def read_first(out: Array | None, buffer: Array) -> Array:
     return buffer.copy() if out is not None and np.may_share_memory(out, buffer) else buffer
 
 
-def _check_output(out: Any, shape: tuple[int | None, ...] | None, dtype: np.dtype[Any] | None) -> None:
+def _writeable(out: Any) -> Array:
+    """The memory of an output, as an array."""
+    kind = kind_of(out)
+    if kind is not None and kind.is_mutable:
+        array = kind.as_ndarray(out, "out")
+        if not array.size or np.may_share_memory(array, kind.as_ndarray(out, "out")):
+            return array
+        raise InvalidArgumentError("out is a view that shows other values than its memory holds: give its .clone().")
     if not isinstance(out, np.ndarray):
-        raise InvalidArgumentError(f"out is a {type(out).__name__}: expected a writeable ndarray.")
+        what = f"a {type(out).__name__}" if kind is None else f"a {kind.name}, which cannot be written to"
+        raise InvalidArgumentError(f"out is {what}: expected a writeable ndarray.")
+    return out
+
+
+def _check_output(out: Array, shape: tuple[int | None, ...] | None, dtype: np.dtype[Any] | None) -> None:
     fits = shape is None or (
         out.ndim == len(shape) and all(size in (None, given) for size, given in zip(shape, out.shape, strict=True))
     )

@@ -10,7 +10,8 @@ import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.arguments import as_sequence, refuse_selection, whole_number
-from ringlet.collectives.buffers import Array, Output, as_buffers
+from ringlet.collectives.array_kinds import common_kind, in_kind_of, kind_of
+from ringlet.collectives.buffers import Array, Output, as_buffers, as_ndarray
 from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Op
 from ringlet.devices import visible_cores
@@ -71,9 +72,10 @@ def all_reduce_buffers(
     if type(op) is not Op:
         refuse_selection(op)
     threads = default_workers() if workers is None else _checked_workers(workers)
-    if out is not None and not isinstance(out, np.ndarray):
-        Output(out)  # refuses it: the core would take a sequence for one array for each rank
     arrays = as_sequence(arrays, "arrays")
+    if out is not None and not isinstance(out, np.ndarray):
+        # The core would take a sequence for one array for each rank.
+        return _reduce(arrays, op, [out], threads)[0]
     try:
         return _core.reduce_buffers(arrays, op._value_, out, threads)
     except _core.Unusable:
@@ -162,11 +164,28 @@ def plan_all_reduce_all(
     except InvalidArgumentError:
         check_pairs(arrays, op)
         raise
+    if any(kind_of(array) is not None for array in (*arrays, *(places or ()))):
+        return _plan_of_kinds(list(arrays), op, places, threads)
     all_reduce_all([np.array(array) for array in arrays], op, None, 1)  # says what is wrong, if anything is
     raise InvalidArgumentError(
         "a plan works on arrays as they are: give C-contiguous, aligned ndarrays in native byte order, and outs of the "
         "result's shape and dtype, each one of the arrays or apart from all of them. all_reduce_all takes any layout."
     )
+
+
+def _plan_of_kinds(arrays: list[Any], op: Op, outs: list[Any] | None, workers: int) -> Callable[[], Any]:
+    """A plan over the memory of arrays of other libraries."""
+    common_kind(arrays, "rank")
+    views = [as_ndarray(array) for array in arrays]
+    dtype = as_result(views[0].dtype, op)
+    places = None if outs is None else [Output(out, views[0].shape, dtype).direct for out in outs]
+    run = plan_all_reduce_all(views, op, places, workers)
+
+    def plan() -> Any:
+        result = run()
+        return in_kind_of(arrays[0], result, is_own=True) if outs is None else outs
+
+    return plan
 
 
 def _checked_workers(workers: Any) -> int:
@@ -177,11 +196,12 @@ def _checked_workers(workers: Any) -> int:
 
 
 def _reduce(arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None, workers: int) -> Any:
+    common_kind(arrays, "rank")
     buffers = as_buffers(arrays)
     _check_alike(buffers)
     check_pair(buffers[0].dtype, op)
     if outs is None:
-        return _core.reduce_buffers(buffers, op.value, None, workers)
+        return in_kind_of(arrays[0], _core.reduce_buffers(buffers, op.value, None, workers), is_own=True)
     outputs = [Output(out, buffers[0].shape, as_result(buffers[0].dtype, op)) for out in outs]
     places = [output.direct for output in outputs]
     buffers = [_read_apart(buffer, places) for buffer in buffers]

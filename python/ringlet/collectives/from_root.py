@@ -21,6 +21,7 @@ from ringlet.collectives.arguments import (
     root_only,
     whole_number,
 )
+from ringlet.collectives.array_kinds import in_kind_of
 from ringlet.collectives.base import MemberBase
 from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, read_first
 from ringlet.errors import InvalidArgumentError
@@ -86,7 +87,8 @@ class FromRoot(MemberBase):
             for name, value in (("x", x), ("counts", counts)):
                 if value is not None:
                     root_only(name, self.rank, root)
-            return _receive_block(self._core, root, axis, out)
+            received: Array = _receive_block(self._core, root, axis, out)
+            return received
         if x is None:
             raise InvalidArgumentError(f"the root of a scatter, rank {root} here, must give the array to cut as x.")
         if counts is None and out is None and type(axis) is int and axis == 0 and type(x) is np.ndarray and x.ndim:
@@ -97,7 +99,8 @@ class FromRoot(MemberBase):
             except InvalidArgumentError:
                 equal_counts(x.shape, 0, self.num_ranks)
                 raise
-        return _send_blocks(self._core, x, axis, counts, out)
+        block: Array = _send_blocks(self._core, x, axis, counts, out)
+        return block
 
     def broadcast(self, x: Any = None, root: int = 0, *, out: Array | None = None) -> Array:
         """Give every rank the array of one of them.
@@ -200,7 +203,7 @@ def _compare_axes(core: _core.Member, axis: int) -> None:
         core.barrier(f"scatter(axis={axis})")
 
 
-def _send_blocks(core: _core.Member, x: Any, axis: int, counts: Iterable[int] | None, out: Array | None) -> Array:
+def _send_blocks(core: _core.Member, x: Any, axis: int, counts: Iterable[int] | None, out: Array | None) -> Any:
     buffer = as_buffer(x)
     number = axis_in(buffer.ndim, axis)
     if counts is None:
@@ -214,12 +217,12 @@ def _send_blocks(core: _core.Member, x: Any, axis: int, counts: Iterable[int] | 
     _compare_axes(core, axis)
     front = np.ascontiguousarray(np.moveaxis(buffer, number, 0))
     if output is None:
-        return np.moveaxis(core.scatter(front, core.rank, sizes, None), 0, number)
+        return in_kind_of(x, np.moveaxis(core.scatter(front, core.rank, sizes, None), 0, number), is_own=True)
     core.scatter(read_first(output.direct, front), core.rank, sizes, output.direct)
     return output.store()
 
 
-def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) -> Array:
+def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) -> Any:
     axis = whole_number(axis, "axis", "the number of an axis")
     if out is None:
         _compare_axes(core, axis)
@@ -235,7 +238,7 @@ def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) 
 def _broadcast(core: _core.Member, arrays: Sequence[Any] | None, root: int, outs: Sequence[Any] | None) -> list[Array]:
     buffers = None if arrays is None else as_buffers(arrays)
     if outs is None or buffers is None:
-        return core.broadcast(buffers, root, None)
+        return _in_kinds_of(arrays, core.broadcast(buffers, root, None))
     outputs = Outputs(outs, buffers)
     core.broadcast(buffers, root, outputs.direct)
     return outputs.store()
@@ -256,4 +259,11 @@ def _broadcast_in_passes(
     for begin, end in zip([0, *ends], [*ends[:-1], None], strict=False):
         part = None if buffers is None else buffers[begin:end]
         results += core.broadcast(part, root, None if outputs is None else outputs.direct[begin:end])
-    return results if outputs is None else outputs.store()
+    return _in_kinds_of(arrays, results) if outputs is None else outputs.store()
+
+
+def _in_kinds_of(arrays: Sequence[Any] | None, results: list[Array]) -> list[Any]:
+    """Results as arrays of the libraries of what this rank gave; a rank that gave nothing gets NumPy's."""
+    if arrays is None:
+        return results
+    return [in_kind_of(array, result) for array, result in zip(arrays, results, strict=True)]

@@ -26,6 +26,9 @@ class Member(Reductions, Movement, FromRoot, Closing):
     complex64, complex128 and, where ml_dtypes is installed, its bfloat16 and float8. Inputs must not be written to
     while a call lasts. Results are read-only arrays, or `out`, which belongs to the caller.
 
+    Tensors of PyTorch and arrays of JAX in the memory of the CPU come back as such: a tensor in memory of its own, that
+    may be written to. A rank that gives nothing, as to a broadcast, gets an array of NumPy. A tensor may be an `out`.
+
     Attributes
     ----------
     rank : int

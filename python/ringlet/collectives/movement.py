@@ -19,8 +19,10 @@ from ringlet.collectives.arguments import (
     root_of,
     root_only,
 )
+from ringlet.collectives.array_kinds import in_kind_of, kind_of
 from ringlet.collectives.base import MemberBase
 from ringlet.collectives.buffers import Array, Output, as_buffer, read_first
+from ringlet.collectives.kind_outputs import KindOutputs
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["Movement"]
@@ -69,11 +71,8 @@ class Movement(MemberBase):
                 return self._core.all_gather(x, axis, out)
             except _core.Unusable:
                 pass
-        buffer, axis, output = _joined(x, axis, out)
-        if output is None:
-            return self._core.all_gather(buffer, axis, None)
-        self._core.all_gather(read_first(output.direct, buffer), axis, output.direct)
-        return output.store()
+        result: Array = _all_gather(self._core, x, axis, out)
+        return result
 
     def gather(self, x: Any, root: int = 0, *, axis: int = 0, out: Array | None = None) -> Array | None:
         """Give one rank the arrays of all ranks, one behind the other.
@@ -116,11 +115,8 @@ class Movement(MemberBase):
                 return self._core.gather(x, root, axis, out)
             except _core.Unusable:
                 pass
-        buffer, axis, output = _joined(x, axis, out)
-        if output is None:
-            return self._core.gather(buffer, root, axis, None)
-        self._core.gather(read_first(output.direct, buffer), root, axis, output.direct)
-        return output.store()
+        result: Array | None = _gather(self._core, x, root, axis, out)
+        return result
 
     def all_to_all(
         self,
@@ -177,7 +173,8 @@ class Movement(MemberBase):
             except InvalidArgumentError:
                 equal_counts(x.shape, 0, self.num_ranks, "split_axis")
                 raise
-        return all_to_all(self._core, x, (split_axis, concat_axis), counts, out)
+        result: Array = all_to_all(self._core, x, (split_axis, concat_axis), counts, out)
+        return result
 
     def collective_permute(self, x: Any, pairs: Iterable[tuple[int, int]], *, out: Array | None = None) -> Array:
         """Send arrays from rank to rank.
@@ -215,12 +212,9 @@ class Movement(MemberBase):
         try:
             return self._core.collective_permute(x, pairs, out)
         except _core.Unusable:
-            buffer = as_buffer(x)
-        if out is None:
-            return self._core.collective_permute(buffer, pairs, None)
-        output = Output(out, buffer.shape, buffer.dtype)
-        self._core.collective_permute(read_first(output.direct, buffer), pairs, output.direct)
-        return output.store()
+            pass
+        result: Array = _permute(self._core, x, pairs, out)
+        return result
 
 
 def _joined(x: Any, axis: Any, out: Array | None) -> tuple[Array, int, Output | None]:
@@ -233,3 +227,41 @@ def _joined(x: Any, axis: Any, out: Array | None) -> tuple[Array, int, Output | 
         return buffer, axis, None
     # How long the result is along the axis, only the ranks know together.
     return buffer, axis, Output(out, (*buffer.shape[:axis], None, *buffer.shape[axis + 1 :]), buffer.dtype)
+
+
+def _all_gather(core: _core.Member, x: Any, axis: Any, out: Array | None) -> Any:
+    buffer, axis, output = _joined(x, axis, out)
+    if output is not None:
+        core.all_gather(read_first(output.direct, buffer), axis, output.direct)
+        return output.store()
+    kind = kind_of(x)
+    if kind is not None and kind.is_mutable:
+        return _all_gather_to_own(core, x, buffer, axis)
+    return in_kind_of(x, core.all_gather(buffer, axis, None))
+
+
+def _gather(core: _core.Member, x: Any, root: int, axis: Any, out: Array | None) -> Any:
+    buffer, axis, output = _joined(x, axis, out)
+    if output is None:
+        result = core.gather(buffer, root, axis, None)
+        return None if result is None else in_kind_of(x, result, is_own=True)
+    core.gather(read_first(output.direct, buffer), root, axis, output.direct)
+    return output.store()
+
+
+def _permute(core: _core.Member, x: Any, pairs: list[tuple[int, int]], out: Array | None) -> Any:
+    buffer = as_buffer(x)
+    if out is None:
+        return in_kind_of(x, core.collective_permute(buffer, pairs, None), is_own=True)
+    output = Output(out, buffer.shape, buffer.dtype)
+    core.collective_permute(read_first(output.direct, buffer), pairs, output.direct)
+    return output.store()
+
+
+def _all_gather_to_own(core: _core.Member, x: Any, buffer: Array, axis: int) -> Any:
+    """Gather into memory of this rank's own, whose size the ranks first tell each other in a step of its own."""
+    sizes = core.all_gather(np.array([buffer.shape[axis]]), 0, None)
+    shape = (*buffer.shape[:axis], int(sizes.sum()), *buffer.shape[axis + 1 :])
+    outputs = KindOutputs([x], [shape], [buffer.dtype])
+    core.all_gather(buffer, axis, outputs.direct[0])
+    return outputs.store()[0]

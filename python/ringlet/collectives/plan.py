@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
+from ringlet.collectives.array_kinds import in_kind_of, kind_of, result_memory
 from ringlet.collectives.buffers import Array, Output, apart_from, as_buffer, as_ndarray
 from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Algorithm, Op
@@ -97,14 +98,14 @@ class StagedPlan:
     True
     """
 
-    __slots__ = ("_buffer", "_is_copy", "_output", "_run", "_source")
+    __slots__ = ("_buffer", "_is_copy", "_output", "_run", "_source", "_x")
 
     def __init__(self, core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> None:
         if isinstance(x, (list, tuple, bool, int, float, complex, np.generic)):
             raise InvalidArgumentError(
                 f"x is a {type(x).__name__}, whose values a plan cannot follow: give an array, such as np.array(x)."
             )
-        self._source = as_ndarray(x)
+        self._x, self._source = x, as_ndarray(x)
         if not np.shares_memory(self._source, as_ndarray(x)) and self._source.size:
             raise InvalidArgumentError(
                 f"x is a {type(x).__name__} that gives other memory each time, so that a plan could not follow its "
@@ -116,11 +117,27 @@ class StagedPlan:
         direct = None if self._output is None else self._output.direct
         self._buffer = buffer if direct is None else apart_from(direct, buffer)
         self._is_copy = not np.may_share_memory(self._buffer, self._source)
-        self._run = core.plan_all_reduce(self._buffer, op.value, algorithm.value, direct)
+        kind = kind_of(x)
+        if out is None and kind is not None and kind.is_mutable:
+            self._run = self._runs_to_own(core, op, algorithm)
+        else:
+            self._run = core.plan_all_reduce(self._buffer, op.value, algorithm.value, direct)
 
-    def __call__(self) -> Array:
+    def __call__(self) -> Any:
         """Run it."""
         if self._is_copy:
             self._buffer[...] = self._source
         result = self._run()
-        return result if self._output is None else self._output.store()
+        return in_kind_of(self._x, result, is_own=True) if self._output is None else self._output.store()
+
+    def _runs_to_own(self, core: _core.Member, op: Op, algorithm: Algorithm) -> Callable[[], Array]:
+        """What runs with memory of this rank's own for each result, as arrays that may be written to need."""
+        buffer = self._buffer
+        dtype = as_result(buffer.dtype, op)
+
+        def run() -> Array:
+            memory, _ = result_memory(buffer.shape, dtype)
+            core.all_reduce([buffer], op.value, algorithm.value, [memory])
+            return memory
+
+        return run

@@ -22,9 +22,11 @@ from ringlet.collectives.arguments import (
     root_of,
     root_only,
 )
+from ringlet.collectives.array_kinds import in_kind_of
 from ringlet.collectives.base import MemberBase
 from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, read_first
 from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
+from ringlet.collectives.kind_outputs import KindOutputs, outputs_for
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.collectives.plan import closable, make_plan
 from ringlet.errors import InvalidArgumentError
@@ -149,7 +151,7 @@ class Reductions(MemberBase):
         for begin, end in zip([0, *ends], ends, strict=False):
             places = None if outputs is None else outputs.direct[begin:end]
             results += self._core.all_reduce(buffers[begin:end], op.value, algorithm.value, places)
-        return results if outputs is None else outputs.store()
+        return _in_kinds_of(arrays, results) if outputs is None else outputs.store()
 
     def reduce(self, x: Any, op: Op = Op.SUM, root: int = 0, *, out: Array | None = None) -> Array | None:
         """Combine the arrays of all ranks and give one rank the result.
@@ -243,7 +245,8 @@ class Reductions(MemberBase):
                 check_pair(x.dtype, op)
                 equal_counts(x.shape, 0, self.num_ranks)
                 raise
-        return _reduce_scatter(self._core, x, op, axis, out)
+        result: Array = _reduce_scatter(self._core, x, op, axis, out)
+        return result
 
     def exclusive_scan(self, x: Any, op: Op = Op.SUM, *, out: Array | None = None) -> Array:
         """Combine the arrays of the ranks before each rank.
@@ -329,16 +332,23 @@ def _all_reduce(
 ) -> list[Array]:
     buffers, outputs = _converted(arrays, op, outs)
     if outputs is None:
-        return core.all_reduce(buffers, op.value, algorithm.value, None)
+        return _in_kinds_of(arrays, core.all_reduce(buffers, op.value, algorithm.value, None))
     core.all_reduce(buffers, op.value, algorithm.value, outputs.direct)
     return outputs.store()
 
 
-def _converted(arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None) -> tuple[list[Array], Outputs | None]:
+def _in_kinds_of(arrays: Sequence[Any], results: list[Array]) -> list[Any]:
+    """Results that all ranks share, as arrays of the libraries of the inputs."""
+    return [in_kind_of(array, result) for array, result in zip(arrays, results, strict=True)]
+
+
+def _converted(
+    arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None
+) -> tuple[list[Array], Outputs | KindOutputs | None]:
     """Inputs and outputs as the core can use them."""
     buffers = as_buffers(arrays)
     check_pairs(buffers, op)
-    return buffers, None if outs is None else Outputs(outs, buffers, op)
+    return buffers, outputs_for(arrays, buffers, op, outs)
 
 
 def _alike(x: Any, op: Op, out: Array | None, call: Callable[[Any, Array | None], Any]) -> Any:
@@ -353,13 +363,14 @@ def _alike(x: Any, op: Op, out: Array | None, call: Callable[[Any, Array | None]
     buffer = as_buffer(x)
     check_pair(buffer.dtype, op)
     if out is None:
-        return call(buffer, None)
+        result = call(buffer, None)
+        return None if result is None else in_kind_of(x, result, is_own=True)
     output = Output(out, buffer.shape, as_result(buffer.dtype, op))
     call(read_first(output.direct, buffer), output.direct)
     return output.store()
 
 
-def _reduce_scatter(core: _core.Member, x: Any, op: Op, axis: int, out: Array | None) -> Array:
+def _reduce_scatter(core: _core.Member, x: Any, op: Op, axis: int, out: Array | None) -> Any:
     buffer = as_buffer(x)
     check_pair(buffer.dtype, op)
     axis = axis_in(buffer.ndim, axis)
@@ -370,6 +381,6 @@ def _reduce_scatter(core: _core.Member, x: Any, op: Op, axis: int, out: Array | 
         core.barrier(f"reduce_scatter(axis={axis})")
     front = np.ascontiguousarray(np.moveaxis(buffer, axis, 0))
     if output is None:
-        return np.moveaxis(core.reduce_scatter(front, op.value, None), 0, axis)
+        return in_kind_of(x, np.moveaxis(core.reduce_scatter(front, op.value, None), 0, axis), is_own=True)
     core.reduce_scatter(read_first(output.direct, front), op.value, output.direct)
     return output.store()

@@ -12,26 +12,66 @@ from __future__ import annotations
 
 from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.dataset import Dataset
-from ringlet.data.distributed import DistributedDataset, DistributedIterator
+from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.distributed import DistributedDataset
+from ringlet.data.distributed_iterator import DistributedIterator
+from ringlet.data.explain import explain
 from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions, InputReplicationMode
 from ringlet.data.iterator import DatasetIterator
+from ringlet.data.operations.assert_cardinality import assert_cardinality
 from ringlet.data.operations.counts import AUTOTUNE
+from ringlet.data.operations.shard import SHARD_HINT
 from ringlet.data.optional import Optional
+from ringlet.data.options import DistributeOptions, Options, ThreadingOptions
+from ringlet.data.policies import AutoShardPolicy, ExternalStatePolicy
+from ringlet.data.readers.example import decode_example, parse_example, parse_single_example
+from ringlet.data.readers.example_features import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    VarLenFeature,
+    VarLenRows,
+)
+from ringlet.data.readers.example_writer import serialize_example
+from ringlet.data.readers.fixed_length import FixedLengthRecordDataset
+from ringlet.data.readers.text_line import TextLineDataset
+from ringlet.data.readers.tfrecord import TFRecordDataset
+from ringlet.data.readers.tfrecord_writer import TFRecordWriter
 from ringlet.data.spec import PerReplicaSpec, TensorSpec
 
 __all__ = [
     "AUTOTUNE",
     "INFINITE_CARDINALITY",
+    "SHARD_HINT",
     "UNKNOWN_CARDINALITY",
+    "AutoShardPolicy",
     "Dataset",
     "DatasetIterator",
+    "DatasetSpec",
+    "DistributeOptions",
     "DistributedDataset",
     "DistributedIterator",
+    "ExternalStatePolicy",
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "FixedLengthRecordDataset",
     "InputContext",
     "InputOptions",
     "InputReplicationMode",
     "Optional",
+    "Options",
     "PerReplicaSpec",
+    "TFRecordDataset",
+    "TFRecordWriter",
     "TensorSpec",
+    "TextLineDataset",
+    "ThreadingOptions",
+    "VarLenFeature",
+    "VarLenRows",
+    "assert_cardinality",
+    "decode_example",
+    "explain",
+    "parse_example",
+    "parse_single_example",
+    "serialize_example",
 ]

@@ -7,38 +7,27 @@ replicas, in order, each of ``ceil(size / replicas)`` rows, the last ones short 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from ringlet.data.node import Node, Run, Stream
+from ringlet.data.chunks import chunk_slices
+from ringlet.data.node import Downstream, Node, Run, Stream
 from ringlet.data.spec import PerReplicaSpec, TensorSpec
 from ringlet.data.structure import Nest, paths
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
 from ringlet.values import PerReplica
 
-__all__ = ["CutBatches", "chunk_slices"]
-
-
-def chunk_slices(size: int, num_chunks: int) -> tuple[slice, ...]:
-    """Give the places of the chunks in `size` rows.
-
-    Examples
-    --------
-    >>> [(chunk.start, chunk.stop) for chunk in chunk_slices(5, 4)]
-    [(0, 2), (2, 4), (4, 5), (5, 5)]
-    """
-    rows = -(-size // num_chunks)
-    edges = [min(rows * chunk, size) for chunk in range(num_chunks + 1)]
-    return tuple(slice(start, stop) for start, stop in pairwise(edges))
+__all__ = ["CutBatches", "CutStream", "check_rows", "nothing_to_cut"]
 
 
 @dataclass(frozen=True, eq=False)
 class CutBatches:
-    """A plan of distribution: each element is a global batch, and a step cuts one.
+    """A plan of distribution: each element is a global batch, and a step cuts one for the replicas of the only worker.
 
     Raises
     ------
@@ -50,11 +39,17 @@ class CutBatches:
     num_replicas: int
 
     def __post_init__(self) -> None:
-        # The spec of a function of the user is known once it has been called, not earlier.
-        if not self.node.runs_user_code and self.node.cardinality != 0:
-            for path, spec in zip(paths(self.node.element_spec), flatten(self.node.element_spec)[0], strict=True):
-                if spec.shape == ():
-                    raise _nothing_to_cut(f"element{path}", self.num_replicas)
+        check_rows(self.node, self.num_replicas)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The dataset."""
+        return (self.node,)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the steps depend on."""
+        return {"num_replicas": self.num_replicas}
 
     @property
     def cardinality(self) -> int:
@@ -67,55 +62,82 @@ class CutBatches:
         return map_structure(self._cut_spec, self.node.element_spec)
 
     def _cut_spec(self, spec: TensorSpec) -> PerReplicaSpec:
-        if spec.shape is None:
-            return PerReplicaSpec(*[spec] * self.num_replicas)
-        if not spec.shape:
-            raise _nothing_to_cut("an element", self.num_replicas)
-        size = spec.shape[0]
+        if spec.shape == ():
+            raise nothing_to_cut("an element", self.num_replicas)
+        size = spec.shape[0] if spec.shape else None
         part = None if size is None or size % self.num_replicas else size // self.num_replicas
-        return PerReplicaSpec(*[TensorSpec((part, *spec.shape[1:]), spec.dtype)] * self.num_replicas)
+        return PerReplicaSpec(*[spec.with_rows(part)] * self.num_replicas)
 
     def open(self, run: Run) -> Stream:
         """Start a run: a stream of one nest of PerReplica for each step."""
         return CutStream(self.node.open(run), self.num_replicas)
 
 
-class CutStream(Stream):
+class CutStream(Downstream):
     """The elements of another stream, each cut into views for the replicas."""
 
-    __slots__ = ("_input", "_num_replicas", "_size", "_slices")
+    __slots__ = ("_num_replicas", "_size", "_slices_of", "_take_parts")
 
-    def __init__(self, source: Stream, num_replicas: int) -> None:
-        self._input = source
+    def __init__(
+        self,
+        source: Stream,
+        num_replicas: int,
+        slices_of: Callable[[int, int], tuple[slice, ...]] = chunk_slices,
+    ) -> None:
+        super().__init__(source)
         self._num_replicas = num_replicas
+        self._slices_of = slices_of
         # Nearly all batches have one size: the places of its chunks are kept.
         self._size = -1
-        self._slices: tuple[slice, ...] = ()
+        self._take_parts: Callable[[Any], Any] = tuple
 
     def __next__(self) -> Nest:
-        element = next(self._input)
+        return self.cut(next(self._input))
+
+    def cut(self, element: Nest) -> Nest:
+        """Cut one element."""
+        # Nearly all elements are an array or a tuple of some, which need no walk.
         if type(element) is np.ndarray:
             return self._cut(element)
+        if type(element) is tuple:
+            return tuple([self._cut(part) if type(part) is np.ndarray else self.cut(part) for part in element])
         leaves, shape = flatten(element)
         return unflatten(shape, [self._cut(leaf) for leaf in leaves])
 
     def _cut(self, array: Any) -> PerReplica[Any]:
-        shape = getattr(array, "shape", ())
-        if not shape:
-            raise _nothing_to_cut(f"an element holds the scalar {array!r}", self._num_replicas)
-        size = shape[0]
+        try:
+            size = array.shape[0]
+        except (AttributeError, IndexError):
+            raise nothing_to_cut(f"an element holds the scalar {array!r}", self._num_replicas) from None
         if size != self._size:
-            self._slices = chunk_slices(size, self._num_replicas)
+            self._take_parts = _part_taker(self._slices_of(size, self._num_replicas))
             self._size = size
-        return PerReplica([array[chunk] for chunk in self._slices])
-
-    def close(self) -> None:
-        """Close the input."""
-        self._input.close()
+        return PerReplica(self._take_parts(array))
 
 
-def _nothing_to_cut(what: str, num_replicas: int) -> InvalidArgumentError:
-    what = what if " " in what else f"{what} is a scalar"
+def _part_taker(slices: tuple[slice, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Give what takes all parts of an array in one call."""
+    return itemgetter(*slices) if len(slices) > 1 else lambda array: (array[slices[0]],)
+
+
+def check_rows(node: Node, num_replicas: int) -> None:
+    """Refuse a dataset whose elements cannot be cut, as far as that is known before the first of them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If they hold scalars.
+    """
+    # The spec of a function of the user is known once it has been called, not earlier.
+    if node.runs_user_code or node.cardinality == 0:
+        return
+    for path, spec in zip(paths(node.element_spec), flatten(node.element_spec)[0], strict=True):
+        if spec.shape == ():
+            raise nothing_to_cut(f"element{path} is a scalar", num_replicas)
+
+
+def nothing_to_cut(what: str, num_replicas: int) -> InvalidArgumentError:
+    """Make the error about elements without rows."""
     return InvalidArgumentError(
         f"cannot cut elements into parts for {num_replicas} replicas: {what}, which has no batch dimension. Call "
         "dataset.batch(global_batch_size) before you distribute the dataset."

@@ -5,14 +5,47 @@ from __future__ import annotations
 from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.iterator import DatasetIterator
 from ringlet.data.node import Node
+from ringlet.data.operations.apply import apply as _apply
 from ringlet.data.operations.batch import batch as _batch
+from ringlet.data.operations.cache import cache as _cache
+from ringlet.data.operations.choose_from_datasets import choose_from_datasets as _choose_from_datasets
+from ringlet.data.operations.concatenate import concatenate as _concatenate
+from ringlet.data.operations.counter import counter as _counter
+from ringlet.data.operations.enumerate import enumerate as _enumerate
+from ringlet.data.operations.filter import filter as _filter
+from ringlet.data.operations.flat_map import flat_map as _flat_map
+from ringlet.data.operations.from_generator import from_generator as _from_generator
+from ringlet.data.operations.from_iterable import from_iterable as _from_iterable
 from ringlet.data.operations.from_tensor_slices import from_tensor_slices as _from_tensor_slices
+from ringlet.data.operations.from_tensors import from_tensors as _from_tensors
+from ringlet.data.operations.get_single_element import get_single_element as _get_single_element
+from ringlet.data.operations.ignore_errors import ignore_errors as _ignore_errors
+from ringlet.data.operations.interleave import interleave as _interleave
+from ringlet.data.operations.list_files import list_files as _list_files
 from ringlet.data.operations.map import map as _map
+from ringlet.data.operations.padded_batch import padded_batch as _padded_batch
 from ringlet.data.operations.prefetch import prefetch as _prefetch
+from ringlet.data.operations.random_numbers import random as _random
 from ringlet.data.operations.range import range as _range
+from ringlet.data.operations.rebatch import rebatch as _rebatch
+from ringlet.data.operations.reduce import reduce as _reduce
 from ringlet.data.operations.repeat import repeat as _repeat
+from ringlet.data.operations.sample_from_datasets import sample_from_datasets as _sample_from_datasets
+from ringlet.data.operations.scan import scan as _scan
+from ringlet.data.operations.shard import shard as _shard
 from ringlet.data.operations.shuffle import shuffle as _shuffle
+from ringlet.data.operations.skip import skip as _skip
 from ringlet.data.operations.take import take as _take
+from ringlet.data.operations.take_while import take_while as _take_while
+from ringlet.data.operations.unbatch import unbatch as _unbatch
+from ringlet.data.operations.unique import unique as _unique
+from ringlet.data.operations.window import window as _window
+from ringlet.data.operations.with_options import options as _options
+from ringlet.data.operations.with_options import with_options as _with_options
+from ringlet.data.operations.zip import zip as _zip
+from ringlet.data.readers.csv import from_csv as _from_csv
+from ringlet.data.readers.npy import from_npy as _from_npy
+from ringlet.data.readers.parquet import from_parquet as _from_parquet
 from ringlet.data.structure import Nest
 
 __all__ = ["Dataset"]
@@ -51,15 +84,49 @@ class Dataset:
             raise TypeError(f"a Dataset is made by Dataset.from_tensor_slices or Dataset.range, not of {node!r}")
         self._node = node
 
+    counter = classmethod(_counter)
+    from_csv = classmethod(_from_csv)
+    from_generator = classmethod(_from_generator)
+    from_iterable = classmethod(_from_iterable)
+    from_npy = classmethod(_from_npy)
+    from_parquet = classmethod(_from_parquet)
     from_tensor_slices = classmethod(_from_tensor_slices)
+    from_tensors = classmethod(_from_tensors)
+    list_files = classmethod(_list_files)
+    random = classmethod(_random)
     range = classmethod(_range)
 
+    choose_from_datasets = staticmethod(_choose_from_datasets)
+    sample_from_datasets = staticmethod(_sample_from_datasets)
+    zip = staticmethod(_zip)
+
+    apply = _apply
     batch = _batch
+    cache = _cache
+    concatenate = _concatenate
+    enumerate = _enumerate
+    filter = _filter
+    flat_map = _flat_map
+    get_single_element = _get_single_element
+    ignore_errors = _ignore_errors
+    interleave = _interleave
     map = _map
+    options = _options
+    padded_batch = _padded_batch
     prefetch = _prefetch
+    rebatch = _rebatch
+    reduce = _reduce
     repeat = _repeat
+    scan = _scan
+    shard = _shard
     shuffle = _shuffle
+    skip = _skip
     take = _take
+    take_while = _take_while
+    unbatch = _unbatch
+    unique = _unique
+    window = _window
+    with_options = _with_options
 
     @property
     def node(self) -> Node:

@@ -9,20 +9,31 @@ from ringlet.data.dataset import Dataset
 from ringlet.data.distributed import DistributedDataset
 from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions, InputReplicationMode
+from ringlet.data.planning import Uneven
 
 __all__ = ["distribute_dataset", "distribute_datasets_from_function"]
 
 
 def distribute_dataset(
-    dataset: Dataset | Iterable[Any], num_replicas: int, options: InputOptions | None = None
+    dataset: Dataset | Iterable[Any],
+    num_replicas: int,
+    options: InputOptions | None = None,
+    *,
+    num_workers: int = 1,
+    worker_index: int = 0,
+    sum_over_workers: Callable[[int], int] | None = None,
+    uneven: Uneven = None,
 ) -> DistributedDataset:
-    """Cut each global batch of a dataset into a part for each replica of this process, the only worker.
+    """Shard a dataset to workers, and cut its global batches into parts for the replicas.
 
     Parameters
     ----------
     dataset : Dataset or iterable
     num_replicas : int
+        Replicas of this worker.
     options : InputOptions, optional
+    num_workers, worker_index, sum_over_workers, uneven : optional
+        As `DistributedDataset` takes them.
 
     Returns
     -------
@@ -43,15 +54,27 @@ def distribute_dataset(
             "InputReplicationMode.PER_REPLICA gives every replica a dataset of its own, so it needs a function that "
             "makes them: call strategy.distribute_datasets_from_function"
         )
-    return DistributedDataset(dataset, num_replicas)
+    return DistributedDataset(
+        dataset,
+        num_replicas,
+        num_workers=num_workers,
+        worker_index=worker_index,
+        sum_over_workers=sum_over_workers,
+        buffer_size=_buffer_size(options),
+        uneven=uneven,
+    )
 
 
 def distribute_datasets_from_function(
     dataset_fn: Callable[[InputContext], Dataset | Iterable[Any]],
     num_replicas: int,
     options: InputOptions | None = None,
+    *,
+    num_workers: int = 1,
+    worker_index: int = 0,
+    sum_over_workers: Callable[[int], int] | None = None,
 ) -> DistributedDataset:
-    """Deal the elements of a dataset that a function makes to the replicas of this process, the only worker.
+    """Deal the elements of a dataset that a function makes to the replicas of a worker.
 
     Parameters
     ----------
@@ -59,7 +82,10 @@ def distribute_datasets_from_function(
         Takes an InputContext and gives a dataset of batches for one replica. It is called once, or, where the options
         say PER_REPLICA, for each replica.
     num_replicas : int
+        Replicas of this worker.
     options : InputOptions, optional
+    num_workers, worker_index, sum_over_workers : optional
+        As `DistributedDataset` takes them.
 
     Returns
     -------
@@ -70,6 +96,8 @@ def distribute_datasets_from_function(
     ------
     ValueError
         If options about the place of the dataset contradict each other.
+    NotImplementedError
+        If there are several workers, and the options say PER_REPLICA.
 
     Examples
     --------
@@ -84,9 +112,26 @@ def distribute_datasets_from_function(
     if options is not None and options.experimental_place_dataset_on_device:
         _check_placed(options)
     if mode is InputReplicationMode.PER_REPLICA:
+        if num_workers > 1:
+            raise NotImplementedError(
+                "InputReplicationMode.PER_REPLICA is for one worker: use PER_WORKER, whose batches are dealt to the "
+                "replicas of each worker in turn"
+            )
         contexts = (InputContext(num_replicas, replica, num_replicas) for replica in range(num_replicas))
-        return DistributedDataset.of_replicas(map(dataset_fn, contexts))
-    return DistributedDataset(dataset_fn(InputContext(1, 0, num_replicas)), num_replicas, rebatch=False)
+        return DistributedDataset.of_replicas(map(dataset_fn, contexts), buffer_size=_buffer_size(options))
+    return DistributedDataset(
+        dataset_fn(InputContext(num_workers, worker_index, num_replicas * num_workers)),
+        num_replicas,
+        rebatch=False,
+        num_workers=num_workers,
+        worker_index=worker_index,
+        sum_over_workers=sum_over_workers,
+        buffer_size=_buffer_size(options),
+    )
+
+
+def _buffer_size(options: InputOptions | None) -> int:
+    return 1 if options is None else options.experimental_per_replica_buffer_size
 
 
 def _mode(options: InputOptions | None) -> InputReplicationMode:

@@ -30,7 +30,8 @@ class InputOptions(_Fields):
     experimental_place_dataset_on_device : bool, default False
         Kept for TensorFlow's sake, and its rules are: it needs PER_REPLICA, and no fetching.
     experimental_per_replica_buffer_size : int, default 1
-        Kept for TensorFlow's sake: elements are made ahead where the dataset says `prefetch`, and nowhere else.
+        How many elements are made ahead for each replica, in a thread, where making them takes longer than handing them
+        over: a dataset with functions, or with large copies. 0 makes each when it is asked for.
 
     Examples
     --------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.data.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.iteration import Iteration
 from ringlet.data.node import Node, Run, Stream
 from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest, as_leaf, detached, read_only
@@ -34,7 +34,9 @@ def iterable_source(iterable: Any) -> IterableSource:
     >>> next(stream), next(stream)
     (array([0., 0.]), array([1., 1., 1.]))
     """
-    is_data = hasattr(iterable, "shape") or isinstance(iterable, Mapping)
+    # A data set of Hugging Face has a shape, too, and gives its rows.
+    is_array = hasattr(iterable, "shape") and not hasattr(iterable, "column_names")
+    is_data = is_array or isinstance(iterable, Mapping)
     if is_data or isinstance(iterable, (str, bytes)) or not isinstance(iterable, Iterable):
         hint = (
             "Dataset.from_tensor_slices(x).batch(size) makes one"
@@ -56,8 +58,13 @@ class IterableSource(Node):
     """
 
     iterable: Iterable[Any]
-    # Counts the runs: an iterator can serve one only.
-    runs: Iterator[int] = field(default_factory=itertools.count, repr=False)
+    # Whether an iteration of an iterator has begun: there can be one only.
+    begun: list[bool] = field(default_factory=list, repr=False)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The class of the iterable."""
+        return {"iterable": type(self.iterable).__name__}
 
     @property
     def cardinality(self) -> int:
@@ -84,7 +91,7 @@ class IterableSource(Node):
             raise FailedPreconditionError(
                 f"{self.iterable!r} can be read only once, so what its elements are is not known before they are read"
             )
-        stream = IterableElements(self.iterable)
+        stream = IterableElements(self)
         try:
             return next(stream)
         except StopIteration:
@@ -109,38 +116,37 @@ class IterableSource(Node):
         FailedPreconditionError
             If the iterable is an iterator, and a run was started before.
         """
-        if self._is_iterator and next(self.runs) > 0:
-            raise FailedPreconditionError(
-                f"{self.iterable!r} can be read only once, and an iteration has begun to. Pass something that starts "
-                "afresh each time: a list, a DataLoader, or an object whose __iter__ is a generator function."
-            )
-        return IterableElements(self.iterable)
+        if self.begun:
+            raise self._read_twice()
+        return IterableElements(self)
 
-    def empty_component(self, present: Nest) -> Nest | None:
-        """Give the element `present` without its rows."""
-        return map_structure(lambda leaf: leaf[:0] if np.ndim(leaf) else leaf, present)
+    def begin(self) -> Iterable[Any]:
+        """Give the iterable to an iteration that begins; an iterator to one only."""
+        if self._is_iterator:
+            if self.begun:
+                raise self._read_twice()
+            self.begun.append(True)
+        return self.iterable
+
+    def _read_twice(self) -> FailedPreconditionError:
+        return FailedPreconditionError(
+            f"{self.iterable!r} can be read only once, and an iteration has begun to. Pass something that starts "
+            "afresh each time: a list, a DataLoader, or an object whose __iter__ is a generator function."
+        )
 
 
-class IterableElements(Stream):
+class IterableElements(Iteration):
     """The elements of one iteration."""
 
-    __slots__ = ("_is_stored", "_iterator")
+    __slots__ = ("_is_stored",)
 
-    def __init__(self, iterable: Iterable[Any]) -> None:
-        self._iterator: Iterator[Any] = iter(iterable)
-        self._is_stored = isinstance(iterable, (list, tuple))
+    def __init__(self, source: IterableSource) -> None:
+        super().__init__(source.begin, f"the {type(source.iterable).__name__}")
+        self._is_stored = isinstance(source.iterable, (list, tuple))
 
-    def __next__(self) -> Nest:
-        element = next(self._iterator)
-        element = read_only(element) if type(element) is np.ndarray else map_until(_part, element, _is_written_out)
+    def _element(self, value: Any, number: int) -> Nest:
+        element = read_only(value) if type(value) is np.ndarray else map_until(_part, value, _is_written_out)
         return element if self._is_stored else detached(element)
-
-    def close(self) -> None:
-        """Close the iterator, if it is a generator, and forget it."""
-        iterator, self._iterator = self._iterator, iter(())
-        close = getattr(iterator, "close", None)
-        if callable(close):
-            close()
 
 
 def _is_written_out(value: Any) -> bool:

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ringlet.data.node import Run
+from ringlet.data.external_state import check_external_state
+from ringlet.data.fingerprint import restored, saved
+from ringlet.data.node import State
+from ringlet.data.opened import Opened
+from ringlet.data.operations.with_options import with_options_applied
 from ringlet.data.optional import Optional
 from ringlet.data.structure import Nest
 from ringlet.errors import OutOfRangeError
@@ -34,11 +38,12 @@ class DatasetIterator(Iterator[Nest]):
     [0 1 2 3]
     """
 
-    __slots__ = ("__weakref__", "_dataset", "_stream")
+    __slots__ = ("__weakref__", "_dataset", "_opened", "_stream")
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
-        self._stream = dataset.node.open(Run())
+        self._opened = Opened(with_options_applied(dataset.node))
+        self._stream = self._opened.stream
 
     def __next__(self) -> Nest:
         return next(self._stream)
@@ -80,6 +85,74 @@ class DatasetIterator(Iterator[Nest]):
     def element_spec(self) -> Nest:
         """The nest of TensorSpec that every element follows."""
         return self._dataset.element_spec
+
+    def get_state(self) -> State:
+        """Give a snapshot of the place in the dataset, from which `set_state` goes on exactly.
+
+        Returns
+        -------
+        dict
+            Nested dictionaries and lists of None, numbers, text, bytes and NumPy arrays, which nothing changes later:
+            fit for a checkpoint. It holds the elements that operations keep (the buffer of a shuffle, what a prefetch
+            has ready) and the seeds of shuffles, also where none was given.
+
+        Raises
+        ------
+        TypeError
+            If such an element holds what is neither numbers nor text.
+        NotImplementedError
+            If an operation of the dataset cannot be saved.
+        FailedPreconditionError
+            If functions make the elements, and the options of the dataset say FAIL
+            (`Options.experimental_external_state_policy`).
+
+        Notes
+        -----
+        The iterator can be used as before. Functions of the user are called again for elements that were on their way
+        through threads. What comes out of a generator, or another iterable that cannot save its place
+        (``state_dict``), is read again from its beginning, and skipped.
+
+        Examples
+        --------
+        >>> from ringlet.data import Dataset
+        >>> dataset = Dataset.range(6).shuffle(6)
+        >>> iterator, later = iter(dataset), iter(dataset)
+        >>> first = next(iterator)
+        >>> later.set_state(iterator.get_state())
+        >>> list(later) == list(iterator)
+        True
+        """
+        check_external_state(self._opened.graph)
+        return saved(self._opened)
+
+    def set_state(self, state: State) -> None:
+        """Go on where another iterator was when its state was taken, of an equal dataset in any process.
+
+        Parameters
+        ----------
+        state : dict
+            What `get_state` gave.
+
+        Raises
+        ------
+        FailedPreconditionError
+            If the state belongs to a dataset of other operations or settings; both are named.
+        InvalidArgumentError
+            If it is no such state, or one of a newer version.
+
+        Examples
+        --------
+        >>> from ringlet.data import Dataset
+        >>> iterator = iter(Dataset.range(9).take(2))
+        >>> iterator.set_state(iter(Dataset.range(9).take(3)).get_state())
+        Traceback (most recent call last):
+        ringlet.errors.FailedPreconditionError: this state was saved by an iterator of another dataset:
+          saved: TableSource(rows=9, spec=TensorSpec(shape=(), dtype=int64)) -> Take(count=3)
+          here:  TableSource(rows=9, spec=TensorSpec(shape=(), dtype=int64)) -> Take(count=2)
+        Build the dataset as it was built then, or start a new iterator.
+        """
+        self._opened = restored(self._opened, state)
+        self._stream = self._opened.stream
 
     def close(self) -> None:
         """End now: threads and files of the pipeline are let go, and there are no more elements.

@@ -8,6 +8,9 @@ Where the elements of a node are rows of a table (see `ringlet.data.table`), `No
 makes a *row stream*, which gives row numbers instead, many in one call. `Batch` turns them into arrays in one go; who
 needs the elements one by one reads them through `RowElements`. So an operation that chooses or orders elements is
 written twice, once for any elements and once for row numbers; every other operation is written once.
+
+Both kinds of streams can be saved and go on elsewhere: `Stream.get_state` and `Stream.set_state`. What belongs to the
+iteration as a whole, such as the seeds that it chose, is saved with its `Run` (see `ringlet.data.opened`).
 """
 
 from __future__ import annotations
@@ -16,45 +19,32 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import length_hint
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ringlet.data.spec import TensorSpec
+from ringlet.data.run import Run
 from ringlet.data.structure import Nest
-from ringlet.data.table import Rows, Table, row_count
-from ringlet.nest import flatten, map_structure
+from ringlet.data.table import Rows, Table, row_count, row_numbers
 
-__all__ = ["Node", "RowElements", "RowStream", "Run", "Stream", "Transformation"]
+__all__ = ["Downstream", "Node", "RowElements", "RowStream", "Run", "State", "Stream", "Transformation"]
 
 N = TypeVar("N", bound="Node")
 
+State = dict[str, Any]
+"""What is saved of a stream: nested dictionaries (keys are text) and lists of None, bool, int, float, str, bytes and
+NumPy's arrays and scalars of numbers. Integers may have more than 64 bits. Nothing in it is changed later."""
 
-class Run:
-    """One iteration of a dataset, as its nodes see it: which of their iterations, and which round of a repeat.
+# Fields of nodes whose values say nothing about which elements there are.
+_NO_SETTINGS = frozenset({"name", "runs", "num_parallel_calls", "deterministic"})
 
-    What is random in a node follows from these two and from its seed, and not from what was opened when: a thread that
-    reads ahead opens rounds that nobody may ever see.
-    """
 
-    __slots__ = ("_numbers", "rounds")
-
-    def __init__(self) -> None:
-        self._numbers: dict[Node, int] = {}
-        self.rounds: tuple[int, ...] = ()
-
-    def number(self, node: Node, runs: Iterator[int]) -> int:
-        """Give the number of this iteration of a node: the next of `runs` at the first call, the same ever after."""
-        if node not in self._numbers:
-            self._numbers[node] = next(runs)
-        return self._numbers[node]
-
-    def in_round(self, number: int) -> Run:
-        """Give the same iteration in one round of a repeat."""
-        run = Run()
-        run._numbers = self._numbers
-        run.rounds = (*self.rounds, number)
-        return run
+def _no_state(stream: object) -> NotImplementedError:
+    return NotImplementedError(
+        f"the state of a {type(stream).__name__} cannot be saved or restored. Leave out the operation that made it, or "
+        "go through the dataset from its beginning."
+    )
 
 
 class Stream(ABC):
@@ -77,6 +67,46 @@ class Stream(ABC):
     def close(self) -> None:
         """Let go of threads, files and buffers, at once and down to the source. Does nothing the second time."""
 
+    def get_state(self) -> State:
+        """Give a snapshot, from which a fresh stream of an equal graph goes on as this one does; both may be used.
+
+        A stream at its end, or closed, has a state as well: that of a stream without more elements.
+        """
+        raise _no_state(self)
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken; called once at most, on a stream that nothing was read from."""
+        raise _no_state(self)
+
+
+class Downstream(Stream):
+    """A stream that reads one other, `_input`: closes it, and saves its state under ``"input"``.
+
+    Subclasses add to `get_state` and `set_state` what they keep themselves.
+    """
+
+    __slots__ = ("_input", "_is_closed")
+
+    def __init__(self, source: Stream) -> None:
+        self._input = source
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Close the input."""
+        self._is_closed = True
+        self._input.close()
+
+    def get_state(self) -> State:
+        """Give the state of the input; None once this stream was closed."""
+        return {"input": None if self._is_closed else self._input.get_state()}
+
+    def set_state(self, state: State) -> None:
+        """Set the state of the input."""
+        if state["input"] is None:
+            self.close()
+        else:
+            self._input.set_state(state["input"])
+
 
 class RowStream(ABC):
     """The row numbers of a node's elements, in order, once. Holds memory only, so there is nothing to close."""
@@ -86,6 +116,14 @@ class RowStream(ABC):
     @abstractmethod
     def next_rows(self, count: int) -> Rows:
         """Give the next `count` row numbers, fewer only at the end."""
+
+    def get_state(self) -> State:
+        """Give a snapshot, from which a fresh row stream of an equal graph goes on as this one does."""
+        raise _no_state(self)
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken; called once at most, on a row stream that nothing was read from."""
+        raise _no_state(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +143,15 @@ class Node(ABC):
         """Give the same operation over other nodes, as many as `inputs` has."""
         names = [f.name for f in dataclasses.fields(self) if isinstance(getattr(self, f.name), Node)]
         return dataclasses.replace(self, **dict(zip(names, inputs, strict=True)))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The plain values among the fields, which say what the operation does; in their order.
+
+        States are only restored where they are equal. Numbers of threads and names do not count.
+        """
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in _NO_SETTINGS}
+        return {name: value for name, value in values.items() if _is_plain(value)}
 
     @property
     @abstractmethod
@@ -132,14 +179,30 @@ class Node(ABC):
         return False
 
     @property
+    def from_row_zero(self) -> bool:
+        """Whether the rows of the table are 0, 1, 2, ..., as many as there are elements."""
+        return False
+
+    @property
     def runs_user_code(self) -> bool:
         """Whether making an element calls functions or iterators of the user, which may do, and take, anything."""
         return any(node.runs_user_code for node in self.inputs)
 
     @property
+    def has_files(self) -> bool:
+        """Whether elements are read from files."""
+        return any(node.has_files for node in self.inputs)
+
+    @property
     def bytes_copied(self) -> int:
         """Bytes of memory that making one element writes, where no user code runs."""
         return 0
+
+    def choose(self, run: Run) -> None:  # noqa: B027 - most nodes leave nothing to chance
+        """Choose what is left to chance in an iteration, with `Run.choice`; called as the iteration begins.
+
+        So a choice belongs to the iteration, whether and when a stream that uses it is opened.
+        """
 
     def open_rows(self, run: Run) -> RowStream:
         """Start a run that gives row numbers of `table`; only where there is one."""
@@ -154,24 +217,11 @@ class Node(ABC):
         table = self.table
         return self.open_elements(run) if table is None else RowElements(table, self.open_rows(run))
 
-    def empty_component(self, present: Nest) -> Nest | None:
-        """Give what a replica without data gets in a step, beside the element `present` of another replica.
 
-        Its arrays have no rows, and no entries along other dimensions that the spec does not know. None if the spec is
-        fully defined: nothing without rows would follow it.
-        """
-        specs, _ = flatten(self.element_spec)
-        if all(spec.is_fully_defined for spec in specs):
-            return None
-        return map_structure(_no_rows, self.element_spec)
-
-
-def _no_rows(spec: TensorSpec) -> Any:
-    if not spec.shape:
-        return b"" if spec.dtype == object else spec.dtype.type(0)
-    empty = np.zeros([0, *(size or 0 for size in spec.shape[1:])], spec.dtype)
-    empty.setflags(write=False)
-    return empty
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str, bytes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +264,7 @@ class Transformation(Node):
 class RowElements(Stream):
     """The elements of a row stream, one by one."""
 
-    __slots__ = ("_numbers", "_rows", "_table")
+    __slots__ = ("_block", "_numbers", "_rows", "_table")
 
     # Row numbers to ask for in one call: enough to forget what the call costs.
     AT_ONCE = 256
@@ -222,7 +272,8 @@ class RowElements(Stream):
     def __init__(self, table: Table, rows: RowStream) -> None:
         self._table = table
         self._rows: RowStream | None = rows
-        self._numbers: Iterator[int] = iter(())
+        self._block: Rows = slice(0, 0)
+        self._numbers: Iterator[int] = iter(())  # those of the block that are left
 
     def __next__(self) -> Nest:
         number = next(self._numbers, None)
@@ -236,10 +287,27 @@ class RowElements(Stream):
         rows = self._rows.next_rows(self.AT_ONCE)
         if row_count(rows) < self.AT_ONCE:
             self._rows = None
-        self._numbers = iter(range(rows.start, rows.stop)) if isinstance(rows, slice) else iter(rows.tolist())
+        self._set_block(rows)
         return next(self._numbers)
+
+    def _set_block(self, rows: Rows) -> None:
+        self._block = rows
+        self._numbers = iter(range(rows.start, rows.stop)) if isinstance(rows, slice) else iter(rows.tolist())
 
     def close(self) -> None:
         """Forget the rows."""
         self._rows = None
-        self._numbers = iter(())
+        self._set_block(slice(0, 0))
+
+    def get_state(self) -> State:
+        """Give the numbers that are left of those asked for, and the state of the row stream; None behind its end."""
+        left = row_numbers(self._block)[row_count(self._block) - length_hint(self._numbers) :].copy()
+        return {"left": left, "input": None if self._rows is None else self._rows.get_state()}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        self._set_block(np.array(state["left"], np.int64))
+        if state["input"] is None:
+            self._rows = None
+        elif self._rows is not None:
+            self._rows.set_state(state["input"])

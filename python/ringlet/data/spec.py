@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ringlet.collectives.buffers import as_ndarray
+
 __all__ = ["PerReplicaSpec", "Shape", "TensorSpec"]
 
 Shape = tuple[int | None, ...]
@@ -62,7 +64,7 @@ class TensorSpec:
             return cls(array.shape, array.dtype)
         if isinstance(array, (str, bytes)):
             return cls((), np.object_)
-        array = np.asarray(array)
+        array = as_ndarray(array)
         return cls(array.shape, array.dtype)
 
     @property
@@ -85,6 +87,16 @@ class TensorSpec:
         TensorSpec(shape=(None, 3), dtype=int64)
         """
         return TensorSpec(None if self.shape is None else (size, *self.shape), self.dtype)
+
+    def with_rows(self, size: int | None) -> TensorSpec:
+        """Give the spec of a batch of `size` rows like those of this one; None where their number is not known.
+
+        Examples
+        --------
+        >>> TensorSpec([8, 3], np.int64).with_rows(2)
+        TensorSpec(shape=(2, 3), dtype=int64)
+        """
+        return TensorSpec(None if self.shape is None else (size, *self.shape[1:]), self.dtype)
 
     def is_compatible_with(self, value: Any) -> bool:
         """Tell whether an array, or another spec, may stand where this spec is asked for.

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.structure import LEAF_TYPES, Array, Nest, as_leaf, paths
+from ringlet.collectives.array_kinds import common_kind
+from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.kind_column import stacked_in_kind
+from ringlet.data.structure import LEAF_TYPES, Nest, paths
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, unflatten
 
@@ -46,15 +49,18 @@ def stack(elements: list[Nest]) -> Nest:
     return unflatten(shape, [_stack_leaves(column, elements[0], at) for at, column in enumerate(columns)])
 
 
-def _stack_leaves(leaves: Any, element: Nest, component: int) -> Array:
+def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
     types = set(map(type, leaves))
-    if len(types) == 1 and issubclass(types.pop(), (np.number, np.bool_)):
+    if len(types) == 1 and issubclass(next(iter(types)), (np.number, np.bool_)):
         kinds = {_kind(leaves[0])}  # the type of a scalar says all about it
     else:
         kinds = set(map(_kind, leaves))
     if len(kinds) > 1:
         raise _difference(leaves, f"component {component}{_path(element, component)}")
     shape, dtype = kinds.pop()
+    is_other = not all(kind is np.ndarray or issubclass(kind, LEAF_TYPES) for kind in types)
+    if is_other and common_kind(leaves, "element") is not None:
+        return stacked_in_kind(leaves)
     if dtype is _TEXT:
         stacked = np.empty(len(leaves), object)
         stacked[:] = leaves
@@ -74,7 +80,7 @@ def _kind(leaf: Any) -> tuple[tuple[int, ...], Any]:
         return leaf.shape, dtype.kind if dtype.kind in "US" else dtype
     if isinstance(leaf, (str, bytes)):
         return (), _TEXT
-    array = as_leaf(leaf)
+    array = as_ndarray(leaf)
     return array.shape, array.dtype
 
 

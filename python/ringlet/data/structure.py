@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import optree
 
+from ringlet.collectives.array_kinds import kind_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import NAMESPACE, map_until
 
-__all__ = ["Array", "Nest", "as_element", "as_leaf", "detached", "paths", "read_only"]
+__all__ = ["Array", "Nest", "as_element", "as_leaf", "detached", "is_dataset", "paths", "read_only"]
 
 Array = np.ndarray[Any, Any]
 
@@ -145,7 +146,7 @@ def _holds_memory_of(nest: Nest, owner: Array) -> bool:
 
 
 def as_leaf(value: Any) -> Any:
-    """Make one leaf: a read-only array, a NumPy scalar, or the ``str`` or ``bytes`` itself.
+    """Make one leaf: a read-only array, a NumPy scalar, or the text or array of another library itself.
 
     Raises
     ------
@@ -161,15 +162,33 @@ def as_leaf(value: Any) -> Any:
     """
     if isinstance(value, LEAF_TYPES):
         return value
+    kind = kind_of(value)
+    if kind is not None:
+        kind.as_ndarray(value)  # refuses what nobody could batch or send
+        return value
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("a dataset cannot hold a masked array: its mask would be lost. Pass the pair (x.data, x.mask).")
     array = _from_list(value) if isinstance(value, list) else np.asarray(value)
     if array.dtype == object and not all(isinstance(item, (str, bytes)) for item in array.flat):
+        if is_dataset(value):
+            return value
         raise TypeError(
             f"a dataset holds arrays of numbers, text and bytes, and nests of them (tuples, dictionaries), and "
             f"{value!r} is a {type(value).__name__}"
         )
     return read_only(array) if array.ndim else array[()]
+
+
+def is_dataset(value: Any) -> bool:
+    """Tell whether a leaf is a dataset, as windows are.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> is_dataset(Dataset.range(3)), is_dataset(3)
+    (True, False)
+    """
+    return hasattr(value, "node") and hasattr(value, "element_spec")
 
 
 def _from_list(value: list[Any]) -> Array:

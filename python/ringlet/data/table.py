@@ -89,6 +89,9 @@ class ArrayColumn:
         self.row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
         self.is_memory = True
 
+    def __len__(self) -> int:
+        return len(self._array)
+
     def row(self, number: int) -> Any:
         """Give one row: a read-only view, or the immutable scalar of a vector."""
         return self._array[number]
@@ -149,14 +152,16 @@ class Table:
     {'x': array([4, 0]), 'y': array([40,  0])}
     """
 
-    __slots__ = ("_bare", "columns", "length", "shape")
+    __slots__ = ("_bare", "_row", "columns", "length", "shape")
 
     def __init__(self, columns: tuple[Column, ...], shape: PyTreeSpec, length: int) -> None:
         self.columns = columns
         self.shape = shape
         self.length = length
-        # An element that is one array needs no structure put around it, and most are.
+        # Nearly all elements are an array or a plain tuple of arrays, around which a structure is put without a walk.
         self._bare = columns[0] if shape.is_leaf() else None
+        is_row = shape.type is tuple and all(child.is_leaf() for child in shape.children())
+        self._row = columns if is_row else None
 
     @property
     def element_spec(self) -> Nest:
@@ -177,10 +182,14 @@ class Table:
         """Give one row as an element."""
         if self._bare is not None:
             return self._bare.row(number)
+        if self._row is not None:
+            return tuple([column.row(number) for column in self._row])
         return unflatten(self.shape, [column.row(number) for column in self.columns])
 
     def batch(self, rows: Rows) -> Nest:
         """Give many rows as one element whose arrays have one more dimension in front."""
         if self._bare is not None:
             return self._bare.rows(rows)
+        if self._row is not None:
+            return tuple([column.rows(rows) for column in self._row])
         return unflatten(self.shape, [column.rows(rows) for column in self.columns])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from ringlet import context, nest
 from ringlet.strategy.arguments import check_arguments, check_function, check_input_options
@@ -277,7 +277,9 @@ class Strategy(DeprecatedCalls):
         """
         return self._extended._distribute_values_from_function(value_fn)
 
-    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+    def experimental_distribute_dataset(
+        self, dataset: Any, options: Any = None, *, uneven: Literal["keep"] | None = None
+    ) -> Any:
         """Cut the batches of a dataset over the replicas.
 
         Parameters
@@ -285,6 +287,9 @@ class Strategy(DeprecatedCalls):
         dataset : ringlet.data.Dataset or iterable
             Gives global batches.
         options : ringlet.data.InputOptions, optional
+        uneven : "keep" or None
+            None, the default, treats batches that cannot be cut evenly as TensorFlow does. "keep" gives every row
+            exactly once, in pairs of a global batch and the weights of its parts in the mean.
 
         Returns
         -------
@@ -309,7 +314,7 @@ class Strategy(DeprecatedCalls):
         }
         """
         check_input_options(options)
-        return self._extended._distribute_dataset(dataset, options)
+        return self._extended._distribute_dataset(dataset, options, uneven)
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
         """Deal the batches of a dataset that a function makes to the replicas.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives import Algorithm, CommunicationOptions, ReduceOp
+from ringlet.collectives.array_kinds import kind_of, own_copy
 from ringlet.strategy.combining import checked_pairs
 from ringlet.strategy.destinations import check_destinations
 from ringlet.strategy.reduction import parse_reduce_op, reduce_components, settled
@@ -306,7 +307,7 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
 
 def copies(value: Any, count: int) -> Any:
-    """Give a value once for each of so many replicas, in memory that they share.
+    """Give a value once for each of so many replicas, in memory that they share unless they may write to it.
 
     Parameters
     ----------
@@ -326,6 +327,8 @@ def copies(value: Any, count: int) -> Any:
     if count == 1:
         return value
     # An object for each: identical ones would come back bare from replicas.
+    if kind_of(value) is not None:
+        return Mirrored([value, *(own_copy(value) for _ in range(count - 1))])
     return Mirrored([value.view() if isinstance(value, np.ndarray) else value for _ in range(count)])
 
 

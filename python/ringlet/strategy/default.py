@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ringlet import context
 from ringlet.collectives import CommunicationOptions, ReduceOp
@@ -114,8 +114,12 @@ class _DefaultExtended(StrategyExtended):
     def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         return value_fn(ValueContext())
 
-    def _distribute_dataset(self, dataset: Any, options: Any) -> Any:
-        return dataset
+    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
+        if uneven is None:
+            return dataset
+        from ringlet.data.distribute import distribute_dataset  # loaded where datasets are used
+
+        return distribute_dataset(dataset, 1, options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data import InputContext  # loaded where datasets are used

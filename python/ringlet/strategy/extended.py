@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ringlet.strategy.arguments import check_arguments, check_function
 from ringlet.strategy.combining import Combining
@@ -158,7 +158,7 @@ class StrategyExtended(Combining, Updating):
         values = [value_fn(ValueContext(first + i, total)) for i in range(self._num_local_replicas)]
         return regroup(values, always_wrap=True)
 
-    def _distribute_dataset(self, dataset: Any, options: Any) -> Any:
+    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
         """What ``strategy.experimental_distribute_dataset`` gives; the options are checked."""
         raise NotImplementedError(f"{type(self).__name__} does not distribute datasets")
 

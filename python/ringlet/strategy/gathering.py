@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ringlet import nest
 from ringlet.collectives.arguments import axis_in
+from ringlet.collectives.array_kinds import common_kind, in_memory, kind_of, result_memory
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.strategy.reduction import check_count, settled
@@ -70,7 +71,8 @@ def gather_alone(value: Any) -> Any:
     return value.values[0]
 
 
-def _join(column: Sequence[Any], axis: Any) -> NDArray[Any]:
+def _join(column: Sequence[Any], axis: Any) -> Any:
+    is_other = common_kind(column) is not None
     arrays = [as_ndarray(array) for array in column]
     first = arrays[0]
     place = axis_in(first.ndim, axis)
@@ -81,9 +83,20 @@ def _join(column: Sequence[Any], axis: Any) -> NDArray[Any]:
                 f"cannot gather along axis {axis}: replica 0 has {first.dtype}{list(first.shape)}, replica {replica} "
                 f"{array.dtype}{list(array.shape)}. Only sizes along the axis may differ"
             )
+    if is_other:
+        return _joined_like(column[0], arrays, place)
     joined = np.concatenate(arrays, axis=place)
     joined.setflags(write=False)
     return joined
+
+
+def _joined_like(value: Any, arrays: Sequence[NDArray[Any]], axis: int) -> Any:
+    """Arrays of another library, one behind the other."""
+    first = arrays[0]
+    length = sum(array.shape[axis] for array in arrays)
+    memory = result_memory((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
+    np.concatenate(arrays, axis=axis, out=memory[0])
+    return in_memory(value, memory)
 
 
 def _others(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
@@ -105,7 +118,8 @@ def refuse_slices(structure: Any, method: str) -> None:
     for leaf in nest.flatten(structure)[0]:
         parts = nest.flatten(leaf.values)[0] if isinstance(leaf, DistributedValues) else (leaf,)
         for part in parts:
-            if hasattr(part, "indices") and hasattr(part, "values"):
+            # Tensors of torch have methods of these names.
+            if hasattr(part, "indices") and hasattr(part, "values") and kind_of(part) is None:
                 raise NotImplementedError(
                     f"{method} does not support IndexedSlices: gather their values and their indices, each by itself"
                 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -192,10 +192,10 @@ class MirroredExtended(StrategyExtended):
             )
         check_components(var, len(self._devices), "update was given")
 
-    def _distribute_dataset(self, dataset: Any, options: Any) -> Any:
+    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
         from ringlet.data.distribute import distribute_dataset  # loaded where datasets are used
 
-        return distribute_dataset(dataset, len(self._devices), options)
+        return distribute_dataset(dataset, len(self._devices), options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data.distribute import distribute_datasets_from_function  # loaded where datasets are used

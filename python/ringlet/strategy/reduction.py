@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from ringlet import nest
 from ringlet.collectives import Op, ReduceOp, all_reduce_buffers
 from ringlet.collectives.arguments import axis_in
+from ringlet.collectives.array_kinds import common_kind, in_kind_of, in_memory, kind_of, result_memory
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.collectives.dtypes import ML_NAMES
 from ringlet.errors import InvalidArgumentError
 from ringlet.values import DistributedValues, IndexedSlices, Mirrored, PerReplica, leaf_columns
 from ringlet.values.indexed_slices import reduce_slices
@@ -257,7 +259,7 @@ def is_mirrored(value: DistributedValues[Any]) -> bool:
 
 
 def _is_zero(value: Any) -> bool:
-    array = np.asarray(value)
+    array = as_ndarray(value)
     return array.dtype.kind in "biufc" and not array.any()
 
 
@@ -316,11 +318,13 @@ def _reduce_leaf_over_axes(extended: StrategyExtended, op: ReduceOp, leaf: Any, 
 
 def _reduce_column_over_axes(
     extended: StrategyExtended, op: ReduceOp, components: Sequence[Any], axes: tuple[int, ...]
-) -> Array:
+) -> Any:
+    common_kind(components)
     arrays = [as_ndarray(component) for component in components]
     for array in arrays:
         _check_axes(array, axes)
-    total = _over_replicas(extended, [_sum_along(array, axes) for array in arrays])
+    sums = [_sum_along(array, axes) for array in arrays]
+    total = _over_replicas(extended, [in_kind_of(*pair, is_own=True) for pair in zip(components, sums, strict=True)])
     if op is ReduceOp.SUM:
         return total
     counts = [np.asarray(math.prod(array.shape[axis] for axis in axes), np.int64) for array in arrays]
@@ -333,12 +337,13 @@ def _check_axes(array: Array, axes: tuple[int, ...]) -> None:
         raise InvalidArgumentError(f"axis is {axes}, which names an axis of shape {array.shape} twice: name it once")
 
 
-def _over_replicas(extended: StrategyExtended, components: list[Array]) -> Array:
-    total: Array = extended._reduce(ReduceOp.SUM, PerReplica(components))
-    return total
+def _over_replicas(extended: StrategyExtended, components: list[Any]) -> Any:
+    return extended._reduce(ReduceOp.SUM, PerReplica(components))
 
 
 def _sum_along(array: Array, axes: tuple[int, ...]) -> Array:
+    if array.dtype.name in ML_NAMES:  # sums of many in few bits would stop growing
+        return np.asarray(np.add.reduce(array, axis=axes, dtype=np.float32)).astype(array.dtype)
     if array.dtype.kind not in "iufc":
         raise TypeError(
             f"cannot add along an axis of an array of dtype {array.dtype}: convert it to a number type first"
@@ -347,29 +352,33 @@ def _sum_along(array: Array, axes: tuple[int, ...]) -> Array:
     return np.asarray(np.add.reduce(array, axis=axes, dtype=array.dtype))
 
 
-def divide(total: Array, count: int) -> Array:
+def divide(total: Any, count: int) -> Any:
     """Divide a sum as MEAN does: floats in their own dtype, integers in float32 (8 and 16 bits) or float64.
 
     Parameters
     ----------
-    total : ndarray
+    total : ndarray or array of another library
     count : int
         0 gives nan, without a warning, as TensorFlow answers.
 
     Returns
     -------
-    ndarray
-        Read-only.
+    ndarray or array of another library
+        Read-only if it is NumPy's.
 
     Examples
     --------
     >>> divide(np.array([1, 2]), 4)
     array([0.25, 0.5 ])
     """
-    dtype = total.dtype
+    array = as_ndarray(total)
+    dtype = array.dtype
     if dtype.kind in "iu":
         dtype = np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
+    memory = None if kind_of(total) is None else result_memory(array.shape, dtype)
     with np.errstate(all="ignore"):
-        mean = np.asarray(np.true_divide(total, dtype.type(count), dtype=dtype))
+        mean = np.asarray(np.true_divide(array, dtype.type(count), out=memory and memory[0], dtype=dtype))
+    if memory is not None:
+        return in_memory(total, memory)
     mean.setflags(write=False)
     return mean

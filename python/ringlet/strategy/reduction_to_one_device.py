@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.collectives.array_kinds import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_buffer
 from ringlet.strategy.cross_device_ops import CrossDeviceOps
 from ringlet.strategy.destinations import check_destinations
@@ -58,9 +59,11 @@ class ReductionToOneDevice(CrossDeviceOps):
         if self.accumulation_fn is None:
             total = reduce_components(reduce_op, per_replica_value, len(components))
         else:
+            common_kind(components)
             total = np.asarray(self.accumulation_fn([as_buffer(component) for component in components]))
             if reduce_op is ReduceOp.MEAN:
                 total = divide(total, len(components))
+            total = in_kind_of(components[0], total)
         return self.broadcast_implementation(total, destinations)
 
     def __repr__(self) -> str:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Member, Op, ReduceOp
 from ringlet.collectives.arguments import axis_in
+from ringlet.collectives.array_kinds import in_kind_of, kind_of, own_copy
 from ringlet.collectives.buffers import Outputs, as_buffer, as_ndarray
 from ringlet.collectives.dtypes import as_result, is_known, native
-from ringlet.errors import InvalidArgumentError
+from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
 from ringlet.strategy.call_options import CallOptions, read_options
 from ringlet.strategy.deadline import Deadline
 from ringlet.strategy.gathering import gather_components
@@ -20,7 +21,6 @@ from ringlet.strategy.reduction import as_op, divide
 from ringlet.values import IndexedSlices, PerReplica
 
 if TYPE_CHECKING:
-    from ringlet import nest
     from ringlet.strategy.base import Strategy
     from ringlet.strategy.replica_run import ReplicaRun
 
@@ -39,7 +39,7 @@ def all_reduce_leaves(
     op: ReduceOp,
     leaves: list[Any],
     *,
-    shape: nest.PyTreeSpec,
+    shape: Any,
     options: Any,
     outs: list[Any] | None,
 ) -> list[Any]:
@@ -52,7 +52,7 @@ def all_reduce_leaves(
         Among those of this process.
     op : ReduceOp
     leaves : list of array-like
-    shape : PyTreeSpec
+    shape : PyTreeSpec or KindShape
         The structure that they were the leaves of.
     options : CommunicationOptions or None
     outs : list of ndarray or None
@@ -72,11 +72,16 @@ def all_reduce_leaves(
         except InvalidArgumentError:  # nobody has taken notice of the call
             if outs is not None or not has_slices(leaves):
                 raise
+        except CollectiveMismatchError as error:
+            raise shapes.explain(replica, "all_reduce", error) from error.__cause__
     asked = read_options(options, run.ops.algorithm)
 
     def combine() -> list[Any]:
         shapes.state(replica, shape)
-        results = _combine(run, replica, op, leaves, asked=asked, options=options, outs=outs)
+        try:
+            results = _combine(run, replica, op, leaves, asked=asked, options=options, outs=outs)
+        except CollectiveMismatchError as error:
+            raise shapes.explain(replica, "all_reduce", error) from error.__cause__
         shapes.compare(replica, shape)
         return results
 
@@ -84,7 +89,7 @@ def all_reduce_leaves(
 
 
 def all_gather_leaves(
-    run: ReplicaRun, replica: int, leaves: list[Any], axis: Any, *, shape: nest.PyTreeSpec, options: Any
+    run: ReplicaRun, replica: int, leaves: list[Any], axis: Any, *, shape: Any, options: Any
 ) -> list[Any]:
     """Join the arrays of one replica with those of the others.
 
@@ -108,7 +113,12 @@ def all_gather_leaves(
         run.shapes.state(replica, shape)
         if not arrays:
             run.crew.members[replica].barrier("all_gather of nothing")
-        results = [_gather_array(run, replica, array, axis) for array in arrays]
+        try:
+            results = [
+                _gather_array(run, replica, leaf, array, axis) for leaf, array in zip(leaves, arrays, strict=True)
+            ]
+        except CollectiveMismatchError as error:
+            raise run.shapes.explain(replica, "all_gather", error) from error.__cause__
         run.shapes.compare(replica, shape, "all_gather")
         return results
 
@@ -141,8 +151,10 @@ def _combine(
     if outs is None and has_slices(leaves):
         return _reduce_with_slices(run, replica, op, leaves, asked=asked, options=options)
     if run.writable_results and outs is None:
-        leaves = [as_buffer(leaf) for leaf in leaves]
-        outs = [np.empty(leaf.shape, as_result(leaf.dtype, as_op(op))) for leaf in leaves]
+        buffers = [as_buffer(leaf) for leaf in leaves]
+        outs = [np.empty(buffer.shape, as_result(buffer.dtype, as_op(op))) for buffer in buffers]
+        results = _combine(run, replica, op, buffers, asked=asked, options=options, outs=outs)
+        return [in_kind_of(leaf, result, is_own=True) for leaf, result in zip(leaves, results, strict=True)]
     if not run.ops._is_core:
         return _reduce_by_ops(run, replica, op, leaves, options=options, outs=outs)
     member = run.crew.members[replica]
@@ -178,9 +190,9 @@ def _join_slices(member: Member, op: ReduceOp, slices: IndexedSlices) -> Indexed
     return IndexedSlices(rows, indices, slices.dense_shape)
 
 
-def _gather_array(run: ReplicaRun, replica: int, array: Array, axis: int) -> Any:
+def _gather_array(run: ReplicaRun, replica: int, leaf: Any, array: Array, axis: int) -> Any:
     if is_known(native(array.dtype)):
-        return run.crew.members[replica].all_gather(array, axis=axis)
+        return run.crew.members[replica].all_gather(array if kind_of(leaf) is None else leaf, axis=axis)
     # What the core cannot move, such as text, is joined by one replica for all.
     return run.merge_call(replica, _join_cells, (_Cell(array), axis), {})
 
@@ -199,10 +211,13 @@ def _reduce_by_ops(
 
     results: list[Any] = run.merge_call(replica, merge, (_Cell(buffers),), {})
     if outputs is None:  # an object for each replica, as the core gives
-        return [result.view() if isinstance(result, np.ndarray) else result for result in results]
+        return [
+            in_kind_of(leaf, result.view()) if isinstance(result, np.ndarray) else result
+            for leaf, result in zip(leaves, results, strict=True)
+        ]
     for place, result in zip(outputs.direct, results, strict=True):
         place[...] = result
-    return list(outputs.store())
+    return outputs.store()
 
 
 class _Cell:
@@ -231,7 +246,7 @@ def reduce_alone(leaves: Sequence[Any], outs: list[Any] | None, is_writable: boo
     """
     if outs is None:
         return [leaf if isinstance(leaf, IndexedSlices) else _own_copy(leaf, is_writable) for leaf in leaves]
-    results = [_own_copy(leaf, False) for leaf in leaves]
+    results = [_own_copy(as_ndarray(leaf), False) for leaf in leaves]
     outputs = Outputs(outs, results, Op.SUM)
     for place, result in zip(outputs.direct, results, strict=True):
         place[...] = result
@@ -246,13 +261,20 @@ def gather_alone(leaves: Sequence[Any]) -> list[Any]:
     >>> gather_alone([[1, 2]])
     [array([1, 2])]
     """
-    results = [np.array(as_ndarray(leaf)) for leaf in leaves]
-    for result in results:
-        result.setflags(write=False)
-    return results
+    return [_copy_to_read(leaf) for leaf in leaves]
 
 
-def _own_copy(leaf: Any, is_writable: bool) -> Array:
+def _copy_to_read(leaf: Any) -> Any:
+    if kind_of(leaf) is not None:
+        return own_copy(leaf)
+    result = np.array(as_ndarray(leaf))
+    result.setflags(write=False)
+    return result
+
+
+def _own_copy(leaf: Any, is_writable: bool) -> Any:
+    if kind_of(leaf) is not None:
+        return own_copy(leaf)
     array = leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
     # TensorFlow gives one replica numbers of any dtype back; everything else is refused as with several replicas.
     copy = np.array(array, array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else np.array(as_buffer(leaf))

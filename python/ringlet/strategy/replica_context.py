@@ -16,8 +16,9 @@ from ringlet.strategy.gathering import refuse_slices
 from ringlet.strategy.modes import refuse_stale, require_replica
 from ringlet.strategy.reduction import NUMBER_TYPES, parse_reduce_op
 from ringlet.strategy.replica_collectives import all_gather_leaves, all_reduce_leaves, gather_alone, reduce_alone
-from ringlet.strategy.shapes import LEAF
+from ringlet.strategy.shapes import LEAF, with_kinds
 from ringlet.values import check_components, regroup, select_replica
+from ringlet.values.grouping import LEAF_TYPES
 
 if TYPE_CHECKING:
     from ringlet.strategy.base import Strategy
@@ -136,7 +137,8 @@ class ReplicaContext(context.Mode):
         -------
         nested structure of ndarray
             `out`; or arrays that refuse to be written to, because replicas share their memory: copy one to change it,
-            or run the step with ``RunOptions(writable_results=True)``.
+            or run the step with ``RunOptions(writable_results=True)``. Tensors of PyTorch and arrays of JAX come back
+            as such; each replica may write to its tensors.
 
         Raises
         ------
@@ -174,7 +176,8 @@ class ReplicaContext(context.Mode):
             return self._combine(op, [np.asarray(value)], LEAF, options, None if out is None else [out])[0]
         leaves, shape = nest.flatten(value)
         outs = None if out is None else _same_structure(shape, out)
-        return nest.unflatten(shape, self._combine(op, leaves, shape, options, outs))
+        told = shape if LEAF_TYPES.issuperset(map(type, leaves)) else with_kinds(shape, leaves)
+        return nest.unflatten(shape, self._combine(op, leaves, told, options, outs))
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
         """Join the arrays of all replicas, one behind the other; every replica gets the result.
@@ -193,6 +196,7 @@ class ReplicaContext(context.Mode):
         -------
         nested structure of ndarray
             Read-only, because replicas share the memory. One replica gets its own arrays back, whatever the axis.
+            Tensors of PyTorch and arrays of JAX come back as such; each replica may write to its tensors.
 
         Raises
         ------
@@ -230,7 +234,8 @@ class ReplicaContext(context.Mode):
             return nest.unflatten(shape, gather_alone(leaves))
         self._run.begin_collective()
         run, replica = self._run, self.local_replica_id
-        return nest.unflatten(shape, all_gather_leaves(run, replica, leaves, axis, shape=shape, options=options))
+        told = with_kinds(shape, leaves)
+        return nest.unflatten(shape, all_gather_leaves(run, replica, leaves, axis, shape=told, options=options))
 
     def merge_call(
         self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -303,9 +308,7 @@ class ReplicaContext(context.Mode):
         if self._run is not None and self._run.ended[self.local_replica_id]:
             refuse_stale()
 
-    def _combine(
-        self, op: ReduceOp, leaves: list[Any], shape: nest.PyTreeSpec, options: Any, outs: list[Any] | None
-    ) -> list[Any]:
+    def _combine(self, op: ReduceOp, leaves: list[Any], shape: Any, options: Any, outs: list[Any] | None) -> list[Any]:
         if self._run is None:
             read_options(options, Algorithm.AUTO)
             return reduce_alone(leaves, outs, self._writable_results)

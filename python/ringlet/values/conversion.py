@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ringlet.collectives.array_kinds import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.collectives.dtypes import ML_NAMES
 from ringlet.errors import InvalidArgumentError
@@ -235,7 +236,11 @@ def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | Non
         )
     if array.dtype.newbyteorder("=") != dtype:
         array_like = "value" if hasattr(value, "astype") else "np.asarray(value)"
+        remedy = f"{array_like}.astype({_spelled(dtype)!r})"
+        kind = kind_of(value)
+        if kind is not None and kind.name == "torch.Tensor":
+            remedy = f"value.to(torch.{_spelled(dtype)})"
         raise ValueError(
             f"{owner} holds {dtype}, and the value is an array of {array.dtype}: values of arrays are never "
-            f"converted on the way into a variable. Write {array_like}.astype({_spelled(dtype)!r})"
+            f"converted on the way into a variable. Write {remedy}"
         )

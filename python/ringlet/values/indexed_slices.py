@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import ReduceOp
+from ringlet.collectives.array_kinds import common_kind, in_kind_of
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.conversion import as_value
 from ringlet.values.storage import quietly
@@ -109,11 +111,18 @@ def reduce_slices(op: ReduceOp, components: Sequence[Any]) -> IndexedSlices:
     >>> reduce_slices(ReduceOp.MEAN, parts)
     IndexedSlices(values=array([1., 2.]), indices=array([0, 1]))
     """
-    values = np.concatenate([np.asarray(part.values) for part in components])
-    if op is ReduceOp.MEAN:
-        values = np.divide(values, values.dtype.type(len(components)))
-    indices = np.concatenate([np.asarray(part.indices) for part in components])
+    values = _joined([part.values for part in components], len(components) if op is ReduceOp.MEAN else None)
+    indices = _joined([part.indices for part in components])
     return IndexedSlices(values, indices, getattr(components[0], "dense_shape", None))
+
+
+def _joined(arrays: Sequence[Any], divisor: int | None = None) -> Any:
+    """Arrays one behind the other; divided by a number if there is one."""
+    common_kind(arrays)
+    joined = np.concatenate([as_ndarray(array) for array in arrays])
+    if divisor is not None:
+        joined = np.divide(joined, joined.dtype.type(divisor))
+    return in_kind_of(arrays[0], joined, is_own=True)
 
 
 def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, Array], None]:
@@ -138,7 +147,7 @@ def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, 
 
 
 def _checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
-    array = np.asarray(indices)
+    array = as_ndarray(indices)
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":

@@ -56,9 +56,10 @@ PARALLEL = pytest.mark.parametrize("call", [lambda d, **k: d.map(lambda x: x, **
 @PARALLEL
 @pytest.mark.parametrize("num_parallel_calls", [None, AUTOTUNE, 1, np.int64(4)])
 @pytest.mark.parametrize("deterministic", [None, True, False])
-def test_parallel_calls_are_accepted_and_results_keep_their_order(call, num_parallel_calls, deterministic):
+def test_results_of_parallel_calls_keep_their_order_unless_that_is_given_up(call, num_parallel_calls, deterministic):
     dataset = call(Dataset.range(6), num_parallel_calls=num_parallel_calls, deterministic=deterministic, name="n")
-    assert np.concatenate([np.atleast_1d(x) for x in dataset]).tolist() == list(range(6))
+    found = np.concatenate([np.atleast_1d(x) for x in dataset]).tolist()
+    assert (sorted(found) if deterministic is False else found) == list(range(6))
 
 
 @PARALLEL

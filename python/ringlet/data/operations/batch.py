@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.data.node import RowStream, Run, Stream, Transformation
+from ringlet.data.called import Called
+from ringlet.data.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
 from ringlet.data.operations.counts import check_parallel_calls, positive
+from ringlet.data.parallel import WORTH_A_THREAD_BYTES, count_calls
+from ringlet.data.saved_elements import load_elements, save_elements
 from ringlet.data.stacking import stack
 from ringlet.data.structure import Array, Nest
-from ringlet.data.table import Table, row_count
+from ringlet.data.table import Rows, Table, row_numbers
 from ringlet.nest import flatten, map_structure
 
 if TYPE_CHECKING:
@@ -38,9 +41,10 @@ def batch(
     drop_remainder : bool, default False
         Whether to leave out the last batch where it is short. Only then is the size known to `element_spec`.
     num_parallel_calls : int, optional
-        A positive number or AUTOTUNE. Checked, and has no effect yet: batches are made one after another.
+        How many batches may be made at once, each in a thread; AUTOTUNE (-1) takes the number of cores. Rows of
+        arrays are gathered in threads only where a batch is large enough for it to pay.
     deterministic : bool, optional
-        Has no effect: results keep their order, which is right for True and for False.
+        False lets batches that are made at once come as they are done. Otherwise they keep their order.
     name : str, optional
         Accepted as TensorFlow's `name` is, and not used.
 
@@ -64,7 +68,8 @@ def batch(
     TensorSpec(shape=(2,), dtype=int64)
     """
     check_parallel_calls(num_parallel_calls)
-    return type(self)(Batch(self.node, positive(batch_size, "batch_size"), bool(drop_remainder)))
+    size = positive(batch_size, "batch_size")
+    return type(self)(Batch(self.node, size, bool(drop_remainder), num_parallel_calls, deterministic))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +78,8 @@ class Batch(Transformation):
 
     batch_size: int
     drop_remainder: bool
+    num_parallel_calls: int | None = None
+    deterministic: bool | None = None
 
     @property
     def cardinality(self) -> int:
@@ -118,52 +125,120 @@ class Batch(Transformation):
     def open_elements(self, run: Run) -> Stream:
         """Start a run."""
         table = self.input.table
+        least = self.batch_size if self.drop_remainder else 1
+        calls = count_calls(self.num_parallel_calls)
+        is_ordered = self.deterministic is not False
         if table is None:
-            return BatchElements(self.input.open(run), self.batch_size, self.drop_remainder)
-        return BatchRows(table, self.input.open_rows(run), self.batch_size, self.drop_remainder)
+            source = self.input.open(run)
+            if hasattr(source, "next_batch"):
+                return BatchBlocks(source, self.batch_size, least)
+            return BatchElements(Groups(source, self.batch_size, least), self.input, calls, is_ordered)
+        if self.bytes_copied < WORTH_A_THREAD_BYTES:
+            calls = 1
+        return BatchRows(RowGroups(self.input.open_rows(run), self.batch_size, least), table, calls, is_ordered)
 
 
-class BatchRows(Stream):
-    """Batches of rows of a table: one slice or one gather of each column."""
+class RowGroups(Stream):
+    """The row numbers of each batch."""
 
-    __slots__ = ("_batch_size", "_least", "_make", "_rows")
+    __slots__ = ("_batch_size", "_least", "_rows")
 
-    def __init__(self, table: Table, rows: RowStream, batch_size: int, drop_remainder: bool) -> None:
-        self._make = table.batch
+    def __init__(self, rows: RowStream, batch_size: int, least: int) -> None:
         self._rows: RowStream | None = rows
         self._batch_size = batch_size
-        self._least = batch_size if drop_remainder else 1
+        self._least = least
 
-    def __next__(self) -> Nest:
+    def __next__(self) -> Rows:
         if self._rows is None:
             raise StopIteration
         rows = self._rows.next_rows(self._batch_size)
-        if row_count(rows) < self._least:
+        if (rows.stop - rows.start if type(rows) is slice else len(rows)) < self._least:
             self._rows = None
             raise StopIteration
-        return self._make(rows)
+        return rows
 
     def close(self) -> None:
         """Forget the rows."""
         self._rows = None
 
+    def get_state(self) -> State:
+        """Give the state of the row stream; None behind its end."""
+        return {"input": None if self._rows is None else self._rows.get_state()}
 
-class BatchElements(Stream):
-    """Batches of any elements, stacked."""
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        if state["input"] is None:
+            self._rows = None
+        elif self._rows is not None:
+            self._rows.set_state(state["input"])
 
-    __slots__ = ("_batch_size", "_input", "_least")
 
-    def __init__(self, source: Stream, batch_size: int, drop_remainder: bool) -> None:
-        self._input = source
-        self._batch_size = batch_size
-        self._least = batch_size if drop_remainder else 1
+class BatchRows(Called[Rows]):
+    """Batches of rows of a table: one slice or one gather of each column."""
+
+    __slots__ = ()
+
+    def __init__(self, groups: RowGroups, table: Table, num_calls: int, is_ordered: bool) -> None:
+        super().__init__(groups, table.batch, num_calls, is_ordered, "ringlet-batch")
 
     def __next__(self) -> Nest:
+        if self._num_calls == 1 and not self._again:
+            return self._function(next(self._input))
+        return super().__next__()
+
+    def _save_items(self, items: list[Rows]) -> dict[str, Any]:
+        return {"rows": [row_numbers(rows) for rows in items]}
+
+    def _load_items(self, state: State) -> list[Rows]:
+        return [np.asarray(rows, np.int64) for rows in state["rows"]]
+
+
+class BatchBlocks(Downstream):
+    """Batches that the input makes by itself, such as rows of a file in columns."""
+
+    __slots__ = ("_batch_size", "_least", "_next_batch")
+
+    def __init__(self, source: Any, batch_size: int, least: int) -> None:
+        super().__init__(source)
+        self._next_batch = source.next_batch
+        self._batch_size = batch_size
+        self._least = least
+
+    def __next__(self) -> Nest:
+        batch, size = self._next_batch(self._batch_size)
+        if size < self._least:
+            raise StopIteration
+        return batch
+
+
+class Groups(Downstream):
+    """The elements of each batch, in a list."""
+
+    __slots__ = ("_batch_size", "_least")
+
+    def __init__(self, source: Stream, batch_size: int, least: int) -> None:
+        super().__init__(source)
+        self._batch_size = batch_size
+        self._least = least
+
+    def __next__(self) -> list[Nest]:
         elements = list(islice(self._input, self._batch_size))
         if len(elements) < self._least:
             raise StopIteration
-        return stack(elements)
+        return elements
 
-    def close(self) -> None:
-        """Close the input."""
-        self._input.close()
+
+class BatchElements(Called[list[Nest]]):
+    """Batches of any elements, stacked."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, groups: Groups, node: Node, num_calls: int, is_ordered: bool) -> None:
+        super().__init__(groups, stack, num_calls, is_ordered, "ringlet-batch")
+        self._node = node
+
+    def _save_items(self, items: list[list[Nest]]) -> dict[str, Any]:
+        return {"elements": [save_elements(elements) for elements in items]}
+
+    def _load_items(self, state: State) -> list[list[Nest]]:
+        return [load_elements(elements, self._node) for elements in state["elements"]]

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ringlet.collectives.array_kinds import kind_of
+from ringlet.data.kind_column import KindColumn
 from ringlet.data.operations.table_source import TableSource
-from ringlet.data.structure import Array, Nest, as_element, paths
+from ringlet.data.structure import Nest, as_element, paths
 from ringlet.data.table import ArrayColumn, Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
@@ -26,6 +28,7 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     tensors : array, or nest of arrays of one length
         Tuples and dictionaries are the structure of the elements; a list is one array, written out. Anything that NumPy
         can view is shared, not copied, so it must not change while the dataset is used: the elements are views of it.
+        Tensors of PyTorch and arrays of JAX give elements of their kind.
     name : str, optional
         Accepted as TensorFlow's `name` is, and not used.
 
@@ -53,21 +56,22 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     leaves, shape = flatten(nest)
     if not leaves:
         raise InvalidArgumentError(f"from_tensor_slices needs at least one array: {tensors!r} holds none.")
-    arrays = [_array(leaf, path) for leaf, path in zip(leaves, paths(nest), strict=True)]
-    lengths = [len(array) for array in arrays]
+    columns = [_column(leaf, path) for leaf, path in zip(leaves, paths(nest), strict=True)]
+    lengths = [len(column) for column in columns]
     if len(set(lengths)) > 1:
         found = ", ".join(f"tensors{path}: {length}" for path, length in zip(paths(nest), lengths, strict=True))
         raise InvalidArgumentError(
             f"from_tensor_slices needs arrays of one length along their first dimension, and these differ ({found}). "
             "Cut them to the shortest, or repeat the rows of the others."
         )
-    return cls(TableSource(Table(tuple(ArrayColumn(array) for array in arrays), shape, lengths[0])))
+    return cls(TableSource(Table(tuple(columns), shape, lengths[0])))
 
 
-def _array(leaf: Nest, path: str) -> Array:
-    if np.ndim(leaf) == 0:
+def _column(leaf: Nest, path: str) -> ArrayColumn | KindColumn:
+    is_other = kind_of(leaf) is not None
+    if (leaf.ndim if is_other else np.ndim(leaf)) == 0:
         raise InvalidArgumentError(
             f"from_tensor_slices cuts arrays along their first dimension, and tensors{path} has none: {leaf!r}. "
             "Give it one, as in np.atleast_1d(x)."
         )
-    return np.asarray(leaf)
+    return KindColumn(leaf) if is_other else ArrayColumn(np.asarray(leaf))

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.data.node import Run, Stream, Transformation
+from ringlet.data.called import Called
+from ringlet.data.node import Node, Run, State, Stream, Transformation
+from ringlet.data.notes import add_note
 from ringlet.data.operations.counts import check_parallel_calls
+from ringlet.data.parallel import count_calls
+from ringlet.data.saved_elements import load_elements, save_elements
 from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest, as_element, detached
 from ringlet.nest import flatten, map_structure
@@ -38,9 +42,11 @@ def map(
         Arrays that it gives are copied, so that it may fill one buffer again and again; views of what it was given, and
         arrays that nobody can write to, are not.
     num_parallel_calls : int, optional
-        A positive number or AUTOTUNE. Checked, and has no effect yet: elements are made one after another.
+        How many calls may run at once, each in a thread; AUTOTUNE (-1) takes the number of cores. Threads pay where the
+        function spends its time outside of the interpreter: in NumPy, or waiting. None, the default, and 1 call it
+        where the element is asked for.
     deterministic : bool, optional
-        Has no effect: results keep their order, which is right for True and for False.
+        False lets results of calls that run at once come as they are done. Otherwise they keep their order.
     name : str, optional
         Accepted as TensorFlow's `name` is, and not used.
 
@@ -74,7 +80,7 @@ def map(
     if not callable(map_func):
         raise TypeError(f"map needs a function of an element, got {map_func!r}")
     check_parallel_calls(num_parallel_calls)
-    return type(self)(Map(self.node, map_func))
+    return type(self)(Map(self.node, map_func, num_parallel_calls, deterministic))
 
 
 def call(function: Callable[..., Nest], element: Nest) -> Nest:
@@ -87,6 +93,8 @@ class Map(Transformation):
     """``function(element)`` for every element."""
 
     function: Callable[..., Nest]
+    num_parallel_calls: int | None = None
+    deterministic: bool | None = None
 
     @property
     def table(self) -> None:
@@ -124,7 +132,8 @@ class Map(Transformation):
 
     def open_elements(self, run: Run) -> Stream:
         """Start a run."""
-        return MapElements(self.input.open(run), self.function)
+        calls = count_calls(self.num_parallel_calls)
+        return MapElements(self.input, run, self.function, calls, self.deterministic is not False)
 
 
 def _doubled(leaf: Any, spec: TensorSpec) -> Any:
@@ -141,39 +150,52 @@ def _common(one: TensorSpec, other: TensorSpec) -> TensorSpec:
     return TensorSpec(sizes, one.dtype)
 
 
-class MapElements(Stream):
+class MapElements(Called[tuple[int, Nest]]):
     """The function's results for the elements of another stream."""
 
-    __slots__ = ("_count", "_function", "_input")
+    __slots__ = ("_count", "_node")
 
-    def __init__(self, source: Stream, function: Callable[..., Nest]) -> None:
-        self._input = source
-        self._function = function
+    def __init__(
+        self, node: Node, run: Run, function: Callable[..., Nest], num_calls: int, is_ordered: bool = True
+    ) -> None:
+        super().__init__(node.open(run), _Numbered(function), num_calls, is_ordered, "ringlet-map")
+        self._node = node
         self._count = 0
 
-    def __next__(self) -> Nest:
+    def _next_item(self) -> tuple[int, Nest]:
         element = next(self._input)
         self._count += 1
+        return self._count - 1, element
+
+    def _save_items(self, items: list[tuple[int, Nest]]) -> State:
+        elements = save_elements([element for _, element in items])
+        return {"count": self._count, "numbers": [number for number, _ in items], "elements": elements}
+
+    def _load_items(self, state: State) -> list[tuple[int, Nest]]:
+        self._count = state["count"]
+        return list(zip(state["numbers"], load_elements(state["elements"], self._node), strict=True))
+
+
+class _Numbered:
+    """The function of an element that comes with its number."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[..., Nest]) -> None:
+        self._function = function
+
+    def __call__(self, item: tuple[int, Nest]) -> Nest:
+        element = item[1]
         try:
             result = self._function(*element) if type(element) is tuple else self._function(element)
             return detached(as_element(result), element)
         except StopIteration as error:
             # Let through, it would look like the end of the dataset.
-            raise RuntimeError(self._where("raised StopIteration")) from error
+            raise RuntimeError(self._where("raised StopIteration", item[0])) from error
         except Exception as error:
-            _add_note(error, self._where("raised this"))
+            add_note(error, self._where("raised this", item[0]))
             raise
 
-    def _where(self, what: str) -> str:
+    def _where(self, what: str, number: int) -> str:
         name = getattr(self._function, "__qualname__", repr(self._function))
-        return f"map_func {name} {what} for element {self._count - 1} of this iteration"
-
-    def close(self) -> None:
-        """Close the input."""
-        self._input.close()
-
-
-def _add_note(error: BaseException, note: str) -> None:
-    # BaseException.add_note came with Python 3.11; before, the list is there for who looks.
-    notes = [*getattr(error, "__notes__", ()), note]
-    error.__notes__ = notes  # type: ignore[attr-defined,unused-ignore]
+        return f"map_func {name} {what} for element {number} of this iteration"

@@ -10,10 +10,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ringlet.data.node import RowStream, Run, Stream, Transformation
+from ringlet.data.called import RestoredFailure
+from ringlet.data.node import Node, RowStream, Run, State, Stream, Transformation
 from ringlet.data.operations.counts import AUTOTUNE, count_or_all
+from ringlet.data.parallel import DROPPED_SECONDS, WORTH_A_THREAD_BYTES, other_process
+from ringlet.data.saved_elements import load_elements, save_elements
 from ringlet.data.structure import Nest
-from ringlet.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -22,14 +24,6 @@ __all__ = ["Prefetch", "PrefetchElements", "prefetch"]
 
 # What AUTOTUNE means for a buffer: one element in work while one is ready.
 _AUTOMATIC_SIZE = 2
-
-# Handing an element from one thread to another takes some 20 us, and gathering this many bytes from rows some 50 us:
-# less is made sooner than it is handed over.
-WORTH_A_THREAD_BYTES = 256 * 1024
-
-# How long to wait for the thread when an iterator is not closed but dropped: a dropped iterator must not hang a program
-# whose map function does, and a thread that is still in that function ends with it.
-_DROPPED_SECONDS = 1.0
 
 
 def prefetch(self: Dataset, buffer_size: int, name: str | None = None) -> Dataset:
@@ -74,6 +68,11 @@ class Prefetch(Transformation):
 
     buffer_size: int
 
+    @property
+    def from_row_zero(self) -> bool:
+        """Whether those of the input are."""
+        return self.input.from_row_zero
+
     def open_rows(self, run: Run) -> RowStream:
         """Row numbers are there at once: nothing to be ahead of."""
         return self.input.open_rows(run)
@@ -81,10 +80,11 @@ class Prefetch(Transformation):
     def open_elements(self, run: Run) -> Stream:
         """Start a run, with a thread where that can pay."""
         stream = self.input.open(run)
-        is_cheap = not self.runs_user_code and self.bytes_copied < WORTH_A_THREAD_BYTES
+        is_cheap = not (self.runs_user_code or self.has_files) and self.bytes_copied < WORTH_A_THREAD_BYTES
         if self.buffer_size == 0 or is_cheap:
             return stream
-        return PrefetchElements(stream, _AUTOMATIC_SIZE if self.buffer_size == AUTOTUNE else self.buffer_size)
+        size = _AUTOMATIC_SIZE if self.buffer_size == AUTOTUNE else self.buffer_size
+        return PrefetchElements(stream, size, self.input)
 
 
 class _Failed:
@@ -112,15 +112,14 @@ class _Channel:
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
         self._is_shut = False
+        self._is_held = False  # while a snapshot is taken
+        self._is_making = False  # while the thread uses the stream
         self._process = os.getpid()
 
     def take(self) -> object:
         """Wait for the next element; start a thread where none is at work."""
         if os.getpid() != self._process:
-            raise FailedPreconditionError(
-                f"this iterator belongs to process {self._process}, and its thread stayed there when that process was "
-                "forked. Make a new iterator here."
-            )
+            raise other_process(self._process)
         with self._changed:
             while not self._ready:
                 if self._is_shut:
@@ -145,10 +144,38 @@ class _Channel:
             item = self._make()
             is_last = item is _END or type(item) is _Failed
             with self._changed:
+                self._is_making = False
                 self._ready.append(item)
                 self._changed.notify_all()
             del item  # or this frame would keep it alive until the next one is there
         self._leave()
+
+    def get_state(self) -> State:
+        """Hold the thread between two elements, and give what is ready and the state of the stream behind it."""
+        if os.getpid() != self._process:
+            raise other_process(self._process)
+        with self._changed:
+            self._is_held = True
+            try:
+                while self._is_making:
+                    self._changed.wait()
+                return {"input": self.stream.get_state(), **self._save_ready()}
+            finally:
+                self._is_held = False
+                self._changed.notify_all()
+
+    def _save_ready(self) -> State:
+        items = [item for item in self._ready if item is not _END]
+        failures = [RestoredFailure.text(item.error) for item in items if isinstance(item, _Failed)]
+        ready = [item for item in items if not isinstance(item, _Failed)]
+        return {"ready": save_elements(ready), "failure": failures[0] if failures else None}  # it is the last one
+
+    def set_state(self, state: State, node: Node) -> None:
+        """Go on where a snapshot was taken; no thread has started yet."""
+        self.stream.set_state(state["input"])
+        self._ready.extend(load_elements(state["ready"], node))
+        if state["failure"] is not None:
+            self._ready.append(_Failed(RestoredFailure(state["failure"])))
 
     def _make(self) -> object:
         try:
@@ -160,9 +187,10 @@ class _Channel:
 
     def _wait_for_room(self) -> bool:
         with self._changed:
-            while len(self._ready) >= self._size and not self._is_shut:
+            while (self._is_held or len(self._ready) >= self._size) and not self._is_shut:
                 self._changed.wait()
-            return not self._is_shut
+            self._is_making = not self._is_shut
+            return self._is_making
 
     def _leave(self) -> None:
         with self._changed:
@@ -193,13 +221,14 @@ class _Channel:
 class PrefetchElements(Stream):
     """The elements of another stream, up to `size` of them made ahead in a thread."""
 
-    __slots__ = ("_channel", "_finalizer", "_is_over")
+    __slots__ = ("_channel", "_finalizer", "_is_over", "_node")
 
-    def __init__(self, stream: Stream, size: int) -> None:
+    def __init__(self, stream: Stream, size: int, node: Node) -> None:
         self._channel = _Channel(stream, size)
+        self._node = node
         self._is_over = False
         # Runs when this object is dropped, and at exit: the thread is a daemon, so that exit comes that far.
-        self._finalizer = weakref.finalize(self, self._channel.shut, _DROPPED_SECONDS)
+        self._finalizer = weakref.finalize(self, self._channel.shut, DROPPED_SECONDS)
 
     def __next__(self) -> Nest:
         if self._is_over:
@@ -220,3 +249,14 @@ class PrefetchElements(Stream):
         self._is_over = True
         if self._finalizer.detach() is not None:
             self._channel.shut(None)
+
+    def get_state(self) -> State:
+        """Give the elements that are ready, and the state of the input behind them; None for it once this is over."""
+        return {"input": None} if self._is_over else self._channel.get_state()
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        if state["input"] is None:
+            self.close()
+        else:
+            self._channel.set_state(state, self._node)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ringlet.data.cardinality import INFINITE_CARDINALITY
-from ringlet.data.node import Node, RowStream, Run, Stream, Transformation
+from ringlet.data.node import Node, RowStream, Run, State, Stream, Transformation
 from ringlet.data.operations.counts import count_or_all
 from ringlet.data.structure import Nest
 from ringlet.data.table import Rows, row_count, row_numbers
@@ -114,6 +114,17 @@ class RepeatRows(RowStream):
     def _open_round(self) -> RowStream | None:
         return None if self._round == self._rounds else self._node.open_rows(self._run.in_round(self._round))
 
+    def get_state(self) -> State:
+        """Give the round, and the state of the input in it; None behind the last round."""
+        return {"input": None if self._rows is None else self._rows.get_state(), "round": self._round}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        self._round = state["round"]
+        self._rows = None if state["input"] is None else self._open_round()
+        if self._rows is not None:
+            self._rows.set_state(state["input"])
+
 
 def _joined(parts: list[Rows]) -> Rows:
     parts = [rows for rows in parts if row_count(rows)]
@@ -165,3 +176,21 @@ class RepeatElements(Stream):
         if self._input is not None:
             self._input.close()
             self._input = None
+
+    def get_state(self) -> State:
+        """Give the round, and the state of the input in it; None behind the last round."""
+        return {
+            "input": None if self._input is None else self._input.get_state(),
+            "round": self._round,
+            "is_empty_round": self._is_empty_round,
+        }
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        self.close()
+        self._round = state["round"]
+        self._is_empty_round = state["is_empty_round"]
+        if state["input"] is not None:
+            self._input = self._open_round()
+        if self._input is not None:
+            self._input.set_state(state["input"])

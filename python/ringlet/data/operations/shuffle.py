@@ -14,16 +14,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from operator import index
+from operator import index, length_hint
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.node import RowStream, Run, Stream, Transformation
+from ringlet.data.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
 from ringlet.data.operations.counts import positive
+from ringlet.data.saved_elements import load_elements, save_elements
 from ringlet.data.structure import Nest
-from ringlet.data.table import Rows, row_numbers
+from ringlet.data.table import Rows, row_count, row_numbers
 from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -119,9 +120,23 @@ class Shuffle(Transformation):
         """Only with a buffer of one."""
         return self.buffer_size == 1 and self.input.in_order
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Without the seed: a restored iteration brings its own."""
+        return {"buffer_size": self.buffer_size, "reshuffles": self.reshuffles}
+
+    def choose(self, run: Run) -> None:
+        """Count this iteration."""
+        self._choice(run)
+
+    def _choice(self, run: Run) -> list[int]:
+        choice: list[int] = run.choice(self, lambda: [self.entropy, next(self.runs)])
+        return choice
+
     def _generator(self, run: Run) -> np.random.Generator:
-        key = (run.number(self, self.runs), *run.rounds) if self.reshuffles else ()
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.entropy, spawn_key=key)))
+        entropy, number = self._choice(run)
+        key = (number, *run.rounds) if self.reshuffles else ()
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy, spawn_key=key)))
 
     def open_rows(self, run: Run) -> RowStream:
         """Start a run that gives row numbers."""
@@ -133,7 +148,7 @@ class Shuffle(Transformation):
         """Start a run that gives elements."""
         if self.buffer_size == 1:
             return self.input.open(run)
-        return ShuffleElements(self.input.open(run), self.buffer_size, self._generator(run))
+        return ShuffleElements(self.input, run, self.buffer_size, self._generator(run))
 
 
 def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
@@ -169,7 +184,7 @@ class ShuffleRows(RowStream):
         self._rows: RowStream | None = rows
         self._buffer_size = buffer_size
         self._random = random
-        self._buffer: Numbers | None = None  # None until it is filled
+        self._buffer: Rows | None = None  # None until it is filled; an array of its own once a slot is filled again
         self._ready: Numbers = np.empty(0, np.int64)  # numbers that may come out
         self._at = 0  # how many of them have
 
@@ -187,43 +202,74 @@ class ShuffleRows(RowStream):
         parts = [self._ready[self._at :]]
         missing = count - len(parts[0])
         while missing > 0 and self._rows is not None:
-            part = self._fill(self._rows) if self._buffer is None else self._replace(self._rows, self._buffer)
-            parts.append(part)
-            missing -= len(part)
-        self._ready = np.concatenate(parts)
+            found = self._fill(self._rows) if self._buffer is None else self._replace(self._rows, self._buffer)
+            parts += found
+            missing -= sum(map(len, found))
+        parts = [part for part in parts if len(part)]
+        self._ready = parts[0] if len(parts) == 1 else np.concatenate(parts or [self._ready[:0]])
         self._at = 0
 
-    def _fill(self, rows: RowStream) -> Numbers:
-        incoming = row_numbers(rows.next_rows(self._buffer_size))
-        if len(incoming) < self._buffer_size:
+    def _fill(self, rows: RowStream) -> list[Numbers]:
+        incoming = rows.next_rows(self._buffer_size)
+        if row_count(incoming) < self._buffer_size:
             self._rows = None
-            return incoming[self._random.permutation(len(incoming))]
-        self._buffer = incoming.copy()  # the input may own it
-        return incoming[:0]
+            return [self._permuted(incoming)]
+        self._buffer = incoming if isinstance(incoming, slice) else incoming.copy()  # the input may own it
+        return []
 
-    def _replace(self, rows: RowStream, buffer: Numbers) -> Numbers:
+    def _replace(self, rows: RowStream, buffer: Rows) -> list[Numbers]:
         incoming = row_numbers(rows.next_rows(BLOCK))
-        out = incoming
+        found = []
         if len(incoming):
+            if isinstance(buffer, slice):
+                self._buffer = buffer = row_numbers(buffer)
             slots = self._random.integers(0, self._buffer_size, BLOCK)[: len(incoming)]
-            out = refill_slots(buffer, slots, incoming)
+            found.append(refill_slots(buffer, slots, incoming))
         if len(incoming) < BLOCK:
-            out = np.concatenate([out, buffer[self._random.permutation(len(buffer))]])
+            found.append(self._permuted(buffer))
             self._rows = self._buffer = None
-        return out
+        return found
+
+    def _permuted(self, rows: Rows) -> Numbers:
+        order: Numbers = self._random.permutation(row_count(rows))
+        if isinstance(rows, slice):
+            return order + rows.start if rows.start else order
+        return rows[order]
+
+    def get_state(self) -> State:
+        """Give the numbers in the buffer and those that may come out, and what draws them."""
+        return {
+            "input": None if self._rows is None else self._rows.get_state(),
+            "buffer": None if self._buffer is None else row_numbers(self._buffer).copy(),
+            "ready": self._ready[self._at :].copy(),
+            "random": self._random.bit_generator.state,
+        }
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        if state["input"] is None:
+            self._rows = None
+        elif self._rows is not None:
+            self._rows.set_state(state["input"])
+        self._buffer = None if state["buffer"] is None else np.array(state["buffer"], np.int64)
+        self._ready = np.array(state["ready"], np.int64)
+        self._at = 0
+        self._random.bit_generator.state = state["random"]
 
 
-class ShuffleElements(Stream):
+class ShuffleElements(Downstream):
     """Elements of another stream in random order."""
 
-    __slots__ = ("_buffer", "_buffer_size", "_input", "_is_filled", "_is_rest", "_random", "_slots")
+    __slots__ = ("_block", "_buffer", "_buffer_size", "_is_filled", "_is_rest", "_node", "_random", "_slots")
 
-    def __init__(self, source: Stream, buffer_size: int, random: np.random.Generator) -> None:
-        self._input = source
+    def __init__(self, node: Node, run: Run, buffer_size: int, random: np.random.Generator) -> None:
+        super().__init__(node.open(run))
+        self._node = node
         self._buffer_size = buffer_size
         self._random = random
         self._buffer: list[Nest] = []
-        self._slots: Iterator[int] = iter(())
+        self._block: list[int] = []
+        self._slots: Iterator[int] = iter(())  # those of the block that are left
         self._is_filled = False
         self._is_rest = False  # the input has ended, and the rest of the buffer is in the order to come out, reversed
 
@@ -255,9 +301,13 @@ class ShuffleElements(Stream):
     def _next_slot(self) -> int:
         slot = next(self._slots, None)
         if slot is None:
-            self._slots = iter(self._random.integers(0, self._buffer_size, BLOCK).tolist())
+            self._set_slots(self._random.integers(0, self._buffer_size, BLOCK).tolist())
             slot = next(self._slots)
         return slot
+
+    def _set_slots(self, slots: list[int]) -> None:
+        self._block = slots
+        self._slots = iter(slots)
 
     def _start_rest(self) -> None:
         order = self._random.permutation(len(self._buffer))
@@ -266,6 +316,25 @@ class ShuffleElements(Stream):
 
     def close(self) -> None:
         """Close the input and drop the buffer."""
+        super().close()
         self._is_filled = self._is_rest = True
         self._buffer = []
-        self._input.close()
+
+    def get_state(self) -> State:
+        """Give the buffer with its elements, the slots that were drawn, and what draws them."""
+        return {
+            **super().get_state(),
+            "buffer": save_elements(self._buffer),
+            "is_filled": self._is_filled,
+            "is_rest": self._is_rest,
+            "slots": self._block[len(self._block) - length_hint(self._slots) :],
+            "random": self._random.bit_generator.state,
+        }
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        self._buffer = load_elements(state["buffer"], self._node)
+        self._is_filled, self._is_rest = state["is_filled"], state["is_rest"]
+        self._set_slots(list(state["slots"]))
+        self._random.bit_generator.state = state["random"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from ringlet.data.node import Node, RowStream, Run, Stream
+from ringlet.data.node import Node, RowStream, Run, State, Stream
 from ringlet.data.structure import Nest
 from ringlet.data.table import Rows, Table
 from ringlet.nest import map_structure
@@ -19,6 +20,11 @@ class TableSource(Node):
     """The rows of a table, first to last."""
 
     rows: Table = field(repr=False)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How many rows there are, and what they look like."""
+        return {"rows": self.rows.length, "spec": str(self.element_spec)}
 
     @property
     def cardinality(self) -> int:
@@ -47,6 +53,11 @@ class TableSource(Node):
         """Always."""
         return True
 
+    @property
+    def from_row_zero(self) -> bool:
+        """Always."""
+        return True
+
     def open_rows(self, run: Run) -> RowStream:
         """Start at the first row."""
         return TableRows(self.rows.length)
@@ -70,3 +81,11 @@ class TableRows(RowStream):
         start = self._next
         self._next = stop = min(start + count, self._length)
         return slice(start, stop)
+
+    def get_state(self) -> State:
+        """Give the next number."""
+        return {"next": self._next}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        self._next = state["next"]

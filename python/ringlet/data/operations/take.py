@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.node import RowStream, Run, Stream, Transformation
+from ringlet.data.node import Downstream, RowStream, Run, State, Stream, Transformation
 from ringlet.data.operations.counts import ALL, count_or_all
 from ringlet.data.structure import Nest
 from ringlet.data.table import Rows
@@ -60,6 +60,11 @@ class Take(Transformation):
             return UNKNOWN_CARDINALITY
         return self.count if size == INFINITE_CARDINALITY else min(size, self.count)
 
+    @property
+    def from_row_zero(self) -> bool:
+        """Whether those of the input are."""
+        return self.input.from_row_zero
+
     def open_rows(self, run: Run) -> RowStream:
         """Start a run that gives row numbers."""
         return TakeRows(self.input.open_rows(run), self.count)
@@ -84,14 +89,23 @@ class TakeRows(RowStream):
         self._left -= count
         return self._rows.next_rows(count)
 
+    def get_state(self) -> State:
+        """Give how many are left."""
+        return {"input": self._rows.get_state(), "left": self._left}
 
-class TakeElements(Stream):
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        self._rows.set_state(state["input"])
+        self._left = state["left"]
+
+
+class TakeElements(Downstream):
     """The first elements of another stream, which is closed behind the last of them."""
 
-    __slots__ = ("_input", "_left")
+    __slots__ = ("_left",)
 
     def __init__(self, source: Stream, count: int) -> None:
-        self._input = source
+        super().__init__(source)
         self._left = count
 
     def __next__(self) -> Nest:
@@ -105,4 +119,13 @@ class TakeElements(Stream):
     def close(self) -> None:
         """Close the input."""
         self._left = 0
-        self._input.close()
+        super().close()
+
+    def get_state(self) -> State:
+        """Give how many are left."""
+        return {**super().get_state(), "left": self._left}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        self._left = state["left"]

@@ -1,0 +1,71 @@
+"""Rows of arrays of other libraries: a dataset of tensors gives tensors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ringlet.collectives.array_kinds import in_kind_of, in_memory, kind_of, result_memory
+from ringlet.data.spec import TensorSpec
+from ringlet.data.table import Rows
+
+__all__ = ["KindColumn", "stacked_in_kind"]
+
+
+class KindColumn:
+    """The rows of an array of another library along its first dimension; shares its memory where that can be.
+
+    Parameters
+    ----------
+    value : array of another library
+        Rows that follow each other are views of it, as the library's own slices are.
+    """
+
+    __slots__ = ("_array", "_value", "is_memory", "row_bytes", "spec")
+
+    def __init__(self, value: Any) -> None:
+        kind = kind_of(value)
+        assert kind is not None
+        self._value = value
+        self._array = array = kind.as_ndarray(value)
+        self.spec = TensorSpec(array.shape[1:], array.dtype)
+        self.row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
+        self.is_memory = True
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def row(self, number: int) -> Any:
+        """Give one row."""
+        return in_kind_of(self._value, self._array[number, ...], is_own=True)
+
+    def rows(self, rows: Rows) -> Any:
+        """Give many rows as one array: a view of a slice, a gathered copy of anything else."""
+        if isinstance(rows, slice):
+            return in_kind_of(self._value, self._array[rows], is_own=True)
+        memory = result_memory((len(rows), *self._array.shape[1:]), self._array.dtype)
+        # The numbers are right, and with the mode that checks them NumPy writes elsewhere first.
+        self._array.take(rows, axis=0, out=memory[0], mode="clip")
+        return in_memory(self._value, memory)
+
+
+def stacked_in_kind(leaves: Any) -> Any:
+    """Give arrays of another library along a new first dimension.
+
+    Parameters
+    ----------
+    leaves : sequence
+        Arrays of one kind, shape and dtype.
+
+    Returns
+    -------
+    array of that kind
+    """
+    kind = kind_of(leaves[0])
+    assert kind is not None
+    arrays = [kind.as_ndarray(leaf) for leaf in leaves]
+    memory = result_memory((len(arrays), *arrays[0].shape), arrays[0].dtype)
+    np.stack(arrays, out=memory[0])
+    return in_memory(leaves[0], memory)

@@ -1,0 +1,47 @@
+"""A function of a whole dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ringlet.data.operations.user_function import check_callable, node_of
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["apply"]
+
+
+def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name: str | None = None) -> Dataset:
+    """Give ``transformation_func(self)``, so that operations of one's own stand in a chain with the others.
+
+    Parameters
+    ----------
+    transformation_func : callable
+        Takes a dataset and gives another.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TypeError
+        If it cannot be called, or gives no dataset.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> def every_second(dataset):
+    ...     return dataset.filter(lambda x: x % 2 == 0)
+    >>> [int(x) for x in Dataset.range(6).apply(every_second)]
+    [0, 2, 4]
+    """
+    check_callable(transformation_func, "apply", "a function of a dataset")
+    dataset = transformation_func(self)
+    if node_of(dataset) is None:
+        raise TypeError(f"the transformation_func of apply must give a Dataset, and gave {dataset!r}")
+    return dataset

@@ -1,0 +1,102 @@
+"""A number of elements that is said in advance, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ringlet.data.cardinality import INFINITE_CARDINALITY
+from ringlet.data.node import Downstream, Run, State, Stream
+from ringlet.data.operations.rowless import Rowless
+from ringlet.data.structure import Nest
+from ringlet.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["AssertCardinality", "assert_cardinality"]
+
+
+def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
+    """Say how many elements a dataset has where it cannot know, as behind a filter; for `Dataset.apply`.
+
+    Parameters
+    ----------
+    expected_cardinality : int
+        The number of elements, or INFINITE_CARDINALITY.
+
+    Returns
+    -------
+    callable
+        Takes a dataset, and gives one with that cardinality. Its iteration raises FailedPreconditionError if there are
+        fewer elements, or more.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> even = Dataset.range(10).filter(lambda x: x % 2 == 0)
+    >>> len(even.apply(assert_cardinality(5)))
+    5
+    """
+
+    def apply_assertion(dataset: Dataset) -> Dataset:
+        return type(dataset)(AssertCardinality(dataset.node, expected_cardinality))
+
+    return apply_assertion
+
+
+@dataclass(frozen=True, eq=False)
+class AssertCardinality(Rowless):
+    """The same elements, counted."""
+
+    expected: int
+
+    @property
+    def cardinality(self) -> int:
+        """What was said."""
+        return self.expected
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return CountedElements(self.input.open(run), self.expected)
+
+
+class CountedElements(Downstream):
+    """The elements of another stream, which must be as many as expected."""
+
+    __slots__ = ("_count", "_expected")
+
+    def __init__(self, source: Stream, expected: int) -> None:
+        super().__init__(source)
+        self._expected = expected
+        self._count = 0
+
+    def __next__(self) -> Nest:
+        if self._is_closed:
+            raise StopIteration
+        try:
+            element = next(self._input)
+        except StopIteration:
+            if self._count == self._expected:
+                raise
+            raise self._difference("only ") from None
+        self._count += 1
+        if self._count > self._expected != INFINITE_CARDINALITY:
+            raise self._difference("at least ")
+        return element
+
+    def _difference(self, how: str) -> FailedPreconditionError:
+        wanted = "an infinite number of" if self._expected == INFINITE_CARDINALITY else self._expected
+        return FailedPreconditionError(
+            f"the dataset was expected to contain {wanted} elements but contained {how}{self._count}"
+        )
+
+    def get_state(self) -> State:
+        """Give how many elements came."""
+        return {**super().get_state(), "count": self._count}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        self._count = state["count"]

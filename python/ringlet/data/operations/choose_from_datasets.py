@@ -1,0 +1,181 @@
+"""Elements of several datasets, in the order in which another dataset names them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.node import Node, Run, State, Stream
+from ringlet.data.operations.common_specs import check_compatible, common_spec
+from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.zip import Inputs
+from ringlet.data.spec import TensorSpec
+from ringlet.data.structure import Nest
+from ringlet.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Choose", "choose_from_datasets", "nodes_of"]
+
+
+def choose_from_datasets(
+    datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True, name: str | None = None
+) -> Dataset:
+    """Give the next element of the dataset that another dataset names, again and again.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        Of one structure and the same dtypes.
+    choice_dataset : Dataset
+        Of int64: positions in `datasets`.
+    stop_on_empty_dataset : bool, default True
+        Whether to end where a dataset is named that has no element left; otherwise that choice is passed over.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    ValueError
+        If there are no datasets.
+    TypeError
+        If one of them is no dataset, they have elements of different structures or dtypes, or choices are no int64.
+    InvalidArgumentError
+        During iteration, if a choice names no dataset.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> datasets = [Dataset.range(3), Dataset.range(10, 13)]
+    >>> [int(x) for x in Dataset.choose_from_datasets(datasets, Dataset.from_tensor_slices([0, 1, 1, 0]))]
+    [0, 10, 11, 1]
+    """
+    nodes = nodes_of(datasets)
+    choice = node_of(choice_dataset)
+    if choice is None:
+        raise TypeError(f"choice_dataset must be a Dataset, got {choice_dataset!r}")
+    if not choice.runs_user_code and choice.element_spec != TensorSpec((), np.int64):
+        raise TypeError(f"choice_dataset must have elements of int64 without dimensions, not {choice.element_spec!r}")
+    return type(datasets[0])(Choose(choice, nodes, bool(stop_on_empty_dataset)))
+
+
+def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
+    """Give the nodes of datasets whose elements are of one kind.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    TypeError
+        If something is no dataset, or elements differ in structure or dtype.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> len(nodes_of([Dataset.range(2), Dataset.range(3)]))
+    2
+    """
+    found = [node_of(dataset) for dataset in datasets]
+    if not found:
+        raise ValueError("datasets must not be empty: there is nothing to choose from")
+    nodes = tuple(node for node in found if node is not None)
+    if len(nodes) < len(found):
+        raise TypeError(f"datasets must be a sequence of Dataset, got {datasets!r}")
+    check_compatible(nodes)
+    return nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Choose(Node):
+    """The next element of the part that a choice names."""
+
+    choice: Node
+    parts: tuple[Node, ...]
+    stops: bool
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The choices, then what they are made from."""
+        return (self.choice, *self.parts)
+
+    def with_inputs(self, *inputs: Node) -> Choose:
+        """Give the same over other nodes."""
+        return dataclasses.replace(self, choice=inputs[0], parts=inputs[1:])
+
+    @property
+    def cardinality(self) -> int:
+        """Infinite where nothing can end it, else unknown."""
+        if self.choice.cardinality != INFINITE_CARDINALITY:
+            return UNKNOWN_CARDINALITY
+        endless = [part.cardinality == INFINITE_CARDINALITY for part in self.parts]
+        return INFINITE_CARDINALITY if all(endless) else UNKNOWN_CARDINALITY
+
+    @cached_property
+    def element_spec(self) -> Nest:
+        """The specs that the elements of all parts follow."""
+        return common_spec([part.element_spec for part in self.parts])
+
+    @property
+    def example(self) -> Nest:
+        """The example of the first part."""
+        return self.parts[0].example
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return ChooseElements([node.open(run) for node in self.inputs], self.stops)
+
+
+class ChooseElements(Inputs):
+    """The elements that the first input names, of the others."""
+
+    __slots__ = ("_is_over", "_stops")
+
+    def __init__(self, sources: Sequence[Stream], stops: bool) -> None:
+        super().__init__(sources)
+        self._stops = stops
+        self._is_over = [False] * (len(self._inputs) - 1)
+
+    def __next__(self) -> Nest:
+        choices, *parts = self._inputs
+        while not self._is_closed and not all(self._is_over):
+            choice = next(choices, None)
+            if choice is None:
+                break
+            at = _position(choice, len(parts))
+            if self._is_over[at]:
+                continue
+            try:
+                return next(parts[at])
+            except StopIteration:
+                self._is_over[at] = True
+                if self._stops:
+                    break
+        self.close()
+        raise StopIteration
+
+    def get_state(self) -> State:
+        """Give which inputs have ended, too."""
+        return {**super().get_state(), "is_over": list(self._is_over)}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        self._is_over = list(state["is_over"])
+
+
+def _position(choice: Any, count: int) -> int:
+    at = int(choice)
+    if not 0 <= at < count:
+        raise InvalidArgumentError(f"choice_dataset gave {at}, and there are datasets 0 to {count - 1} to choose from")
+    return at

@@ -1,0 +1,108 @@
+"""What the elements of several datasets have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ringlet.data.node import Node
+from ringlet.data.spec import TensorSpec
+from ringlet.data.structure import Nest
+from ringlet.nest import flatten, map_structure, unflatten
+
+__all__ = ["check_compatible", "common_spec", "doubled", "without_sizes"]
+
+
+def check_compatible(nodes: Sequence[Node]) -> None:
+    """Compare the elements of nodes, where that takes no call of a user's function.
+
+    Raises
+    ------
+    TypeError
+        If they differ in structure or dtype.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> check_compatible([Dataset.range(3).node, Dataset.range(5).node])
+    """
+    known = [node for node in nodes if not node.runs_user_code]
+    if known:
+        common_spec([node.element_spec for node in known])
+
+
+def common_spec(specs: Sequence[Nest]) -> Nest:
+    """Give the nest of specs that elements of all these kinds follow; sizes that differ are unknown.
+
+    Raises
+    ------
+    TypeError
+        If they differ in structure or dtype.
+
+    Examples
+    --------
+    >>> common_spec([TensorSpec([2, 3], np.int64), TensorSpec([2, 4], np.int64)])
+    TensorSpec(shape=(2, None), dtype=int64)
+    """
+    return reduce(_common_nest, specs)
+
+
+def doubled(example: Nest, specs: Nest) -> Nest:
+    """Give an example whose sizes are twice as large where specs do not know them.
+
+    Examples
+    --------
+    >>> doubled(np.array([1, 2]), TensorSpec([None], np.int64))
+    array([1, 2, 1, 2])
+    """
+    return map_structure(_doubled_leaf, example, specs)
+
+
+def _doubled_leaf(leaf: Any, spec: Any) -> Any:
+    for axis, size in enumerate(spec.shape or ()):
+        if size is None:
+            leaf = np.concatenate([leaf, leaf], axis)
+    return leaf
+
+
+def without_sizes(specs: Nest) -> Nest:
+    """Give the same specs with all sizes unknown.
+
+    Examples
+    --------
+    >>> without_sizes(TensorSpec([2, 3], np.int64))
+    TensorSpec(shape=(None, None), dtype=int64)
+    """
+    return map_structure(_without_sizes, specs)
+
+
+def _without_sizes(spec: Any) -> Any:
+    if not isinstance(spec, TensorSpec) or spec.shape is None:
+        return spec
+    return TensorSpec([None] * len(spec.shape), spec.dtype)
+
+
+def _common_nest(one: Nest, other: Nest) -> Nest:
+    leaves, shape = flatten(one)
+    others, other_shape = flatten(other)
+    if shape != other_shape or not all(map(_same_kind, leaves, others)):
+        raise TypeError(
+            f"incompatible elements of datasets: {one!r} and {other!r}. Structures and dtypes must be the same; "
+            "a map makes them so."
+        )
+    return unflatten(shape, map(_common, leaves, others))
+
+
+def _same_kind(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and getattr(one, "dtype", None) == getattr(other, "dtype", None)
+
+
+def _common(one: Any, other: Any) -> Any:
+    if one == other or not isinstance(one, TensorSpec):
+        return one
+    if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
+        return TensorSpec(None, one.dtype)
+    return TensorSpec([a if a == b else None for a, b in zip(one.shape, other.shape, strict=True)], one.dtype)

@@ -1,0 +1,268 @@
+"""One dataset behind another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.node import Node, RowStream, Run, State, Stream
+from ringlet.data.operations.common_specs import check_compatible, common_spec
+from ringlet.data.operations.user_function import node_of
+from ringlet.data.structure import Array, Nest
+from ringlet.data.table import Column, Rows, Table, row_count, row_numbers
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Concatenate", "concatenate"]
+
+# The round that the second input is opened in, beside those of repeats: a shuffle that both share gives two orders.
+_SECOND = 2**32
+
+
+def concatenate(self: Dataset, dataset: Dataset, name: str | None = None) -> Dataset:
+    """Give the elements of another dataset behind those of this one.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Of the same structure and dtypes.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        Rows of arrays stay rows of arrays, whatever is done to them later. Sizes that differ are unknown to its
+        `element_spec`.
+
+    Raises
+    ------
+    TypeError
+        If it is no dataset, or has elements of another structure or dtype. Where functions of the user make the
+        elements, that is seen when `element_spec` is asked for.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> [int(x) for x in Dataset.range(2).concatenate(Dataset.range(8, 10))]
+    [0, 1, 8, 9]
+    """
+    other = node_of(dataset)
+    if other is None:
+        raise TypeError(
+            f"concatenate needs a Dataset, got {dataset!r}. Dataset.from_tensor_slices makes one of arrays."
+        )
+    check_compatible([self.node, other])
+    return type(self)(Concatenate(self.node, other))
+
+
+@dataclass(frozen=True, eq=False)
+class Concatenate(Node):
+    """The elements of `first`, then those of `second`."""
+
+    first: Node
+    second: Node
+
+    @property
+    def cardinality(self) -> int:
+        """The sum of both."""
+        sizes = (self.first.cardinality, self.second.cardinality)
+        for unbounded in (INFINITE_CARDINALITY, UNKNOWN_CARDINALITY):
+            if unbounded in sizes:
+                return unbounded
+        return sum(sizes)
+
+    @cached_property
+    def element_spec(self) -> Nest:
+        """The specs that the elements of both follow."""
+        return common_spec([self.first.element_spec, self.second.element_spec])
+
+    @property
+    def example(self) -> Nest:
+        """The example of the first."""
+        return self.first.example
+
+    @cached_property
+    def table(self) -> Table | None:
+        """The rows of the first, then those of the second."""
+        first, second = self.first.table, self.second.table
+        if first is None or second is None or first.element_spec != second.element_spec:
+            return None
+        columns = zip(first.columns, second.columns, strict=True)
+        joined = tuple(JoinedColumn(one, other, first.length) for one, other in columns)
+        return Table(joined, first.shape, first.length + second.length)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether those of both are."""
+        return self.first.in_order and self.second.in_order
+
+    @property
+    def from_row_zero(self) -> bool:
+        """Whether those of both are, and the first gives all of its rows."""
+        first = self.first.table
+        is_whole = first is not None and self.first.cardinality == first.length
+        return is_whole and self.first.from_row_zero and self.second.from_row_zero
+
+    @property
+    def bytes_copied(self) -> int:
+        """The more of the two."""
+        return max(self.first.bytes_copied, self.second.bytes_copied)
+
+    def open_rows(self, run: Run) -> RowStream:
+        """Start a run that gives row numbers."""
+        first = self.first.table
+        second_from = 0 if first is None else first.length
+        return ConcatenateRows(self.first.open_rows(run), self.second.open_rows(run.in_round(_SECOND)), second_from)
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run that gives elements."""
+        return ConcatenateElements(self.first.open(run), self.second, run)
+
+
+class JoinedColumn:
+    """The rows of one column, then those of another.
+
+    Examples
+    --------
+    >>> from ringlet.data.table import ArrayColumn
+    >>> column = JoinedColumn(ArrayColumn(np.array([1, 2])), ArrayColumn(np.array([7, 8])), 2)
+    >>> column.row(2), column.rows(np.array([3, 0]))
+    (np.int64(7), array([8, 1]))
+    """
+
+    __slots__ = ("_border", "_first", "_second", "is_memory", "row_bytes", "spec")
+
+    def __init__(self, first: Column, second: Column, border: int) -> None:
+        self._first = first
+        self._second = second
+        self._border = border
+        self.spec = first.spec
+        self.row_bytes = max(first.row_bytes, second.row_bytes)
+        self.is_memory = first.is_memory and second.is_memory
+
+    def row(self, number: int) -> Any:
+        """Give one row."""
+        return self._first.row(number) if number < self._border else self._second.row(number - self._border)
+
+    def rows(self, rows: Rows) -> Array:
+        """Give many rows as one read-only array: of one column where they are all of it, else a copy."""
+        border = self._border
+        if isinstance(rows, slice):
+            if rows.stop <= border:
+                return self._first.rows(rows)
+            if rows.start >= border:
+                return self._second.rows(slice(rows.start - border, rows.stop - border))
+            parts = self._first.rows(slice(rows.start, border)), self._second.rows(slice(0, rows.stop - border))
+            return _sealed(np.concatenate(parts))
+        is_first = rows < border
+        if is_first.all():
+            return self._first.rows(rows)
+        if not is_first.any():
+            return self._second.rows(rows - border)
+        one, other = self._first.rows(rows[is_first]), self._second.rows(rows[~is_first] - border)
+        mixed = np.empty((len(rows), *one.shape[1:]), np.promote_types(one.dtype, other.dtype))
+        mixed[is_first], mixed[~is_first] = one, other
+        return _sealed(mixed)
+
+
+def _sealed(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
+
+
+class ConcatenateRows(RowStream):
+    """The row numbers of one stream, then those of another, counted behind the table of the first."""
+
+    __slots__ = ("_first", "_second", "_second_from")
+
+    def __init__(self, first: RowStream, second: RowStream, second_from: int) -> None:
+        self._first: RowStream | None = first
+        self._second = second
+        self._second_from = second_from
+
+    def next_rows(self, count: int) -> Rows:
+        """Give the next `count` row numbers, fewer only at the end."""
+        if self._first is None:
+            return self._shifted(self._second.next_rows(count))
+        rows = self._first.next_rows(count)
+        found = row_count(rows)
+        if found == count:
+            return rows
+        self._first = None
+        more = self._shifted(self._second.next_rows(count - found))
+        if found == 0:
+            return more
+        if isinstance(rows, slice) and isinstance(more, slice) and rows.stop == more.start:
+            return slice(rows.start, more.stop)
+        return np.concatenate([row_numbers(rows), row_numbers(more)])
+
+    def _shifted(self, rows: Rows) -> Rows:
+        by = self._second_from
+        return slice(rows.start + by, rows.stop + by) if isinstance(rows, slice) else rows + by
+
+    def get_state(self) -> State:
+        """Give the states of both; None for the first once it has ended."""
+        return {"inputs": [None if self._first is None else self._first.get_state(), self._second.get_state()]}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        first, second = state["inputs"]
+        if first is None:
+            self._first = None
+        elif self._first is not None:
+            self._first.set_state(first)
+        self._second.set_state(second)
+
+
+class ConcatenateElements(Stream):
+    """The elements of one stream, then those of a node that is opened only then."""
+
+    __slots__ = ("_input", "_is_second", "_run", "_second")
+
+    def __init__(self, first: Stream, second: Node, run: Run) -> None:
+        self._input: Stream | None = first  # None once this stream was closed
+        self._is_second = False
+        self._second = second
+        self._run = run
+
+    def __next__(self) -> Nest:
+        if self._input is None:
+            raise StopIteration
+        try:
+            return next(self._input)
+        except StopIteration:
+            if self._is_second:
+                raise
+        self._input.close()
+        return next(self._open_second())
+
+    def _open_second(self) -> Stream:
+        self._is_second = True
+        self._input = self._second.open(self._run.in_round(_SECOND))
+        return self._input
+
+    def close(self) -> None:
+        """Close the one that is open, and open no other."""
+        if self._input is not None:
+            self._input.close()
+            self._input = None
+
+    def get_state(self) -> State:
+        """Give the state of the one that is open, and which it is."""
+        return {"is_second": self._is_second, "input": None if self._input is None else self._input.get_state()}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        if state["input"] is None or self._input is None:
+            self.close()
+            return
+        if state["is_second"]:
+            self._input.close()
+            self._open_second()
+        self._input.set_state(state["input"])

@@ -1,0 +1,73 @@
+"""Numbers without end."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from operator import index
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ringlet.data.cardinality import INFINITE_CARDINALITY
+from ringlet.data.operations.table_source import TableSource
+from ringlet.data.table import RangeColumn, Table
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import flatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Counter", "counter"]
+
+
+def counter(
+    cls: type[Dataset], start: int = 0, step: int = 1, dtype: DTypeLike = np.int64, name: str | None = None
+) -> Dataset:
+    """Make a dataset of ``start, start + step, ...``, without end.
+
+    Parameters
+    ----------
+    start : int, default 0
+    step : int, default 1
+    dtype : dtype, default int64
+        A dtype of integers or floats.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `dtype` is another one.
+    TypeError
+        If `start` or `step` is no integer.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> [int(x) for x in Dataset.counter(start=2, step=5).take(3)]
+    [2, 7, 12]
+    """
+    kind = np.dtype(dtype)
+    if kind.kind not in "iuf":
+        raise InvalidArgumentError(f"Dataset.counter gives integers or floats, not {kind}")
+    try:
+        column = RangeColumn(index(start), index(step), kind)
+    except TypeError:
+        raise TypeError(f"Dataset.counter takes integers, got {start!r} and {step!r}") from None
+    return cls(Counter(Table((column,), flatten(0)[1], sys.maxsize)))
+
+
+@dataclass(frozen=True, eq=False)
+class Counter(TableSource):
+    """The rows of a table that is as long as can be counted."""
+
+    @property
+    def cardinality(self) -> int:
+        """Infinite."""
+        return INFINITE_CARDINALITY

@@ -1,0 +1,132 @@
+"""Elements with their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ringlet.data.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.operations.table_source import TableRows
+from ringlet.data.operations.zip import zip_tables
+from ringlet.data.spec import TensorSpec
+from ringlet.data.structure import Nest
+from ringlet.data.table import RangeColumn, Table
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import flatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Enumerate", "enumerate"]
+
+_INT64 = np.dtype(np.int64)
+
+
+def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset:
+    """Give ``(number, element)`` for every element, as Python's ``enumerate`` does.
+
+    Parameters
+    ----------
+    start : int, default 0
+        The first number.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        The numbers are int64. Slices of arrays in their order stay slices of arrays, whatever is done to them later.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `start` does not fit into int64.
+    TypeError
+        If it is no integer.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> list(Dataset.from_tensor_slices(["a", "b"]).enumerate(start=5))
+    [(np.int64(5), np.str_('a')), (np.int64(6), np.str_('b'))]
+    """
+    try:
+        first = index(start)
+    except TypeError:
+        raise TypeError(f"start must be an integer, got {start!r}") from None
+    if not -(2**63) <= first < 2**63:
+        raise InvalidArgumentError(f"start must fit into int64, got {first}")
+    return type(self)(Enumerate(self.node, first))
+
+
+@dataclass(frozen=True, eq=False)
+class Enumerate(Transformation):
+    """Numbers and elements."""
+
+    start: int
+
+    @property
+    def element_spec(self) -> Nest:
+        """A number, and the spec of the input."""
+        return TensorSpec((), _INT64), self.input.element_spec
+
+    @property
+    def example(self) -> Nest:
+        """The first number, and the example of the input."""
+        return np.int64(self.start), self.input.example
+
+    @cached_property
+    def table(self) -> Table | None:
+        """A column of numbers in front of those of the input, where it gives the rows of its table from the first."""
+        table = self.input.table
+        if table is None or not self.input.from_row_zero:
+            return None
+        numbers = Table((RangeColumn(self.start, 1, _INT64),), flatten(0)[1], table.length)
+        return zip_tables(flatten((0, 0))[1], [numbers, table], self.input.cardinality)
+
+    @property
+    def in_order(self) -> bool:
+        """Always, where there is a table."""
+        return self.table is not None
+
+    @property
+    def from_row_zero(self) -> bool:
+        """Always, where there is a table."""
+        return self.table is not None
+
+    def open_rows(self, run: Run) -> RowStream:
+        """Start at the first row."""
+        return TableRows(0 if self.table is None else self.table.length)
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return EnumerateElements(self.input.open(run), self.start)
+
+
+class EnumerateElements(Downstream):
+    """Numbers, and the elements of another stream. An element at fault takes no number."""
+
+    __slots__ = ("_next",)
+
+    def __init__(self, source: Stream, start: int) -> None:
+        super().__init__(source)
+        self._next = start
+
+    def __next__(self) -> Nest:
+        element = next(self._input)
+        number = self._next
+        self._next += 1
+        return np.int64(number), element
+
+    def get_state(self) -> State:
+        """Give the next number."""
+        return {**super().get_state(), "next": self._next}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        self._next = state["next"]

@@ -1,0 +1,63 @@
+"""A dataset of one element."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.data.operations.table_source import TableSource
+from ringlet.data.structure import Array, Nest, as_element
+from ringlet.data.table import ArrayColumn, Table
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import flatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["from_tensors"]
+
+
+def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> Dataset:
+    """Make a dataset of one element.
+
+    Parameters
+    ----------
+    tensors : array, or nest of arrays
+        The element. Tuples and dictionaries are its structure; a list is one array, written out. Anything that NumPy
+        can view is shared, not copied, so it must not change while the dataset is used.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the nest holds no array.
+    TypeError
+        If NumPy can make no numbers or text of a leaf.
+
+    See Also
+    --------
+    from_tensor_slices : one element for each row.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> list(Dataset.from_tensors(([1, 2], "a")).repeat(2))
+    [(array([1, 2]), 'a'), (array([1, 2]), 'a')]
+    """
+    leaves, shape = flatten(as_element(tensors))
+    if not leaves:
+        raise InvalidArgumentError(f"from_tensors needs at least one array: {tensors!r} holds none.")
+    return cls(TableSource(Table(tuple(ArrayColumn(_one_row(leaf)) for leaf in leaves), shape, 1)))
+
+
+def _one_row(leaf: Any) -> Array:
+    # Python's own text has no dtype: it stays an object.
+    array = np.asarray(leaf, dtype=object if type(leaf) in (str, bytes) else None)
+    row: Array = array[np.newaxis]
+    return row

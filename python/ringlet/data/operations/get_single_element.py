@@ -1,0 +1,44 @@
+"""The only element of a dataset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ringlet.data.structure import Nest
+from ringlet.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["get_single_element"]
+
+
+def get_single_element(self: Dataset, name: str | None = None) -> Nest:
+    """Give the element of a dataset that has one.
+
+    Parameters
+    ----------
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    nest of arrays
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is none, or more than one.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> Dataset.range(3).batch(3).get_single_element()
+    array([0, 1, 2])
+    """
+    with iter(self) as elements:
+        found = [element for element, _ in zip(elements, range(2), strict=False)]
+    if len(found) != 1:
+        counted = "more than one element" if found else "no element"
+        raise InvalidArgumentError(f"the dataset has {counted}, and exactly one is needed. take(1) gives the first.")
+    return found[0]

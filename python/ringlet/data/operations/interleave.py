@@ -1,0 +1,118 @@
+"""The elements of datasets that a function makes, several datasets in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.node import Run, Stream
+from ringlet.data.operations.counts import AUTOTUNE, check_parallel_calls, positive
+from ringlet.data.operations.flat_map import FlatMap
+from ringlet.data.operations.inner import DatasetFunction, InnerElements
+from ringlet.data.operations.user_function import check_callable
+from ringlet.data.parallel import count_calls
+from ringlet.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Interleave", "interleave"]
+
+# Where the caller names none. A fixed number, so that the order is the same on every machine.
+DEFAULT_CYCLE_LENGTH = 4
+
+
+def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
+    self: Dataset,
+    map_func: Callable[..., Dataset],
+    cycle_length: int | None = None,
+    block_length: int | None = None,
+    num_parallel_calls: int | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> Dataset:
+    """Give the elements of the datasets ``map_func(element)``, some of each in turn.
+
+    Parameters
+    ----------
+    map_func : callable
+        Takes an element; one that is a tuple comes as several arguments. Gives a Dataset.
+    cycle_length : int, optional
+        How many datasets are open at a time. Without it, or with AUTOTUNE, 4.
+    block_length : int, default 1
+        How many elements of one come before those of the next.
+    num_parallel_calls : int, optional
+        How many of the open datasets are read at once, in threads, at most `cycle_length`; AUTOTUNE chooses.
+    deterministic : bool, optional
+        Unless it is False, the order is that without threads. False gives elements of any open dataset that has some.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        Where one of the open datasets ends, the next one is opened as its turn comes again.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `cycle_length`, `block_length` or `num_parallel_calls` is zero or less, and not AUTOTUNE, or
+        `num_parallel_calls` is more than `cycle_length`.
+    TypeError
+        If `map_func` cannot be called; during iteration, if it gives something else than a dataset.
+
+    Notes
+    -----
+    An exception of `map_func`, or of one of its datasets, surfaces in its place, and the iterator can go on behind it.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> threes = lambda x: Dataset.from_tensors(x).repeat(3)
+    >>> [int(x) for x in Dataset.range(1, 4).interleave(threes, cycle_length=2, block_length=2)]
+    [1, 1, 2, 2, 1, 2, 3, 3, 3]
+    """
+    check_callable(map_func, "interleave", "a function that makes a dataset of an element")
+    check_parallel_calls(num_parallel_calls)
+    is_automatic = cycle_length is None or cycle_length == AUTOTUNE
+    cycle = DEFAULT_CYCLE_LENGTH if is_automatic or cycle_length is None else positive(cycle_length, "cycle_length")
+    block = 1 if block_length is None else positive(block_length, "block_length")
+    if num_parallel_calls is not None and num_parallel_calls > cycle and not is_automatic:
+        raise InvalidArgumentError(
+            f"num_parallel_calls must not be more than cycle_length: {num_parallel_calls} calls cannot be made on "
+            f"{cycle} open datasets. Make cycle_length larger, or pass AUTOTUNE ({AUTOTUNE})."
+        )
+    return type(self)(Interleave(self.node, map_func, cycle, block, num_parallel_calls, deterministic))
+
+
+@dataclass(frozen=True, eq=False)
+class Interleave(FlatMap):
+    """The elements of `cycle_length` inner datasets at a time, `block_length` of each in turn."""
+
+    cycle_length: int
+    block_length: int
+    num_parallel_calls: int | None
+    deterministic: bool | None
+
+    @property
+    def cardinality(self) -> int:
+        """Unknown; with threads, that of an input without end is taken for it, as TensorFlow does."""
+        is_endless = self.input.cardinality == INFINITE_CARDINALITY
+        return INFINITE_CARDINALITY if is_endless and self.num_parallel_calls is not None else UNKNOWN_CARDINALITY
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        calls = min(count_calls(self.num_parallel_calls), self.cycle_length)
+        is_ordered = self.deterministic is not False
+        function = DatasetFunction(self.function)
+        return InnerElements(
+            self,
+            run,
+            function,
+            cycle_length=self.cycle_length,
+            block_length=self.block_length,
+            num_calls=calls,
+            is_ordered=is_ordered,
+        )

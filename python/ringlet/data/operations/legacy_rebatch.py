@@ -1,0 +1,218 @@
+"""Batches cut into as many parts as there are replicas, each batch by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.data.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.chunks import chunk_slices
+from ringlet.data.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.operations.batch import Batch
+from ringlet.data.operations.counts import positive
+from ringlet.data.operations.with_options import WithOptions
+from ringlet.data.rows import example_rows
+from ringlet.data.saved_elements import load_elements, save_elements
+from ringlet.data.spec import TensorSpec
+from ringlet.data.structure import Nest
+from ringlet.data.table import Rows, row_count, row_numbers
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import map_structure
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["LegacyRebatch", "legacy_rebatch"]
+
+
+def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
+    """Cut every batch into `num_replicas` parts of ``ceil(rows / num_replicas)`` rows, the last ones short or empty.
+
+    It is what TensorFlow's strategies apply where the size of a batch is not known.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Of batches.
+    num_replicas : int
+
+    Returns
+    -------
+    Dataset
+        Of the parts, which are views.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `num_replicas` is not positive, or elements are scalars.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> [part.tolist() for part in legacy_rebatch(Dataset.range(8).batch(5), 3)]
+    [[0, 1], [2, 3], [4], [5], [6], [7]]
+    """
+    return type(dataset)(LegacyRebatch(dataset.node, positive(num_replicas, "num_replicas")))
+
+
+@dataclass(frozen=True, eq=False)
+class LegacyRebatch(Transformation):
+    """The parts of each element, one after another: all of them, or those whose numbers are in `kept`."""
+
+    num_replicas: int
+    kept: tuple[int, ...] | None = None
+
+    @property
+    def cardinality(self) -> int:
+        """Not known before it is read, as in TensorFlow."""
+        return UNKNOWN_CARDINALITY
+
+    @property
+    def element_spec(self) -> Nest:
+        """The specs of the input with another first size, known if all parts have it."""
+        return map_structure(self._part_spec, self.input.element_spec)
+
+    def _part_spec(self, spec: TensorSpec) -> TensorSpec:
+        if spec.shape is None:
+            return spec
+        if not spec.shape:
+            raise InvalidArgumentError(
+                f"cannot cut elements into {self.num_replicas} parts: they hold scalars ({self.input.element_spec}). "
+                "Call dataset.batch(batch_size) first."
+            )
+        rows = spec.shape[0]
+        return spec.with_rows(None if rows is None or rows % self.num_replicas else rows // self.num_replicas)
+
+    @property
+    def example(self) -> Nest:
+        """One row of the example of the input."""
+        return example_rows(self.input.example, 1)
+
+    @property
+    def table(self) -> None:
+        """None: a part is no row."""
+        return
+
+    @property
+    def in_order(self) -> bool:
+        """Means nothing without a table."""
+        return False
+
+    @property
+    def bytes_copied(self) -> int:
+        """The share of a part in what making its batch copies."""
+        return self.input.bytes_copied // self.num_replicas
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        source = self.input
+        while isinstance(source, WithOptions):
+            source = source.input
+        kept = tuple(range(self.num_replicas)) if self.kept is None else self.kept
+        if self.kept is not None and isinstance(source, Batch) and source.input.table is not None:
+            return PartRows(source, source.input.open_rows(run), self.num_replicas, kept)
+        return PartElements(self.input.open(run), self.input, self.num_replicas, kept)
+
+
+class PartElements(Downstream):
+    """The parts of another stream's batches."""
+
+    __slots__ = ("_batch", "_kept", "_node", "_num_replicas", "_part")
+
+    def __init__(self, source: Stream, node: Node, num_replicas: int, kept: tuple[int, ...]) -> None:
+        super().__init__(source)
+        self._node = node
+        self._num_replicas = num_replicas
+        self._kept = kept
+        self._batch: Nest | None = None  # the one that has parts left
+        self._part = 0  # the first of them, counted among those that are kept
+
+    def __next__(self) -> Nest:
+        if self._batch is None:
+            self._batch, self._part = next(self._input), 0
+        part = map_structure(self._cut, self._batch)
+        self._part += 1
+        if self._part == len(self._kept):
+            self._batch = None
+        return part
+
+    def _cut(self, array: Any) -> Any:
+        if not getattr(array, "shape", ()):
+            raise InvalidArgumentError(
+                f"cannot cut an element into {self._num_replicas} parts: it holds the scalar {array!r}. Call "
+                "dataset.batch(batch_size) first."
+            )
+        return array[chunk_slices(array.shape[0], self._num_replicas)[self._kept[self._part]]]
+
+    def close(self) -> None:
+        """Close the input, and drop what is left of its last batch."""
+        self._batch = None
+        super().close()
+
+    def get_state(self) -> State:
+        """Give the batch that has parts left, which part is next, and the state of the input."""
+        left = [] if self._batch is None else [self._batch]
+        return {**super().get_state(), "batch": save_elements(left), "part": self._part}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        left = load_elements(state["batch"], self._node)
+        self._batch = left[0] if left else None
+        self._part = state["part"]
+
+
+class PartRows(Stream):
+    """The parts of batches of rows of a table: only the rows that are kept are gathered."""
+
+    __slots__ = ("_batch", "_kept", "_num_replicas", "_part", "_parts", "_rows")
+
+    def __init__(self, batch: Batch, rows: RowStream, num_replicas: int, kept: tuple[int, ...]) -> None:
+        self._batch = batch
+        self._rows: RowStream | None = rows
+        self._num_replicas = num_replicas
+        self._kept = kept
+        self._parts: list[Rows] = []  # those of the last batch that are kept
+        self._part = 0  # the first of them that was not given yet
+
+    def __next__(self) -> Nest:
+        if self._part == len(self._parts):
+            self._parts, self._part = self._next_batch(), 0
+        part = self._parts[self._part]
+        self._part += 1
+        table = self._batch.input.table
+        assert table is not None  # or this stream would not have been opened
+        return table.batch(part)
+
+    def _next_batch(self) -> list[Rows]:
+        if self._rows is None:
+            raise StopIteration
+        rows = self._rows.next_rows(self._batch.batch_size)
+        if row_count(rows) < (self._batch.batch_size if self._batch.drop_remainder else 1):
+            self.close()
+            raise StopIteration
+        chunks = chunk_slices(row_count(rows), self._num_replicas)
+        return [_rows_at(rows, chunks[number]) for number in self._kept]
+
+    def close(self) -> None:
+        """Forget the rows."""
+        self._rows, self._parts, self._part = None, [], 0
+
+    def get_state(self) -> State:
+        """Give the row numbers of the parts that are left, and the state of the row stream; None behind its end."""
+        left = [row_numbers(part).copy() for part in self._parts[self._part :]]
+        return {"left": left, "input": None if self._rows is None else self._rows.get_state()}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        if state["input"] is None:
+            self.close()
+        elif self._rows is not None:
+            self._rows.set_state(state["input"])
+        self._parts = [np.array(part, np.int64) for part in state["left"]]
+
+
+def _rows_at(rows: Rows, places: slice) -> Rows:
+    return slice(rows.start + places.start, rows.start + places.stop) if isinstance(rows, slice) else rows[places]

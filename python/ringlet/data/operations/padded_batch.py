@@ -1,0 +1,154 @@
+"""Consecutive elements of different sizes put together into one, padded to a common size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ringlet.data.called import Called
+from ringlet.data.node import Run, State, Stream
+from ringlet.data.operations.batch import Groups
+from ringlet.data.operations.common_specs import without_sizes
+from ringlet.data.operations.counts import positive
+from ringlet.data.operations.padding import Padding
+from ringlet.data.operations.rowless import Rowless
+from ringlet.data.saved_elements import load_elements, save_elements
+from ringlet.data.spec import TensorSpec
+from ringlet.data.structure import Nest
+from ringlet.nest import unflatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["PaddedBatch", "padded_batch"]
+
+
+def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
+    self: Dataset,
+    batch_size: int,
+    padded_shapes: Nest = None,
+    padding_values: Nest = None,
+    drop_remainder: bool = False,
+    name: str | None = None,
+) -> Dataset:
+    """Put `batch_size` consecutive elements together, each padded at the ends of its dimensions to a common shape.
+
+    Parameters
+    ----------
+    batch_size : int
+    padded_shapes : nest of shapes, optional
+        A shape, a list or tuple of sizes, for each component. None or -1 as a size, and no `padded_shapes` at all, pad
+        to the longest of the batch.
+    padding_values : scalar, or nest of scalars, optional
+        What to pad with: one for all components, or one for each, where None is 0, False or the empty text, as it is
+        without `padding_values`. A NumPy scalar must have the dtype of its component.
+    drop_remainder : bool, default False
+        Whether to leave out the last batch where it is short.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        Batches are read-only copies.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `batch_size` is zero or negative; during iteration, if an element has another number of dimensions than its
+        padded shape.
+    ValueError
+        If shapes or values do not have the structure of the elements, a size is less than -1, or a padding value is no
+        scalar.
+    TypeError
+        If a padding value has another dtype than its component. Where functions of the user make the elements, these
+        errors come with the first batch.
+    DataLossError
+        During iteration, if an element is larger than its padded shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ringlet.data import Dataset
+    >>> dataset = Dataset.range(1, 4).map(lambda x: np.full(x, x))
+    >>> next(iter(dataset.padded_batch(3, padding_values=-1)))
+    array([[ 1, -1, -1],
+           [ 2,  2, -1],
+           [ 3,  3,  3]])
+    >>> next(iter(dataset.padded_batch(2, padded_shapes=[4])))
+    array([[1, 0, 0, 0],
+           [2, 2, 0, 0]])
+    """
+    size = positive(batch_size, "batch_size")
+    node = PaddedBatch(self.node, size, bool(drop_remainder), padded_shapes, padding_values)
+    if not node.runs_user_code:
+        _ = node.padding  # which checks shapes and values
+    return type(self)(node)
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedBatch(Rowless):
+    """`batch_size` consecutive elements as one, padded."""
+
+    batch_size: int
+    drop_remainder: bool
+    padded_shapes: Nest
+    padding_values: Nest
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The sizes, and the padding as text."""
+        padding = {"padded_shapes": repr(self.padded_shapes), "padding_values": repr(self.padding_values)}
+        return {"batch_size": self.batch_size, "drop_remainder": self.drop_remainder, **padding}
+
+    @property
+    def cardinality(self) -> int:
+        """Number of batches."""
+        size = self.input.cardinality
+        if size < 0:
+            return size
+        return size // self.batch_size if self.drop_remainder else -(-size // self.batch_size)
+
+    @cached_property
+    def padding(self) -> Padding:
+        """How each component is padded."""
+        specs = self.input.element_spec
+        if self.runs_user_code and self.padded_shapes is None:
+            # Found on an example, sizes say nothing about those of other elements, which is why they are padded.
+            specs = without_sizes(specs)
+        return Padding.of(specs, self.padded_shapes, self.padding_values)
+
+    @cached_property
+    def element_spec(self) -> Nest:
+        """The padded shapes with one more dimension, known if every batch is full."""
+        size = self.batch_size if self.drop_remainder else None
+        specs = [TensorSpec(part.shape, part.spec.dtype).with_batch(size) for part in self.padding.components]
+        return unflatten(self.padding.structure, specs)
+
+    @property
+    def example(self) -> Nest:
+        """A batch of the input's example."""
+        return self.padding.batch([self.input.example] * self.batch_size)
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        least = self.batch_size if self.drop_remainder else 1
+        groups = Groups(self.input.open(run), self.batch_size, least)
+        return PaddedBatchElements(groups, self)
+
+
+class PaddedBatchElements(Called[list[Nest]]):
+    """Batches of any elements, padded."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, groups: Groups, node: PaddedBatch) -> None:
+        super().__init__(groups, node.padding.batch, 1, True, "ringlet-batch")
+        self._node = node
+
+    def _save_items(self, items: list[list[Nest]]) -> State:
+        return {"elements": [save_elements(elements) for elements in items]}
+
+    def _load_items(self, state: State) -> list[list[Nest]]:
+        return [load_elements(elements, self._node.input) for elements in state["elements"]]

@@ -1,0 +1,196 @@
+"""How the components of elements are padded to a common shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from ringlet.data.spec import Shape, TensorSpec
+from ringlet.data.structure import Array, Nest
+from ringlet.errors import DataLossError, InvalidArgumentError
+from ringlet.nest import PyTreeSpec, flatten, is_nested, same_structure_leaves, unflatten
+
+__all__ = ["ComponentPadding", "Padding"]
+
+# Kinds of numbers: each has room for those whose place is not behind its own.
+_PLACES = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+@dataclass(frozen=True)
+class ComponentPadding:
+    """How one component is padded.
+
+    Parameters
+    ----------
+    spec : TensorSpec
+    shape : tuple of (int or None)
+        None as a size pads to the longest of the batch.
+    value : scalar, optional
+        What to pad with.
+    """
+
+    spec: TensorSpec
+    shape: Shape
+    value: Any = None
+
+    def batch(self, leaves: Sequence[Any], name: str) -> Array:
+        """Put the leaves of a batch's elements together."""
+        shapes = [np.shape(leaf) for leaf in leaves]
+        wrong = next((shape for shape in shapes if len(shape) != len(self.shape)), None)
+        if wrong is not None:
+            raise InvalidArgumentError(
+                f"all elements of a padded batch must have as many dimensions as the padded shape of {name}, "
+                f"{list(self.shape)}, and one has shape {list(wrong)}"
+            )
+        target = [max(sizes) if size is None else size for size, *sizes in zip(self.shape, *shapes, strict=True)]
+        for shape in shapes:
+            if any(size > room for size, room in zip(shape, target, strict=True)):
+                raise DataLossError(
+                    f"cannot pad {name} of shape {list(shape)} to the smaller shape {target}: its end would be lost. "
+                    "Give larger padded_shapes, None to pad to the longest, or cut elements in a map."
+                )
+        return self._padded(leaves, shapes, target)
+
+    def _padded(self, leaves: Sequence[Any], shapes: list[Any], target: list[int]) -> Array:
+        arrays = [_array(leaf) for leaf in leaves]
+        dtypes = {array.dtype for array in arrays}
+        dtype = dtypes.pop()
+        if dtype.kind == "U":  # as wide as the widest
+            dtype = np.result_type(dtype, *dtypes, np.asarray(self.value or "").dtype)
+        elif dtypes:
+            raise InvalidArgumentError(
+                f"cannot batch arrays of different dtypes: {dtype} and {dtypes.pop()}. Convert them in a map before."
+            )
+        padded = np.full((len(arrays), *target), self._fill_value(arrays[0]), dtype)
+        for row, array, shape in zip(padded, arrays, shapes, strict=True) if target else ():
+            row[tuple(map(slice, shape))] = array
+        if not target:
+            padded[:] = arrays
+        padded.setflags(write=False)
+        return padded
+
+    def _fill_value(self, array: Array) -> Any:
+        if self.value is not None:
+            return self.value
+        if array.dtype != object:
+            return np.zeros((), array.dtype)[()]
+        return type(next(iter(array.flat), b""))()  # "" or b""
+
+
+def _array(leaf: Any) -> Array:
+    return np.asarray(leaf, dtype=object if type(leaf) in (str, bytes) else None)
+
+
+@dataclass(frozen=True)
+class Padding:
+    """How all components of an element are padded.
+
+    Examples
+    --------
+    >>> padding = Padding.of(TensorSpec([None], np.int64), None, 7)
+    >>> padding.batch([np.array([1]), np.array([1, 2])])
+    array([[1, 7],
+           [1, 2]])
+    """
+
+    structure: PyTreeSpec
+    components: tuple[ComponentPadding, ...]
+
+    @classmethod
+    def of(cls, specs: Nest, padded_shapes: Nest, padding_values: Nest) -> Padding:
+        """Read what the user gave for elements that follow `specs`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If it does not fit.
+        """
+        leaves, structure = flatten(specs)
+        shapes = [None] * len(leaves) if padded_shapes is None else _per_component(structure, padded_shapes, "shapes")
+        is_one = padding_values is None or not is_nested(padding_values)
+        values = [padding_values] * len(leaves) if is_one else _per_component(structure, padding_values, "values")
+        parts = [
+            ComponentPadding(spec, _shape(shape, spec, at), _value(value, spec))
+            for at, (shape, value, spec) in enumerate(zip(shapes, values, leaves, strict=True))
+        ]
+        return cls(structure, tuple(parts))
+
+    def batch(self, elements: list[Nest]) -> Nest:
+        """Put elements together along a new first dimension, in read-only arrays."""
+        rows = [_leaves_of(self.structure, element) for element in elements]
+        names = [f"component {at}" for at in range(len(self.components))]
+        columns = zip(*rows, strict=True)
+        return unflatten(
+            self.structure, [p.batch(c, name) for p, c, name in zip(self.components, columns, names, strict=True)]
+        )
+
+
+def _leaves_of(structure: PyTreeSpec, element: Nest) -> list[Any]:
+    leaves, shape = flatten(element)
+    if shape != structure:
+        raise InvalidArgumentError(f"cannot batch elements of different structure: {shape} and {structure}")
+    return leaves
+
+
+def _per_component(structure: PyTreeSpec, given: Nest, what: str) -> list[Any]:
+    try:
+        return same_structure_leaves(structure, given)
+    except ValueError as error:
+        raise ValueError(
+            f"padded_batch needs its {what} in the structure of the elements, {structure}, got {given!r}"
+        ) from error
+
+
+def _shape(given: Any, spec: TensorSpec, component: int) -> Shape:
+    if given is None:
+        if spec.shape is None:
+            raise ValueError(
+                f"padded_batch needs padded_shapes: the number of dimensions of component {component} is not known"
+            )
+        return spec.shape
+    try:
+        sizes = tuple(None if size is None or index(size) == -1 else index(size) for size in given)
+    except TypeError:
+        raise ValueError(f"a padded shape is a list or tuple of sizes, None or -1, got {given!r}") from None
+    if any(size is not None and size < 0 for size in sizes):
+        raise ValueError(f"the sizes of a padded shape are zero or more, None or -1, got {given!r}")
+    if spec.shape is not None and len(spec.shape) != len(sizes):
+        raise ValueError(
+            f"the padded shape {list(sizes)} does not fit component {component} of shape {list(spec.shape)}: it must "
+            "have as many dimensions"
+        )
+    return sizes
+
+
+def _value(given: Any, spec: TensorSpec) -> Any:
+    if given is None:
+        return None
+    if np.ndim(given):
+        raise ValueError(f"padding values are scalars, got {given!r}")
+    is_text = isinstance(given, (str, bytes))
+    if is_text or spec.dtype.kind in "OUS":
+        if is_text and spec.dtype.kind in "OUS":
+            return given
+    elif isinstance(given, (np.generic, np.ndarray)):
+        if np.asarray(given).dtype == spec.dtype:
+            return given
+    elif _holds(spec.dtype, given):
+        return spec.dtype.type(given)
+    raise TypeError(
+        f"the padding value {given!r} does not have the dtype {spec.dtype} of its component. Convert it, as in "
+        f"np.{spec.dtype}(x)."
+    )
+
+
+def _holds(dtype: np.dtype[Any], number: Any) -> bool:
+    """Whether a dtype has room for a number of Python's without a change of its kind."""
+    kind = np.asarray(number).dtype.kind
+    if dtype.kind == "V":
+        return kind in "if"  # such as bfloat16
+    if kind == "b" or dtype.kind == "b":
+        return kind == dtype.kind
+    return _PLACES.get(kind, 9) <= _PLACES.get(dtype.kind, -1)

@@ -1,0 +1,218 @@
+"""Batches cut and joined to batches of other sizes."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.data.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.node import Downstream, Node, Run, State, Stream, Transformation
+from ringlet.data.padding import known_spec
+from ringlet.data.rows import empty_like_spec, example_rows, join_rows, num_rows
+from ringlet.data.saved_elements import load_elements, save_elements
+from ringlet.data.structure import Nest, paths
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import flatten, map_structure, unflatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Rebatch", "rebatch"]
+
+
+def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
+    """Put the rows of the batches of a dataset together to batches of other sizes.
+
+    Parameters
+    ----------
+    batch_size : int, or sequence of int
+        Size of the new batches; several sizes are taken in turn, over and over. One of them may be zero: its batches
+        have no rows.
+    drop_remainder : bool, default False
+        Whether to leave out the last batch where it is short.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        The same rows in the same order. Batches that lie within one batch of the input are views of it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a size is negative, or all are zero; if elements have no first dimension or arrays of different lengths,
+        during iteration where that is known no earlier.
+    TypeError
+        If a size is no integer.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> [x.tolist() for x in Dataset.range(8).batch(4).rebatch(3)]
+    [[0, 1, 2], [3, 4, 5], [6, 7]]
+    >>> [x.tolist() for x in Dataset.range(8).batch(4).rebatch([2, 1, 1])]
+    [[0, 1], [2], [3], [4, 5], [6], [7]]
+    """
+    return type(self)(Rebatch(self.node, _sizes(batch_size), bool(drop_remainder)))
+
+
+def _sizes(batch_size: Any) -> tuple[int, ...]:
+    sizes = np.asarray(batch_size)
+    if sizes.size and not np.issubdtype(sizes.dtype, np.integer):
+        raise TypeError(f"batch_size must be an integer, or a sequence of integers, got {batch_size!r}")
+    if sizes.ndim > 1:
+        raise InvalidArgumentError(f"batch_size must be a scalar or a vector, got {batch_size!r} of rank {sizes.ndim}.")
+    given = tuple(np.atleast_1d(sizes).tolist())
+    if min(given, default=0) < 0 or not any(given):
+        raise InvalidArgumentError(
+            "batch_size must be zero or more, and not zero throughout (the dataset would never end), got "
+            f"{batch_size!r}."
+        )
+    return given
+
+
+@dataclass(frozen=True, eq=False)
+class Rebatch(Transformation):
+    """The rows of all elements as one sequence, cut to `sizes` in turn."""
+
+    sizes: tuple[int, ...]
+    drop_remainder: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.input.runs_user_code and self.input.cardinality != 0:
+            self._known_rows()
+
+    def _known_rows(self) -> int | None:
+        """Number of rows of every element of the input, where the specs tell."""
+        specs = self.input.element_spec
+        rows = set()
+        for path, spec in zip(paths(specs), flatten(specs)[0], strict=True):
+            if spec.shape == ():
+                raise InvalidArgumentError(
+                    f"cannot cut elements into batches of {self.sizes}: element{path} is a scalar, which has no rows. "
+                    "Call dataset.batch(batch_size) first."
+                )
+            if spec.shape is not None:
+                rows.add(spec.shape[0])
+        rows.discard(None)
+        if len(rows) > 1:
+            raise InvalidArgumentError(
+                "all arrays of an element need the same number of rows to be rebatched, and these have "
+                f"{sorted(rows)}: {specs}."
+            )
+        return rows.pop() if rows else None
+
+    @property
+    def cardinality(self) -> int:
+        """Not known before it is read, as in TensorFlow."""
+        return UNKNOWN_CARDINALITY
+
+    @property
+    def element_spec(self) -> Nest:
+        """The specs of the input with another first size, known if all batches have it."""
+        rows = self._known_rows()
+        size = self.sizes[0] if len(set(self.sizes)) == 1 else None
+        if size is not None and not self.drop_remainder and (rows is None or rows % size):
+            size = None
+        return map_structure(lambda spec: spec.with_rows(size), self.input.element_spec)
+
+    @property
+    def example(self) -> Nest:
+        """Rows of the example of the input, as many as the first batch has."""
+        return example_rows(self.input.example, max(self.sizes))
+
+    @property
+    def table(self) -> None:
+        """None: a batch is no row."""
+        return
+
+    @property
+    def in_order(self) -> bool:
+        """Means nothing without a table."""
+        return False
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return RebatchElements(self.input.open(run), self.input, self.sizes, self.drop_remainder)
+
+
+class RebatchElements(Downstream):
+    """The rows of another stream's batches, in batches of other sizes."""
+
+    __slots__ = ("_at", "_batch", "_drops", "_node", "_row", "_sizes")
+
+    def __init__(self, source: Stream, node: Node, sizes: tuple[int, ...], drop_remainder: bool) -> None:
+        super().__init__(source)
+        self._node = node
+        self._sizes = sizes
+        self._drops = drop_remainder
+        self._at = 0  # which size is next
+        self._batch: Nest | None = None  # batch of the input that has rows left
+        self._row = 0  # the first of them
+
+    def __next__(self) -> Nest:
+        size = self._sizes[self._at]
+        if self._is_closed:
+            raise StopIteration
+        self._at = (self._at + 1) % len(self._sizes)
+        if size == 0:
+            return self._without_rows()
+        parts = deque[Nest]()
+        missing = size
+        try:
+            while missing:
+                missing -= self._take_rows(missing, parts)
+        except StopIteration:
+            self.close()
+        if not parts or (missing and self._drops):
+            raise StopIteration
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def _without_rows(self) -> Nest:
+        specs = known_spec(self._node)
+        if specs is not None:
+            return map_structure(empty_like_spec, specs)
+        if self._batch is None:
+            self._batch, self._row = next(self._input), 0
+        return map_structure(lambda leaf: leaf[:0], self._batch)
+
+    def _take_rows(self, count: int, parts: deque[Nest]) -> int:
+        """Add the next rows, at most `count`, and give their number."""
+        if self._batch is None:
+            self._batch, self._row = next(self._input), 0
+        rows = num_rows(self._batch)
+        start, stop = self._row, min(self._row + count, rows)
+        if stop > start:
+            is_whole = stop - start == rows
+            parts.append(self._batch if is_whole else map_structure(lambda leaf: leaf[start:stop], self._batch))
+        self._row = stop
+        if stop == rows:
+            self._batch = None
+        return stop - start
+
+    def close(self) -> None:
+        """Close the input, and drop what is left of its last batch."""
+        self._batch = None
+        super().close()
+
+    def get_state(self) -> State:
+        """Give the rows that are left of a batch, which size is next, and the state of the input."""
+        left = [] if self._batch is None else [map_structure(lambda leaf: leaf[self._row :], self._batch)]
+        return {**super().get_state(), "left": save_elements(left), "at": self._at}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        left = load_elements(state["left"], self._node)
+        self._batch, self._row = (left[0] if left else None), 0
+        self._at = state["at"]
+
+
+def _joined(parts: deque[Nest]) -> Nest:
+    columns = [flatten(part) for part in parts]
+    shape = columns[0][1]
+    return unflatten(shape, [join_rows(leaves) for leaves in zip(*(leaves for leaves, _ in columns), strict=True)])

@@ -1,0 +1,220 @@
+"""Every n-th element of a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import index as as_index
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ringlet.data.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.structure import Nest
+from ringlet.data.table import Rows, Table
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["SHARD_HINT", "Shard", "shard"]
+
+SHARD_HINT: Final = -1
+"""Stands for the number of workers and for the worker in ``dataset.shard(SHARD_HINT, SHARD_HINT)``; a strategy fills
+them in where the policy is AutoShardPolicy.HINT (``tf.data.experimental.SHARD_HINT``)."""
+
+
+def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -> Dataset:
+    """Keep the elements ``index``, ``index + num_shards``, ``index + 2 * num_shards``, ...
+
+    Parameters
+    ----------
+    num_shards : int
+        Number of shards, usually one for each worker; or SHARD_HINT.
+    index : int
+        Which of them to keep; or SHARD_HINT.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `num_shards` is not positive, or `index` is not below it.
+    FailedPreconditionError
+        During iteration, if a hint was not filled in.
+
+    See Also
+    --------
+    ringlet.data.DistributeOptions : how strategies shard datasets by themselves.
+
+    Notes
+    -----
+    Shard before `shuffle`, or shuffle with a seed that all workers share: each worker must see one and the same order
+    for the shards to be disjoint.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> [int(x) for x in Dataset.range(10).shard(3, 1)]
+    [1, 4, 7]
+    """
+    num_shards, index = _integer(num_shards, "num_shards"), _integer(index, "index")
+    if num_shards != SHARD_HINT:
+        if num_shards < 1:
+            raise InvalidArgumentError(
+                f"Number of shards must be greater than zero (currently num_shards = {num_shards})."
+            )
+        if not 0 <= index < num_shards:
+            raise InvalidArgumentError(
+                f"Index must be between 0 and {num_shards - 1} (currently index = {index}): shards count from 0."
+            )
+    return type(self)(Shard(self.node, num_shards, index))
+
+
+def _integer(value: Any, name: str) -> int:
+    try:
+        return as_index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Shard(Transformation):
+    """Every `num_shards`-th element, from element `index` on.
+
+    With `fills_all`, which auto-sharding sets, a shard that has an element makes sure that each of the others has one.
+    """
+
+    num_shards: int
+    index: int
+    fills_all: bool = False
+
+    @property
+    def is_hint(self) -> bool:
+        """Whether a strategy has yet to fill in the numbers."""
+        return self.num_shards == SHARD_HINT
+
+    @property
+    def cardinality(self) -> int:
+        """The input's, divided, where it is known."""
+        size = self.input.cardinality
+        return size if size < 0 or self.is_hint else max(0, -(-(size - self.index) // self.num_shards))
+
+    @property
+    def table(self) -> Table | None:
+        """The table of the input; None where other shards have to be looked at, or there are none yet."""
+        lacks_some = self.fills_all and 0 <= self.input.cardinality < self.num_shards
+        return None if self.is_hint or lacks_some else self.input.table
+
+    @property
+    def in_order(self) -> bool:
+        """Only if nothing is left out."""
+        return self.num_shards == 1 and self.input.in_order
+
+    def open_rows(self, run: Run) -> RowStream:
+        """Start a run that gives row numbers."""
+        rows = self.input.open_rows(run)
+        return rows if self.num_shards == 1 else ShardRows(rows, self.num_shards, self.index)
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run that gives elements.
+
+        Raises
+        ------
+        FailedPreconditionError
+            If the numbers are still a hint.
+        """
+        if self.is_hint:
+            raise FailedPreconditionError(
+                "shard(SHARD_HINT, SHARD_HINT) can only be read as a part of what "
+                "strategy.experimental_distribute_dataset gives, and with the policy AutoShardPolicy.HINT: set "
+                "options.experimental_distribute.auto_shard_policy (tf.data.experimental and tf.distribute have the "
+                "same names), or shard(num_shards, index) by numbers."
+            )
+        return ShardElements(self.input.open(run), self.num_shards, self.index, self.fills_all)
+
+
+class ShardRows(RowStream):
+    """Every n-th row number of another stream."""
+
+    __slots__ = ("_num_shards", "_rows", "_skip")
+
+    def __init__(self, rows: RowStream, num_shards: int, index: int) -> None:
+        self._rows = rows
+        self._num_shards = num_shards
+        self._skip = index  # rows of the input in front of the next that is kept
+
+    def next_rows(self, count: int) -> Rows:
+        """Give the next `count` row numbers, fewer only at the end."""
+        if count == 0:
+            return slice(0, 0)
+        rows = self._rows.next_rows(self._skip + (count - 1) * self._num_shards + 1)
+        skip, self._skip = self._skip, self._num_shards - 1  # a short answer was the last
+        if not isinstance(rows, slice):
+            return rows[skip :: self._num_shards]
+        return np.arange(min(rows.start + skip, rows.stop), rows.stop, self._num_shards, dtype=np.int64)
+
+    def get_state(self) -> State:
+        """Give how many rows to skip, and the state of the input."""
+        return {"input": self._rows.get_state(), "skip": self._skip}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        self._rows.set_state(state["input"])
+        self._skip = state["skip"]
+
+
+class ShardElements(Downstream):
+    """Every n-th element of another stream."""
+
+    __slots__ = ("_behind", "_index", "_num_shards", "_skip")
+
+    def __init__(self, source: Stream, num_shards: int, index: int, fills_all: bool) -> None:
+        super().__init__(source)
+        self._num_shards = num_shards
+        self._index = index
+        self._skip = index  # elements of the input in front of the next that is kept
+        self._behind = num_shards - 1 - index if fills_all else 0  # shards that are yet to be looked at
+
+    def __next__(self) -> Nest:
+        # Counted before it is read, so that an element whose function raises is passed all the same.
+        while self._skip:
+            self._skip -= 1
+            next(self._input)
+        self._skip = self._num_shards - 1
+        element = next(self._input)
+        if self._behind:
+            self._look_behind()
+        return element
+
+    def _look_behind(self) -> None:
+        """Read the first element of each shard behind this one."""
+        self._skip, behind, self._behind = self._index, self._behind, 0
+        for _ in range(behind):
+            try:
+                next(self._input)
+            except StopIteration:
+                raise self._too_few() from None
+
+    def _too_few(self) -> InvalidArgumentError:
+        self._skip = 0
+        return InvalidArgumentError(
+            f"Could not apply FILE based sharding: the dataset only has {self._index + 1} file(s), which is not enough "
+            f"for the required {self._num_shards} shards/workers (or not enough elements, where they are what is "
+            "sharded). Write more and smaller files, or set options.experimental_distribute.auto_shard_policy (of "
+            "ringlet.data.Options, tf.data.Options in TensorFlow) to DATA or OFF; uneven='keep' lets workers go "
+            "without data."
+        )
+
+    def get_state(self) -> State:
+        """Give how many elements to skip, and the state of the input."""
+        return {**super().get_state(), "skip": self._skip, "behind": self._behind}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        self._skip = state["skip"]
+        self._behind = state["behind"]

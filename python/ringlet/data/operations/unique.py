@@ -1,0 +1,103 @@
+"""Elements without repetitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.data.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.node import Downstream, Node, Run, State, Stream
+from ringlet.data.operations.rowless import Rowless
+from ringlet.data.saved_elements import load_elements, save_elements
+from ringlet.data.structure import Nest
+from ringlet.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Unique", "unique"]
+
+
+def unique(self: Dataset, name: str | None = None) -> Dataset:
+    """Leave out elements that came before.
+
+    Parameters
+    ----------
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        Only reading tells how many elements it has. An iteration remembers all of its elements.
+
+    Raises
+    ------
+    TypeError
+        During iteration, if elements are neither whole numbers nor text.
+    InvalidArgumentError
+        During iteration, if they have several components.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> [int(x) for x in Dataset.from_tensor_slices([3, 1, 3, 1, 2]).unique()]
+    [3, 1, 2]
+    """
+    return type(self)(Unique(self.node))
+
+
+@dataclass(frozen=True, eq=False)
+class Unique(Rowless):
+    """Every element once."""
+
+    @property
+    def cardinality(self) -> int:
+        """Unknown."""
+        return UNKNOWN_CARDINALITY
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return UniqueElements(self.input.open(run), self.input)
+
+
+class UniqueElements(Downstream):
+    """The elements of another stream, each when it comes first."""
+
+    __slots__ = ("_node", "_seen")
+
+    def __init__(self, source: Stream, node: Node) -> None:
+        super().__init__(source)
+        self._node = node
+        self._seen: dict[Any, Nest] = {}
+
+    def __next__(self) -> Nest:
+        while True:
+            element = next(self._input)
+            key = _key(element)
+            if key not in self._seen:
+                self._seen[key] = element
+                return element
+
+    def get_state(self) -> State:
+        """Give all elements that came."""
+        return {**super().get_state(), "seen": save_elements(list(self._seen.values()))}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        self._seen = {_key(element): element for element in load_elements(state["seen"], self._node)}
+
+
+def _key(element: Nest) -> Any:
+    if isinstance(element, (str, bytes)):
+        return str(element) if isinstance(element, str) else bytes(element)
+    if not isinstance(element, (np.ndarray, np.generic)):
+        raise InvalidArgumentError(f"unique needs elements of one component, got {element!r}")
+    if element.dtype.kind in "iu":
+        return element.shape, element.tobytes()
+    if element.dtype.kind in "OUS":
+        return element.shape, tuple(element.ravel().tolist())
+    raise TypeError(f"unique compares whole numbers and text; elements of dtype {element.dtype} are neither")

@@ -1,0 +1,251 @@
+"""Consecutive elements put together into datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.node import Downstream, RowStream, Run, State, Stream
+from ringlet.data.operations.counts import positive
+from ringlet.data.operations.elements import Elements
+from ringlet.data.operations.rowless import Rowless
+from ringlet.data.operations.table_source import TableSource
+from ringlet.data.saved_elements import load_elements, save_elements
+from ringlet.data.structure import Array, Nest
+from ringlet.data.table import ArrayColumn, Rows, Table, row_numbers
+from ringlet.nest import flatten, map_structure, unflatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Window", "window"]
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def window(  # noqa: PLR0917 - the arguments are TensorFlow's
+    self: Dataset,
+    size: int,
+    shift: int | None = None,
+    stride: int = 1,
+    drop_remainder: bool = False,
+    name: str | None = None,
+) -> Dataset:
+    """Put consecutive elements together into windows, each of which is a dataset.
+
+    Parameters
+    ----------
+    size : int
+        Number of elements in a window.
+    shift : int, optional
+        How many elements the next window begins behind this one; `size`, if it is not given.
+    stride : int, default 1
+        How many elements lie between two neighbours in a window, counting one of them.
+    drop_remainder : bool, default False
+        Whether to leave out windows at the end that are short.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        Its elements are datasets. Where the input's elements are nests, a window is a nest of datasets, one for each
+        component. Windows of slices of arrays are views of those arrays where they are one piece.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `size`, `shift` or `stride` is zero or negative.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> [[int(x) for x in window] for window in Dataset.range(5).window(3, shift=2)]
+    [[0, 1, 2], [2, 3, 4], [4]]
+    >>> pairs = Dataset.range(4).window(2, shift=1, drop_remainder=True).flat_map(lambda window: window.batch(2))
+    >>> [x.tolist() for x in pairs]
+    [[0, 1], [1, 2], [2, 3]]
+    """
+    length = positive(size, "size")
+    step = length if shift is None else positive(shift, "shift")
+    node = Window(self.node, length, step, positive(stride, "stride"), bool(drop_remainder), type(self))
+    return type(self)(node)
+
+
+@dataclass(frozen=True, eq=False)
+class Window(Rowless):
+    """Windows of elements, as datasets."""
+
+    size: int
+    shift: int
+    stride: int
+    drop_remainder: bool
+    dataset_type: type[Dataset]
+
+    @property
+    def span(self) -> int:
+        """How many consecutive elements a whole window takes its own from."""
+        return (self.size - 1) * self.stride + 1
+
+    @property
+    def cardinality(self) -> int:
+        """Number of windows."""
+        size = self.input.cardinality
+        if size < 0:
+            return size
+        if self.drop_remainder:
+            return max(0, (size - self.span) // self.shift + 1)
+        return -(-size // self.shift)
+
+    @property
+    def element_spec(self) -> Nest:
+        """The spec of a dataset for each component of the input."""
+        return map_structure(DatasetSpec, self.input.element_spec)
+
+    @property
+    def example(self) -> Nest:
+        """A window with the input's example in it, `size` times."""
+        specs, shape = flatten(self.input.element_spec)
+        leaves = flatten(self.input.example)[0]
+        nodes = [Elements((leaf,) * self.size, spec) for leaf, spec in zip(leaves, specs, strict=True)]
+        return unflatten(shape, map(self.dataset_type, nodes))
+
+    def of_elements(self, elements: Sequence[Nest]) -> Nest:
+        """Make a window of elements."""
+        rows, shape = [], flatten(elements[0])[1]
+        for element in elements:
+            rows.append(flatten(element)[0])
+        return unflatten(shape, [self.dataset_type(Elements(column)) for column in zip(*rows, strict=True)])
+
+    def of_arrays(self, arrays: Nest) -> Nest:
+        """Make a window of arrays that have a row for each element."""
+        leaf_shape = flatten(0)[1]
+
+        def dataset(array: Array) -> Dataset:
+            return self.dataset_type(TableSource(Table((ArrayColumn(array),), leaf_shape, len(array))))
+
+        return map_structure(dataset, arrays)
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        table = self.input.table
+        if table is None:
+            return WindowElements(self.input.open(run), self)
+        return WindowRows(self.input.open_rows(run), self, table)
+
+
+class WindowRows(Stream):
+    """Windows of rows of a table."""
+
+    __slots__ = ("_buffer", "_node", "_rows", "_table")
+
+    def __init__(self, rows: RowStream, node: Window, table: Table) -> None:
+        self._rows: RowStream | None = rows  # None behind its end
+        self._node = node
+        self._table = table
+        # The row numbers from the beginning of the next window on, of which there may be too few yet.
+        self._buffer = np.empty(0, np.int64)
+
+    def __next__(self) -> Nest:
+        node = self._node
+        self._read_to(node.span)
+        if len(self._buffer) == 0 or (node.drop_remainder and len(self._buffer) < node.span):
+            self.close()
+            raise StopIteration
+        numbers = self._buffer[: node.span : node.stride]
+        self._read_to(node.shift)
+        self._buffer = self._buffer[node.shift :]
+        return node.of_arrays(self._table.batch(_piece(numbers)))
+
+    def _read_to(self, count: int) -> None:
+        missing = count - len(self._buffer)
+        if missing > 0 and self._rows is not None:
+            found = row_numbers(self._rows.next_rows(missing))
+            if len(found) < missing:
+                self._rows = None
+            self._buffer = np.concatenate([self._buffer, found])
+
+    def close(self) -> None:
+        """Forget the rows."""
+        self._rows = None
+        self._buffer = self._buffer[:0]
+
+    def get_state(self) -> State:
+        """Give the row numbers that were read, and the state of the row stream; None behind its end."""
+        return {"buffer": self._buffer.copy(), "input": None if self._rows is None else self._rows.get_state()}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        self._buffer = np.array(state["buffer"], np.int64)
+        if state["input"] is None:
+            self._rows = None
+        elif self._rows is not None:
+            self._rows.set_state(state["input"])
+
+
+def _piece(numbers: Numbers) -> Rows:
+    """The slice that the numbers are, if they are one."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    is_slice = last - first == len(numbers) - 1 and bool((np.diff(numbers) == 1).all())
+    return slice(first, last + 1) if is_slice else numbers
+
+
+class WindowElements(Downstream):
+    """Windows of any elements."""
+
+    __slots__ = ("_buffer", "_is_input_over", "_node", "_to_skip")
+
+    def __init__(self, source: Stream, node: Window) -> None:
+        super().__init__(source)
+        self._node = node
+        self._buffer: list[Nest] = []  # the elements from the beginning of the next window on
+        self._to_skip = 0  # elements in front of the next window that were not read yet
+        self._is_input_over = False
+
+    def __next__(self) -> Nest:
+        node = self._node
+        self._read()
+        is_short = len(self._buffer) < node.span
+        if self._is_closed or not self._buffer or (is_short and node.drop_remainder):
+            self.close()
+            raise StopIteration
+        elements = self._buffer[: node.span : node.stride]
+        self._to_skip = max(0, node.shift - len(self._buffer))
+        self._buffer = self._buffer[node.shift :]
+        return node.of_elements(elements)
+
+    def _read(self) -> None:
+        while not self._is_input_over and len(self._buffer) < self._node.span:
+            try:
+                element = next(self._input)
+            except StopIteration:
+                self._is_input_over = True
+            else:
+                if self._to_skip:
+                    self._to_skip -= 1
+                else:
+                    self._buffer.append(element)
+
+    def close(self) -> None:
+        """Close the input, and drop the elements that were read."""
+        self._buffer = []
+        super().close()
+
+    def get_state(self) -> State:
+        """Give the elements that were read."""
+        return {
+            **super().get_state(),
+            "buffer": save_elements(self._buffer),
+            "to_skip": self._to_skip,
+            "is_input_over": self._is_input_over,
+        }
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        self._buffer = load_elements(state["buffer"], self._node.input)
+        self._to_skip, self._is_input_over = state["to_skip"], state["is_input_over"]

@@ -1,0 +1,240 @@
+"""Several datasets side by side."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.node import Node, RowStream, Run, State, Stream
+from ringlet.data.operations.table_source import TableRows
+from ringlet.data.operations.user_function import node_of
+from ringlet.data.structure import Nest
+from ringlet.data.table import Table
+from ringlet.nest import PyTreeSpec, flatten, unflatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Inputs", "Zip", "zip", "zip_tables"]
+
+
+def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
+    """Put the elements of several datasets together, the first of each, the second of each, ...
+
+    Parameters
+    ----------
+    *args : Dataset, or nest of Dataset
+        One is the structure of the elements; several are a tuple of them.
+    datasets : nest of Dataset, optional
+        The same, by keyword.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        Ends with the first of them that ends. Slices of arrays in their order stay slices of arrays, whatever is done
+        to them later. A shuffle that several of them share has one order in all.
+
+    Raises
+    ------
+    TypeError
+        If there is no dataset, or something else than datasets in tuples and dictionaries.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> list(Dataset.zip(Dataset.range(2), Dataset.range(5, 9)))
+    [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
+    >>> list(Dataset.zip({"x": Dataset.range(2), "y": Dataset.range(5, 9)}))[1]
+    {'x': np.int64(1), 'y': np.int64(6)}
+    """
+    if args and datasets is not None:
+        raise TypeError("zip takes its datasets one after another or as datasets=, and both were given")
+    if not args and datasets is None:
+        raise TypeError("zip needs at least one dataset")
+    nest = (args[0] if len(args) == 1 else args) if args else datasets
+    leaves, shape = flatten(nest)
+    if not leaves:
+        raise TypeError(f"zip needs at least one dataset: {nest!r} holds none")
+    _refuse_lists(nest)
+    nodes = [node_of(leaf) for leaf in leaves]
+    for leaf, node in builtins.zip(leaves, nodes, strict=True):
+        if node is None:
+            raise TypeError(f"zip takes datasets, and nests of them in tuples and dictionaries; {leaf!r} is none")
+    made: Dataset = type(leaves[0])(Zip(tuple(node for node in nodes if node is not None), shape))
+    return made
+
+
+def _refuse_lists(nest: Any) -> None:
+    if isinstance(nest, list):
+        raise TypeError("zip takes datasets in tuples and dictionaries; a list is an array. Write a tuple.")
+    if isinstance(nest, (tuple, dict)):
+        for child in nest.values() if isinstance(nest, dict) else nest:
+            _refuse_lists(child)
+
+
+@dataclass(frozen=True, eq=False)
+class Zip(Node):
+    """The elements of several nodes in one structure."""
+
+    parts: tuple[Node, ...]
+    shape: PyTreeSpec
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes side by side."""
+        return self.parts
+
+    def with_inputs(self, *inputs: Node) -> Zip:
+        """Give the same structure of other nodes."""
+        return dataclasses.replace(self, parts=inputs)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The structure."""
+        return {"shape": str(self.shape)}
+
+    @property
+    def cardinality(self) -> int:
+        """That of the shortest."""
+        sizes = [part.cardinality for part in self.parts]
+        if UNKNOWN_CARDINALITY in sizes:
+            return UNKNOWN_CARDINALITY
+        return min((size for size in sizes if size != INFINITE_CARDINALITY), default=INFINITE_CARDINALITY)
+
+    @property
+    def element_spec(self) -> Nest:
+        """The specs of all in one structure."""
+        return unflatten(self.shape, [part.element_spec for part in self.parts])
+
+    @property
+    def example(self) -> Nest:
+        """The examples of all in one structure."""
+        return unflatten(self.shape, [part.example for part in self.parts])
+
+    @cached_property
+    def table(self) -> Table | None:
+        """The columns of all, where each gives the rows of its table from the first."""
+        tables = [part.table for part in self.parts if part.from_row_zero]
+        known = [table for table in tables if table is not None]
+        return zip_tables(self.shape, known, self.cardinality) if len(known) == len(self.parts) else None
+
+    @property
+    def in_order(self) -> bool:
+        """Always, where there is a table."""
+        return self.table is not None
+
+    @property
+    def from_row_zero(self) -> bool:
+        """Always, where there is a table."""
+        return self.table is not None
+
+    @property
+    def bytes_copied(self) -> int:
+        """The sum of all."""
+        return sum(part.bytes_copied for part in self.parts)
+
+    def open_rows(self, run: Run) -> RowStream:
+        """Start at the first row."""
+        return TableRows(0 if self.table is None else self.table.length)
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return ZipElements([part.open(run) for part in self.parts], self.shape)
+
+
+def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> Table:
+    """Put the columns of tables side by side, in one structure.
+
+    Parameters
+    ----------
+    shape : PyTreeSpec
+        Has one leaf for each table.
+    tables : sequence of Table
+    cardinality : int
+        How many rows to take, at most; negative for all.
+
+    Returns
+    -------
+    Table
+        As long as the shortest.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> table = Dataset.range(3).node.table
+    >>> zip_tables(flatten((0, 0))[1], [table, table], -1).element(2)
+    (np.int64(2), np.int64(2))
+    """
+    nest = unflatten(shape, [unflatten(table.shape, table.columns) for table in tables])
+    columns, whole = flatten(nest)
+    length = min(table.length for table in tables)
+    return Table(tuple(columns), whole, length if cardinality < 0 else min(length, cardinality))
+
+
+class Inputs(Stream):
+    """A stream that reads several others, all of them open from the beginning."""
+
+    __slots__ = ("_inputs", "_is_closed")
+
+    def __init__(self, sources: Sequence[Stream]) -> None:
+        self._inputs = list(sources)
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Close all inputs."""
+        self._is_closed = True
+        for source in self._inputs:
+            source.close()
+
+    def get_state(self) -> State:
+        """Give the states of all inputs; None once this stream was closed."""
+        return {"inputs": None if self._is_closed else [source.get_state() for source in self._inputs]}
+
+    def set_state(self, state: State) -> None:
+        """Set the states of all inputs."""
+        if state["inputs"] is None:
+            self.close()
+            return
+        for source, saved in builtins.zip(self._inputs, state["inputs"], strict=True):
+            source.set_state(saved)
+
+
+class ZipElements(Inputs):
+    """One element of each input, in one structure; all are closed behind the end of the first that ends.
+
+    An exception of one input is an exception of the whole element: the others move on, so that elements which belong
+    together stay together.
+    """
+
+    __slots__ = ("_make",)
+
+    def __init__(self, sources: Sequence[Stream], shape: PyTreeSpec) -> None:
+        super().__init__(sources)
+        is_flat = shape == flatten((0,) * len(self._inputs))[1]
+        self._make: Callable[[list[Nest]], Nest] = tuple if is_flat else shape.unflatten
+
+    def __next__(self) -> Nest:
+        if self._is_closed:
+            raise StopIteration
+        parts: list[Nest] = []
+        failure: Exception | None = None
+        for source in self._inputs:
+            try:
+                parts.append(next(source))
+            except StopIteration:
+                self.close()
+                break
+            except Exception as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        if self._is_closed:
+            raise StopIteration
+        return self._make(parts)

@@ -1,0 +1,154 @@
+"""How a dataset is to be run and distributed: the settings of `Dataset.with_options`."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, ClassVar
+
+from ringlet.data.option_group import OptionGroup, Settings
+from ringlet.data.policies import AutoShardPolicy, ExternalStatePolicy
+
+__all__ = ["DistributeOptions", "Options", "ThreadingOptions"]
+
+
+class DistributeOptions(OptionGroup):
+    """How strategies distribute a dataset (``tf.data.experimental.DistributeOptions``).
+
+    Attributes
+    ----------
+    auto_shard_policy : AutoShardPolicy
+        AUTO unless it is set.
+    num_devices : int or None
+        Kept for TensorFlow's sake, which sets it by itself.
+
+    Examples
+    --------
+    >>> options = DistributeOptions()
+    >>> options.auto_shard_policy = AutoShardPolicy.DATA
+    >>> options
+    DistributeOptions(auto_shard_policy=DATA)
+    >>> options.auto_shard_polcy = AutoShardPolicy.DATA
+    Traceback (most recent call last):
+    AttributeError: Cannot set the property auto_shard_polcy on DistributeOptions: it has auto_shard_policy, ...
+    """
+
+    __slots__ = ()
+
+    _SETTINGS: ClassVar[Settings] = {
+        "auto_shard_policy": (AutoShardPolicy, AutoShardPolicy.AUTO),
+        "num_devices": (int, None),
+    }
+
+
+class ThreadingOptions(OptionGroup):
+    """How many threads make the elements of a dataset (``tf.data.ThreadingOptions``).
+
+    Attributes
+    ----------
+    max_intra_op_parallelism : int or None
+        Kept for TensorFlow's sake: operations of ringlet's datasets use one thread each.
+    private_threadpool_size : int or None
+        The number of calls that ``num_parallel_calls=AUTOTUNE`` stands for; 0 or None lets the library choose.
+
+    Examples
+    --------
+    >>> options = ThreadingOptions()
+    >>> options.private_threadpool_size = 2
+    >>> options
+    ThreadingOptions(private_threadpool_size=2)
+    """
+
+    __slots__ = ()
+
+    _SETTINGS: ClassVar[Settings] = {"max_intra_op_parallelism": (int, None), "private_threadpool_size": (int, None)}
+
+
+class AutotuneOptions(OptionGroup):
+    """Settings of TensorFlow's tuner (``tf.data.experimental.AutotuneOptions``): kept, and without effect here."""
+
+    __slots__ = ()
+
+    _SETTINGS: ClassVar[Settings] = {
+        "enabled": (bool, None),
+        "cpu_budget": (int, None),
+        "ram_budget": (int, None),
+        "autotune_algorithm": (enum.Enum, None),
+        "initial_parallelism": (int, None),
+        "min_parallelism": (int, None),
+    }
+
+
+class OptimizationOptions(OptionGroup):
+    """TensorFlow's rewrites of graphs (``tf.data.experimental.OptimizationOptions``): kept, and without effect here."""
+
+    __slots__ = ()
+
+    _SETTINGS: ClassVar[Settings] = {
+        "apply_default_optimizations": (bool, None),
+        "filter_fusion": (bool, None),
+        "filter_parallelization": (bool, None),
+        "inject_prefetch": (bool, None),
+        "seq_interleave_prefetch": (bool, None),
+        "map_and_batch_fusion": (bool, None),
+        "map_and_filter_fusion": (bool, None),
+        "map_fusion": (bool, None),
+        "map_parallelization": (bool, None),
+        "noop_elimination": (bool, None),
+        "parallel_batch": (bool, None),
+        "shuffle_and_repeat_fusion": (bool, None),
+    }
+
+
+class Options(OptionGroup):
+    """Settings of a dataset, for `Dataset.with_options` (``tf.data.Options``).
+
+    Only `deterministic`, `threading`, `experimental_distribute` and `experimental_external_state_policy` have an
+    effect; the other settings of TensorFlow are kept, so that programs which make them run.
+
+    Attributes
+    ----------
+    deterministic : bool or None
+        Whether operations that leave it open (``deterministic=None``) keep the order of elements; None is True.
+    threading : ThreadingOptions
+    experimental_distribute : DistributeOptions
+    experimental_external_state_policy : ExternalStatePolicy or None
+        What to do when an iterator is saved whose elements are made by functions; None is IGNORE.
+    autotune, dataset_name, experimental_optimization, experimental_slack, framework_type : object
+        Kept, and without effect; so are `experimental_symbolic_checkpoint` and `experimental_warm_start`.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> options = Options()
+    >>> options.experimental_distribute.auto_shard_policy = AutoShardPolicy.OFF
+    >>> Dataset.range(4).with_options(options).batch(2).options().experimental_distribute.auto_shard_policy.name
+    'OFF'
+    """
+
+    __slots__ = ()
+
+    _SETTINGS: ClassVar[Settings] = {
+        "autotune": (AutotuneOptions, AutotuneOptions),
+        "deterministic": (bool, None),
+        "experimental_distribute": (DistributeOptions, DistributeOptions),
+        "experimental_external_state_policy": (ExternalStatePolicy, None),
+        "experimental_optimization": (OptimizationOptions, OptimizationOptions),
+        "experimental_slack": (bool, None),
+        "experimental_symbolic_checkpoint": (bool, None),
+        "experimental_warm_start": (bool, None),
+        "dataset_name": (str, None),
+        "framework_type": (list, None),
+        "threading": (ThreadingOptions, ThreadingOptions),
+    }
+
+    # Older names of settings.
+    _ALIASES: ClassVar[dict[str, str]] = {
+        "experimental_deterministic": "deterministic",
+        "experimental_threading": "threading",
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        return super().__getattr__(self._ALIASES.get(name, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(self._ALIASES.get(name, name), value)

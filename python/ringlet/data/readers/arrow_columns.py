@@ -1,0 +1,135 @@
+"""Columns of Arrow as NumPy's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ringlet.data.structure import Array
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["column_array", "import_arrow"]
+
+
+def import_arrow(caller: str) -> ModuleType:
+    """Import pyarrow, which an extra of the package brings.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; says what to install.
+
+    Examples
+    --------
+    >>> import_arrow("from_csv").__name__
+    'pyarrow'
+    """
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(f"{caller} needs pyarrow: pip install 'ringlet[data]'") from error
+    module: ModuleType = pyarrow
+    return module
+
+
+def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
+    """Give a column as a read-only array with one entry, or row of entries, for each row.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+    name : str
+        Name of the column, for messages.
+    fill_null : object
+        What stands for a missing value, a dictionary of that for some columns, or None to refuse missing ones.
+    where : str
+        File and rows, for messages.
+
+    Returns
+    -------
+    ndarray
+        Numbers and times share the memory of the column where that can be. Text and bytes are objects. Lists of one
+        length are rows of a matrix, others an array of arrays, of dtype object.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a value is missing, or NumPy has nothing for the type.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> column_array(pyarrow.array([1, None]), "x", {"x": -1}, "a.csv")
+    array([ 1, -1])
+    """
+    import pyarrow.types as kinds
+
+    if not len(column) and kinds.is_null(column.type):
+        return np.empty(0, object)  # a file without rows, whose types nothing tells
+    column = _without_nulls(column, name, fill_null, where)
+    if kinds.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if kinds.is_fixed_size_list(kind):
+        array = column_array(column.flatten(), name, fill_null, where).reshape(len(column), kind.list_size)
+    elif kinds.is_list(kind) or kinds.is_large_list(kind):
+        array = _lists(column, name, fill_null, where)
+    elif _is_flat(kind, kinds):
+        array = column.to_numpy(zero_copy_only=False)
+    else:
+        raise InvalidArgumentError(
+            f"column {name!r} of {where} is of {kind}, for which there is no array. Leave it out with columns=[...], "
+            "or write it as numbers, text or lists of numbers."
+        )
+    array.setflags(write=False)
+    return array
+
+
+def _is_flat(kind: Any, kinds: Any) -> bool:
+    tests = (
+        kinds.is_integer,
+        kinds.is_floating,
+        kinds.is_boolean,
+        kinds.is_date,
+        kinds.is_timestamp,
+        kinds.is_duration,
+        kinds.is_string,
+        kinds.is_large_string,
+        kinds.is_binary,
+        kinds.is_large_binary,
+        kinds.is_fixed_size_binary,
+    )
+    return any(test(kind) for test in tests)
+
+
+def _lists(column: Any, name: str, fill_null: Any, where: str) -> Array:
+    values = column_array(column.flatten(), name, fill_null, where)
+    ends = np.cumsum(column.value_lengths().to_numpy(zero_copy_only=False), dtype=np.int64)
+    lists = np.empty(len(column), object)
+    start = 0
+    for number, end in enumerate(ends.tolist()):
+        lists[number] = values[start:end]
+        start = end
+    return lists
+
+
+def _without_nulls(column: Any, name: str, fill_null: Any, where: str) -> Any:
+    if not column.null_count:
+        return column
+    value = fill_null.get(name) if isinstance(fill_null, Mapping) else fill_null
+    if value is None:
+        number = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InvalidArgumentError(
+            f"column {name!r} of {where} has no value in row {number} of these ({column.null_count} are missing), and "
+            f"an array has no place for that. Say what stands for it, as in fill_null={{{name!r}: 0}}, or leave the "
+            "column out with columns=[...]."
+        )
+    try:
+        return column.fill_null(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"fill_null={value!r} does not fit column {name!r}, of {column.type}: {error}"
+        ) from error

@@ -1,0 +1,205 @@
+"""The bytes of one file from its beginning to its end, decompressed where it is compressed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import zlib
+from typing import Any
+
+from ringlet.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+
+__all__ = ["COMPRESSIONS", "ByteStream", "DecompressedStream", "check_compression", "open_bytes", "open_file"]
+
+logger = logging.getLogger(__name__)
+
+# Name of each compression: what zlib is told about the frame around the data.
+COMPRESSIONS = {"GZIP": 16 + zlib.MAX_WBITS, "ZLIB": zlib.MAX_WBITS}
+
+# Compressed bytes to ask for in one call. What was decompressed from them before an error is lost with the error.
+_INPUT_BYTES = 64 * 1024
+
+
+def check_compression(compression_type: Any) -> str:
+    """Give the name of a compression, empty for none.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such compression.
+
+    Examples
+    --------
+    >>> check_compression(None), check_compression("GZIP")
+    ('', 'GZIP')
+    """
+    if compression_type in (None, "", b""):
+        return ""
+    if compression_type in COMPRESSIONS:
+        return str(compression_type)
+    names = ", ".join(map(repr, COMPRESSIONS))
+    raise InvalidArgumentError(
+        f"Unsupported compression_type: {compression_type!r}. There are {names}, and '' or None for files that are not "
+        "compressed."
+    )
+
+
+def open_file(name: str) -> int:
+    """Open a file to read its bytes, and give its descriptor.
+
+    Raises
+    ------
+    NotFoundError
+        If there is none of this name.
+    FailedPreconditionError
+        If it is a directory.
+    OSError
+        If the system refuses, as `os.open` raises it.
+    """
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFoundError(f"{name}; {error.strerror}") from error
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FailedPreconditionError(f"{name}; Is a directory")
+    return descriptor
+
+
+def open_bytes(name: str, compression: str) -> ByteStream:
+    """Open a file; `compression` as `check_compression` gives it. Raises as `open_file`."""
+    return DecompressedStream(name, COMPRESSIONS[compression]) if compression else ByteStream(name)
+
+
+class ByteStream:
+    """The bytes of a file as they are.
+
+    Attributes
+    ----------
+    name : str
+    offset : int
+        How many bytes were given or passed over.
+    """
+
+    __slots__ = ("_descriptor", "name", "offset")
+
+    def __init__(self, name: str) -> None:
+        self._descriptor = -1
+        self.name = name
+        self._descriptor = open_file(name)
+        self.offset = 0
+
+    @property
+    def bytes_left(self) -> int | None:
+        """How many bytes there are still; None where only reading can tell."""
+        status = os.fstat(self._descriptor)
+        return max(status.st_size - self.offset, 0) if stat.S_ISREG(status.st_mode) else None
+
+    def read_into(self, view: memoryview) -> int:
+        """Write what comes next to the front of memory, and give how many bytes those are; none only at the end."""
+        count = os.readv(self._descriptor, [view])
+        self.offset += count
+        return count
+
+    def skip(self, count: int) -> None:
+        """Pass over bytes that are there."""
+        self.offset = os.lseek(self._descriptor, self.offset + count, os.SEEK_SET)
+
+    def close(self) -> None:
+        """Close the file."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class DecompressedStream(ByteStream):
+    """The bytes of a file, decompressed. Behind the end of one GZIP frame another may follow."""
+
+    __slots__ = ("_decompressor", "_frame", "_input", "_is_at_end")
+
+    def __init__(self, name: str, frame: int) -> None:
+        super().__init__(name)
+        self._frame = frame
+        self._decompressor = zlib.decompressobj(frame)
+        self._input = b""  # was read and not decompressed yet
+        self._is_at_end = False
+
+    @property
+    def bytes_left(self) -> int | None:
+        """Not known."""
+        return None
+
+    def read_into(self, view: memoryview) -> int:
+        """Write what comes next to the front of memory, and give how many bytes those are; none only at the end.
+
+        Raises
+        ------
+        DataLossError
+            If the file is no such compressed file, or damaged.
+        """
+        while not self._is_at_end:
+            if data := self._decompress(len(view)):
+                view[: len(data)] = data
+                self.offset += len(data)
+                return len(data)
+        return 0
+
+    def _decompress(self, most: int) -> bytes:
+        """Give up to `most` bytes; it may be none before the end."""
+        if not self._input:
+            self._input = os.read(self._descriptor, _INPUT_BYTES)
+            if not self._input:
+                return self._finish(most)
+        try:
+            data = self._decompressor.decompress(self._input, most)
+        except zlib.error as error:
+            raise self._damage(error) from error
+        self._input = self._decompressor.unconsumed_tail
+        if self._decompressor.eof:
+            self._end_frame()
+        return data
+
+    def _finish(self, most: int) -> bytes:
+        """Give what the decompressor has kept, once the file has no more."""
+        try:
+            data = self._decompressor.decompress(b"", most)
+        except zlib.error as error:
+            raise self._damage(error) from error
+        if not data:
+            self._is_at_end = True
+            if self.offset and not self._decompressor.eof:
+                logger.warning("%s ends before its compressed data does: the end of it is missing", self.name)
+        return data
+
+    def _end_frame(self) -> None:
+        rest = self._decompressor.unused_data or os.read(self._descriptor, _INPUT_BYTES)
+        if rest and self._frame == COMPRESSIONS["GZIP"]:
+            self._decompressor = zlib.decompressobj(self._frame)
+            self._input = rest
+        else:
+            self._is_at_end = True
+
+    def _damage(self, error: zlib.error) -> DataLossError:
+        # "Error -3 while decompressing data: incorrect header check"
+        _, _, words = str(error).partition("Error ")
+        code, _, rest = words.partition(" ")
+        reason = rest.rpartition(": ")[2]
+        return DataLossError(
+            f"inflate() failed with error {code}: {reason}, in {self.name} behind {self.offset} bytes of decompressed "
+            "data. The file is damaged, or not compressed like this: see compression_type.",
+            self.name,
+            self.offset,
+        )
+
+    def skip(self, count: int) -> None:
+        """Decompress bytes that are there, for nothing."""
+        scratch = memoryview(bytearray(min(count, _INPUT_BYTES)))
+        while count > 0:
+            made = self.read_into(scratch[: min(count, len(scratch))])
+            if not made:
+                break
+            count -= made

@@ -1,0 +1,175 @@
+"""The rows of CSV files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.data.readers.arrow_columns import import_arrow
+from ringlet.data.readers.byte_stream import open_bytes
+from ringlet.data.readers.file_names import FileNames, names_node
+from ringlet.data.readers.file_reader import parallel_reads
+from ringlet.data.readers.table_reader import ArrowBlocks, TableReader, column_names
+from ringlet.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["CsvBlocks", "CsvReader", "from_csv"]
+
+_BLOCK_BYTES = 1024 * 1024
+
+
+def from_csv(
+    cls: type[Dataset],
+    filenames: FileNames,
+    columns: Sequence[str] | str | None = None,
+    *,
+    header: Sequence[str] | None = None,
+    delimiter: str = ",",
+    column_types: Mapping[str, Any] | None = None,
+    fill_null: Any = None,
+    num_parallel_reads: int | None = None,
+) -> Dataset:
+    r"""Make a dataset of the rows of CSV files, read as they are needed.
+
+    Parameters
+    ----------
+    filenames : str, path, sequence of them, or Dataset of names
+        Files whose names end in ``.gz`` and the like are decompressed.
+    columns : sequence of str, optional
+        The columns to read; all if it is None.
+    header : sequence of str, optional
+        Names of the columns in files that do not begin with them. If it is None, the first line of each file has them.
+    delimiter : str, default ","
+        What stands between two values.
+    column_types : dict, optional
+        dtype, ``str`` or ``bytes`` for some columns. The types of others follow from the first megabyte of each file:
+        int64, float64, bool, dates and times, or text.
+    fill_null : object or dict, optional
+        What stands for missing values: one value for all columns, or a dictionary with one for some. Without it, a
+        missing value is an error. Empty text is no missing value.
+    num_parallel_reads : int, optional
+        How many files to read at the same time, each in a thread; their rows then take turns. None reads one file after
+        another; AUTOTUNE (-1) is a number that is the same everywhere.
+
+    Returns
+    -------
+    Dataset
+        Elements are dictionaries of one value for each column: numbers, dates and times as NumPy's scalars, text as
+        ``str``. ``batch`` directly behind it slices the columns, without a loop over rows.
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed: ``pip install 'ringlet[data]'``.
+    InvalidArgumentError
+        During iteration, if a column is not there, a line has another number of values, a value does not fit the type
+        of its column, or is missing without a `fill_null`.
+    NotFoundError
+        During iteration, if a file is not there.
+
+    Notes
+    -----
+    Memory: some megabytes, however large the file. State: the number of the row; the file is read again up to there.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from ringlet.data import Dataset
+    >>> _ = Path("rows.csv").write_text("x,name\n1,a\n2,b\n")
+    >>> list(Dataset.from_csv("rows.csv", column_types={"x": np.float32}))
+    [{'x': np.float32(1.0), 'name': 'a'}, {'x': np.float32(2.0), 'name': 'b'}]
+    """
+    import_arrow("from_csv")
+    types = {name: _arrow_type(name, dtype) for name, dtype in (column_types or {}).items()}
+    names = tuple(header) if header is not None else None
+    reads = parallel_reads(num_parallel_reads)
+    node = names_node(filenames)
+    return cls(CsvReader(node, reads, column_names(columns), fill_null, names, delimiter, types))
+
+
+def _arrow_type(name: str, dtype: Any) -> Any:
+    import pyarrow
+
+    if isinstance(dtype, pyarrow.DataType):
+        return dtype
+    if dtype in (str, bytes):
+        return pyarrow.string() if dtype is str else pyarrow.binary()
+    try:
+        return pyarrow.from_numpy_dtype(np.dtype(dtype))
+    except (TypeError, NotImplementedError) as error:
+        raise InvalidArgumentError(f"column_types[{name!r}] is a dtype, str or bytes, and not {dtype!r}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class CsvReader(TableReader):
+    """The rows of CSV files."""
+
+    header: tuple[str, ...] | None
+    delimiter: str
+    column_types: Mapping[str, Any] = field(repr=False)
+
+    def open_file(self, name: str) -> ArrowBlocks:
+        """Open a file."""
+        return CsvBlocks(name, self)
+
+
+class CsvBlocks(ArrowBlocks):
+    """The rows of one file."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, name: str, reader: CsvReader) -> None:
+        from pyarrow import csv
+
+        super().__init__(name, reader.fill_null)
+        stream = open_bytes(name, "")  # says what is wrong in the words of all readers
+        is_empty = stream.bytes_left == 0
+        stream.close()
+        try:
+            self._file = (
+                None
+                if is_empty
+                else csv.open_csv(
+                    name,
+                    read_options=csv.ReadOptions(
+                        use_threads=False, block_size=_BLOCK_BYTES, column_names=reader.header
+                    ),
+                    parse_options=csv.ParseOptions(delimiter=reader.delimiter),
+                    convert_options=csv.ConvertOptions(
+                        column_types=dict(reader.column_types), include_columns=reader.columns
+                    ),
+                )
+            )
+        except (ValueError, KeyError, OSError) as error:
+            raise self._error(error) from error
+
+    def _error(self, error: Exception) -> InvalidArgumentError:
+        reason = str(error.args[0] if error.args else error)
+        hint = " Name its type, as in column_types={'x': str}." if "conversion error" in reason else ""
+        return InvalidArgumentError(f"{self.name}, in or behind row {self._row}: {reason}{hint}")
+
+    def _start(self, row: int) -> tuple[Any, int]:
+        return self._file or iter(()), 0
+
+    def _next_batch(self) -> Any:
+        try:
+            return next(iter(self._batches), None)
+        except (ValueError, KeyError, OSError) as error:
+            raise self._error(error) from error
+
+    def _empty_batch(self) -> Any:
+        import pyarrow
+
+        schema = self._file.schema if self._file is not None else pyarrow.schema([])
+        return pyarrow.RecordBatch.from_pylist([], schema=schema)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._batches = iter(())
+        if self._file is not None:
+            self._file.close()

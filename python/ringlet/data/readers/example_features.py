@@ -1,0 +1,229 @@
+"""What users say about the features of examples: names, dtypes and shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ringlet.data.structure import Array
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["KIND_NAMES", "FixedLenFeature", "FixedLenSequenceFeature", "VarLenFeature", "VarLenRows", "feature_kind"]
+
+# Numbers of the kinds of lists in a Feature, and what TensorFlow calls them.
+NONE, BYTES, FLOAT, INT64 = 0, 1, 2, 3
+KIND_NAMES = {BYTES: "string", FLOAT: "float", INT64: "int64"}
+KIND_DTYPES = {BYTES: np.dtype(object), FLOAT: np.dtype(np.float32), INT64: np.dtype(np.int64)}
+
+
+def feature_kind(dtype: DTypeLike) -> int:
+    """Give the kind of list for a dtype: int64, float32, or ``bytes`` (also written ``object`` or ``"string"``).
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is another dtype.
+
+    Examples
+    --------
+    >>> feature_kind(np.int64), feature_kind(bytes)
+    (3, 1)
+    """
+    if dtype in (bytes, object, "string", "bytes"):
+        return BYTES
+    found = np.dtype(dtype)
+    for kind, known in KIND_DTYPES.items():
+        if found == known or (kind == BYTES and found.kind == "S"):
+            return kind
+    raise InvalidArgumentError(
+        f"an example has values of int64, float32 or bytes, and none of {found}: ask for one of these, and convert "
+        "what was parsed"
+    )
+
+
+@dataclass(frozen=True, init=False)
+class FixedLenFeature:
+    """A feature with the same number of values in every example (``tf.io.FixedLenFeature``).
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Shape of the array that the values make; ``[]`` for a single value.
+    dtype : dtype
+        int64, float32 or ``bytes``.
+    default_value : array or scalar, optional
+        What an example has that lacks the feature. Without it, such an example is an error.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the dtype is another one, a size is unknown or negative, or the default value has another size.
+
+    Examples
+    --------
+    >>> FixedLenFeature([2], np.float32, default_value=[0, 1])
+    FixedLenFeature(shape=(2,), dtype=dtype('float32'), default_value=array([0., 1.], dtype=float32))
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    default_value: Array | None
+
+    def __init__(self, shape: Sequence[int], dtype: DTypeLike, default_value: Any = None) -> None:
+        kind = feature_kind(dtype)
+        object.__setattr__(self, "shape", fixed_shape(shape))
+        object.__setattr__(self, "dtype", KIND_DTYPES[kind])
+        default = None if default_value is None else default_of(default_value, self.shape, self.dtype)
+        object.__setattr__(self, "default_value", default)
+
+    @property
+    def size(self) -> int:
+        """Number of values in every example."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, init=False)
+class VarLenFeature:
+    """A feature with any number of values, none where it is missing (``tf.io.VarLenFeature``).
+
+    `parse_single_example` gives a vector of them, `parse_example` a `VarLenRows`; TensorFlow gives sparse tensors.
+
+    Parameters
+    ----------
+    dtype : dtype
+        int64, float32 or ``bytes``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the dtype is another one.
+
+    Examples
+    --------
+    >>> VarLenFeature(bytes)
+    VarLenFeature(dtype=dtype('O'))
+    """
+
+    dtype: np.dtype[Any]
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        object.__setattr__(self, "dtype", KIND_DTYPES[feature_kind(dtype)])
+
+
+@dataclass(frozen=True, init=False)
+class FixedLenSequenceFeature:
+    """A feature with any number of arrays of one shape (``tf.io.FixedLenSequenceFeature``).
+
+    `parse_single_example` gives an array of them, `parse_example` one that is padded to the longest in the batch.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Shape of each array; ``[]`` for single values.
+    dtype : dtype
+        int64, float32 or ``bytes``.
+    allow_missing : bool, default False
+        Must be True, as in TensorFlow: an example may lack the feature, and has no arrays then.
+    default_value : scalar, optional
+        What shorter ones are padded with: zero, or no bytes, if it is None.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the dtype is another one, or a size is unknown, zero or negative.
+
+    Examples
+    --------
+    >>> FixedLenSequenceFeature([], np.int64, allow_missing=True).dtype
+    dtype('int64')
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    allow_missing: bool
+    default_value: Any
+
+    def __init__(
+        self, shape: Sequence[int], dtype: DTypeLike, allow_missing: bool = False, default_value: Any = None
+    ) -> None:
+        kind = feature_kind(dtype)
+        found = fixed_shape(shape)
+        if 0 in found:
+            raise InvalidArgumentError(f"the arrays of a FixedLenSequenceFeature have values, got shape {list(found)}")
+        padding = (b"" if kind == BYTES else 0) if default_value is None else default_value
+        object.__setattr__(self, "shape", found)
+        object.__setattr__(self, "dtype", KIND_DTYPES[kind])
+        object.__setattr__(self, "allow_missing", bool(allow_missing))
+        object.__setattr__(self, "default_value", padding)
+
+
+class VarLenRows(NamedTuple):
+    """The values of a `VarLenFeature` in a batch of examples. Made by `parse_example`.
+
+    Attributes
+    ----------
+    values : ndarray, shape (examples, most values)
+        Rows of values, filled up with zeros or no bytes.
+    lengths : ndarray of int64, shape (examples,)
+        How many values each row has.
+
+    Examples
+    --------
+    >>> VarLenRows(np.array([[1, 2], [3, 0]]), np.array([2, 1])).lengths
+    array([2, 1])
+    """
+
+    values: Array
+    lengths: Array
+
+
+def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Give a shape whose sizes are known.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If one is not.
+
+    Examples
+    --------
+    >>> fixed_shape([2, 3])
+    (2, 3)
+    """
+    sizes: tuple[int | None, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
+    known = [int(size) for size in sizes if size is not None and size >= 0]
+    if len(known) < len(sizes):
+        raise InvalidArgumentError(
+            f"all sizes of a feature's shape must be known, got {list(sizes)}. FixedLenSequenceFeature and "
+            "VarLenFeature take any number of values."
+        )
+    return tuple(known)
+
+
+def default_of(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Give a default value as an array of a shape.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it has another number of values.
+
+    Examples
+    --------
+    >>> default_of([7, 8], (2, 1), np.dtype(np.int64)).tolist()
+    [[7], [8]]
+    """
+    given = np.array(value.encode() if isinstance(value, str) else value, dtype)
+    if given.size != math.prod(shape):
+        raise InvalidArgumentError(
+            f"default_value has {given.size} values, and the feature has shape {list(shape)}: give one for each, as in "
+            f"np.full({list(shape)}, value)"
+        )
+    default: Array = given.reshape(shape)
+    default.setflags(write=False)
+    return default

@@ -1,0 +1,312 @@
+"""The node that all readers of files are, and the stream that goes through their files."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from operator import length_hint
+from typing import Any
+
+import numpy as np
+
+from ringlet.data.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.node import Downstream, Run, State, Stream, Transformation
+from ringlet.data.operations.counts import AUTOTUNE
+from ringlet.data.parallel import Calls
+from ringlet.data.readers.blocks import FileBlocks
+from ringlet.data.readers.file_names import text_name
+from ringlet.data.spec import TensorSpec
+from ringlet.data.structure import Nest
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["FileElements", "FileReader", "parallel_reads"]
+
+# Files to look into for an example, before none is taken to be anywhere.
+_MOST_EXAMPLE_FILES = 16
+
+# What AUTOTUNE means: it decides the order of elements, so it must not depend on the machine.
+_AUTOMATIC_READS = 4
+
+
+def parallel_reads(num_parallel_reads: Any) -> int | None:
+    """Give how many files are read at the same time, None for one after another.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is neither positive nor AUTOTUNE.
+    TypeError
+        If it is no integer.
+
+    Examples
+    --------
+    >>> parallel_reads(None), parallel_reads(2), parallel_reads(AUTOTUNE)
+    (None, 2, 4)
+    """
+    if num_parallel_reads is None:
+        return None
+    if not hasattr(num_parallel_reads, "__index__"):
+        raise TypeError(f"num_parallel_reads must be an integer or None, got {num_parallel_reads!r}")
+    if num_parallel_reads == AUTOTUNE:
+        return _AUTOMATIC_READS
+    if num_parallel_reads < 1:
+        raise InvalidArgumentError(
+            f"`cycle_length` must be > 0: num_parallel_reads is the number of files to read at the same time, or "
+            f"AUTOTUNE ({AUTOTUNE}), got {num_parallel_reads}"
+        )
+    return int(num_parallel_reads)
+
+
+@dataclass(frozen=True, eq=False)
+class FileReader(Transformation):
+    """The elements that files hold; those of the input are their names.
+
+    With `num_parallel_reads`, so many files are open at the same time and take turns, one element each. A file at its
+    end is replaced by the next one when its turn comes. Otherwise they are read one after another.
+    """
+
+    num_parallel_reads: int | None
+
+    @abstractmethod
+    def open_file(self, name: str) -> FileBlocks:
+        """Open one file."""
+
+    @property
+    def cardinality(self) -> int:
+        """Only reading tells."""
+        return UNKNOWN_CARDINALITY
+
+    @property
+    def element_spec(self) -> Nest:
+        """One object of class ``bytes``, where a subclass does not say otherwise."""
+        return TensorSpec((), object)
+
+    def join(self, pieces: list[Any]) -> Nest:
+        """Make one element of runs of elements, as `batch` does."""
+        elements = list(chain.from_iterable(pieces))
+        batch = np.empty(len(elements), object)
+        batch[:] = elements
+        batch.setflags(write=False)
+        return batch
+
+    @property
+    def no_element(self) -> Nest:
+        """What stands for an element where there is none: no bytes, where a subclass does not say otherwise."""
+        return b""
+
+    @cached_property
+    def example(self) -> Nest:
+        """The first element of the first file that has one, read for this alone: functions of `map` may parse it."""
+        for name in self._first_names():
+            try:
+                blocks = self.open_file(text_name(name))
+            except (OSError, ValueError, RuntimeError):
+                continue
+            with closing(blocks), suppress(OSError, ValueError, RuntimeError):
+                for element in blocks.next_block():
+                    return element
+        return self.no_element
+
+    def _first_names(self) -> list[Any]:
+        if self.input.runs_user_code:
+            return [self.input.example]
+        with closing(self.input.open(Run())) as names:
+            return list(islice(names, _MOST_EXAMPLE_FILES))
+
+    @property
+    def table(self) -> None:
+        """None: elements are read one after another."""
+        return
+
+    @property
+    def in_order(self) -> bool:
+        """Means nothing without a table."""
+        return False
+
+    @property
+    def has_files(self) -> bool:
+        """Always."""
+        return True
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return FileElements(self, self.input.open(run))
+
+
+class _Turn:
+    """One of the files that are open at the same time, if there is one, and a thread that is ahead of it."""
+
+    __slots__ = ("_ahead", "blocks", "elements", "name", "offset", "size")
+
+    def __init__(self, is_ahead: bool) -> None:
+        self.blocks: FileBlocks | None = None
+        self.name = ""
+        self.offset = 0  # where the block began whose elements these are, and how many it has
+        self.size = 0
+        self.elements: Iterator[Any] = iter(())
+        self._ahead = Calls(_read_block, 1, name="ringlet-read") if is_ahead else None
+
+    def open(self, reader: FileReader, name: str, offset: int = 0, taken: int = 0) -> None:
+        """Begin a file, at an offset and behind so many elements from there."""
+        self.name = name
+        self.blocks = reader.open_file(name)
+        if offset:
+            self.blocks.skip_to(offset)
+        self.offset, self.size, self.elements = offset, 0, iter(())
+        if self._ahead is not None:
+            self._ahead.put(self.blocks)
+        while taken and self.refill():
+            passed = min(taken, self.size)
+            for _ in range(passed):
+                next(self.elements)
+            taken -= passed
+
+    def refill(self) -> bool:
+        """Read the next block; False at the end of the file."""
+        blocks = self.blocks
+        if blocks is None:
+            return False
+        if self._ahead is None:
+            self.offset, elements = _read_block(blocks)
+        else:
+            self.offset, elements = self._ahead.take()
+            if elements:
+                self._ahead.put(blocks)
+        self.size = len(elements)
+        self.elements = iter(elements)
+        return self.size > 0
+
+    def end(self) -> None:
+        """Close the file."""
+        if self._ahead is not None and len(self._ahead):
+            with suppress(Exception):
+                self._ahead.take()  # the thread must not be reading it
+        if self.blocks is not None:
+            self.blocks.close()
+        self.blocks = None
+        self.elements = iter(())
+
+    def close(self) -> None:
+        """Close the file and end the thread."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+        self.end()
+
+    def get_state(self) -> State | None:
+        """Give which file this is and what comes next; None where there is none."""
+        if self.blocks is None:
+            return None
+        return {"name": self.name, "offset": self.offset, "taken": self.size - length_hint(self.elements)}
+
+
+def _take(elements: Iterator[Any], count: int) -> Any:
+    take = getattr(elements, "take", None)
+    return take(count) if take is not None else list(islice(elements, count))
+
+
+def _read_block(blocks: FileBlocks) -> tuple[int, Any]:
+    elements = blocks.next_block()
+    return blocks.offset, elements
+
+
+class FileElements(Downstream):
+    """The elements of the files whose names another stream gives."""
+
+    __slots__ = ("_has_names", "_index", "_reader", "_turn", "_turns")
+
+    def __init__(self, reader: FileReader, names: Stream) -> None:
+        super().__init__(names)
+        self._reader = reader
+        count = reader.num_parallel_reads or 1
+        self._turns = [_Turn(is_ahead=reader.num_parallel_reads is not None and count > 1) for _ in range(count)]
+        self._index = 0
+        self._turn = self._turns[0]  # whose turn it is
+        self._has_names = True
+
+    def __next__(self) -> Nest:
+        turn = self._turn
+        for element in turn.elements:
+            if len(self._turns) > 1:
+                self._advance()
+            return element
+        if not self._find():
+            raise StopIteration
+        return self.__next__()
+
+    def next_batch(self, count: int) -> tuple[Nest, int]:
+        """Give the next `count` elements as one, fewer only at the end, and how many they are; None for none."""
+        pieces: list[Any] = []
+        size = 0
+        while size < count and self._find():
+            turn = self._turn
+            most = count - size if len(self._turns) == 1 else 1
+            piece = min(most, length_hint(turn.elements))
+            pieces.append(_take(turn.elements, piece))
+            size += piece
+            if len(self._turns) > 1:
+                self._advance()
+        return (self._reader.join(pieces), size) if size else (None, 0)
+
+    def _find(self) -> bool:
+        """Pass the turn on and read blocks until who has the turn has an element; False at the end."""
+        while self._has_names or any(turn.blocks is not None for turn in self._turns):
+            if self._is_ready(self._turn):
+                return True
+        self.close()
+        return False
+
+    def _is_ready(self, turn: _Turn) -> bool:
+        """Get an element for who has the turn; pass the turn on where there is none."""
+        if length_hint(turn.elements):
+            return True
+        if turn.blocks is None and not (self._has_names and self._open_next(turn)):
+            self._advance()
+            return False
+        has_more = False
+        try:
+            has_more = turn.refill()
+        finally:
+            if not has_more:
+                turn.end()
+                self._advance()
+        return has_more
+
+    def _open_next(self, turn: _Turn) -> bool:
+        try:
+            name = next(self._input)
+        except StopIteration:
+            self._has_names = False
+            return False
+        turn.open(self._reader, text_name(name))
+        return True
+
+    def _advance(self) -> None:
+        self._index = (self._index + 1) % len(self._turns)
+        self._turn = self._turns[self._index]
+
+    def close(self) -> None:
+        """Close the files and the input."""
+        super().close()
+        self._has_names = False
+        for turn in self._turns:
+            turn.close()
+
+    def get_state(self) -> State:
+        """Give the open files, where in them the next elements are, and whose turn it is."""
+        files = [turn.get_state() for turn in self._turns]
+        return {**super().get_state(), "files": files, "turn": self._index, "has_names": self._has_names}
+
+    def set_state(self, state: State) -> None:
+        """Open the files and go on where a snapshot was taken."""
+        super().set_state(state)
+        self._has_names = bool(state["has_names"]) and not self._is_closed
+        for turn, file in zip(self._turns, state["files"], strict=True):
+            if file is not None:
+                turn.open(self._reader, file["name"], int(file["offset"]), int(file["taken"]))
+        self._index = int(state["turn"])
+        self._turn = self._turns[self._index]

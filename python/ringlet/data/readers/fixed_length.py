@@ -1,0 +1,177 @@
+"""The records of files in which all records have one length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ringlet.data.readers.blocks import BlockBuffer, FileBlocks, buffer_bytes, no_negative
+from ringlet.data.readers.byte_stream import check_compression, open_bytes
+from ringlet.data.readers.file_dataset import FileDataset
+from ringlet.data.readers.file_names import FileNames, names_node
+from ringlet.data.readers.file_reader import FileReader, parallel_reads
+from ringlet.errors import DataLossError, InvalidArgumentError
+
+__all__ = ["FixedLengthBlocks", "FixedLengthReader", "FixedLengthRecordDataset"]
+
+
+class FixedLengthRecordDataset(FileDataset):
+    """Records of one length as ``bytes``, in the order of the files (``tf.data.FixedLengthRecordDataset``).
+
+    Parameters
+    ----------
+    filenames : str, path, sequence of them, or Dataset of names
+    record_bytes : int
+        Length of every record.
+    header_bytes : int, optional
+        Bytes at the beginning of each file to pass over; none if it is None.
+    footer_bytes : int, optional
+        Bytes at the end of each file to pass over; none if it is None.
+    buffer_size : int, optional
+        Bytes to read at a time, 256 KiB if it is None; at least one record.
+    compression_type : str, optional
+        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
+    num_parallel_reads : int, optional
+        How many files to read at the same time, each in a thread; their records then take turns. None reads one file
+        after another; AUTOTUNE (-1) is a number that is the same everywhere.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Raises
+    ------
+    TypeError
+        If `filenames` holds no names, or a number of bytes is no integer.
+    InvalidArgumentError
+        If `record_bytes` is not positive, another number of bytes negative, there is no such compression, or
+        `num_parallel_reads` is neither positive nor AUTOTUNE; during iteration, if the size of a file does not fit.
+    NotFoundError
+        During iteration, if a file is not there. All errors of files leave the iterator usable: it goes on with the
+        next file.
+    DataLossError
+        During iteration, if the size of a compressed file does not fit, which only its end tells, or it is damaged.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("pairs.bin").write_bytes(b"HEAD" b"aabbcc")
+    >>> list(FixedLengthRecordDataset("pairs.bin", 2, header_bytes=4))
+    [b'aa', b'bb', b'cc']
+    """
+
+    __slots__ = ()
+
+    def __init__(  # noqa: PLR0917 - as TensorFlow has them
+        self,
+        filenames: FileNames,
+        record_bytes: int,
+        header_bytes: int | None = None,
+        footer_bytes: int | None = None,
+        buffer_size: int | None = None,
+        compression_type: str | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        sizes = [no_negative(header_bytes or 0, "header_bytes"), no_negative(footer_bytes or 0, "footer_bytes")]
+        record = no_negative(record_bytes, "record_bytes")
+        if record == 0:
+            raise InvalidArgumentError("record_bytes must be greater than zero, got 0")
+        reads = parallel_reads(num_parallel_reads)
+        compression = check_compression(compression_type)
+        names = names_node(filenames)
+        super().__init__(FixedLengthReader(names, reads, compression, buffer_bytes(buffer_size), record, *sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class FixedLengthReader(FileReader):
+    """Records of one length."""
+
+    compression: str
+    buffer_bytes: int
+    record_bytes: int
+    header_bytes: int
+    footer_bytes: int
+
+    def open_file(self, name: str) -> FileBlocks:
+        """Open a file."""
+        return FixedLengthBlocks(name, self)
+
+
+class FixedLengthBlocks(FileBlocks):
+    """The records of one file."""
+
+    __slots__ = ("_buffer", "_error", "_name", "_reader", "_stream")
+
+    def __init__(self, name: str, reader: FixedLengthReader) -> None:
+        self._name = name
+        self._reader = reader
+        self._stream = open_bytes(name, reader.compression)
+        self._error: DataLossError | None = None
+        self.offset = 0
+        self._buffer = BlockBuffer(self._stream, max(reader.buffer_bytes, reader.record_bytes + reader.footer_bytes))
+
+    def next_block(self) -> Sequence[Any]:
+        """Give the records that lie in the buffer as a whole, at least one before the end of the file."""
+        reader, buffer = self._reader, self._buffer
+        if self._stream.offset == 0:
+            self._begin()
+        while not buffer.is_at_end and self._error is None:
+            self._fill()
+            # As long as the file goes on, its last bytes may be the footer.
+            count = max(len(buffer) - reader.footer_bytes, 0) // reader.record_bytes
+            if count and not buffer.is_at_end:
+                return self._take(count)
+        if self._error is not None:
+            raise self._error
+        return self._take(self._check_end())
+
+    def _begin(self) -> None:
+        """Check the size, where it is known, and pass over the header."""
+        reader, size = self._reader, self._stream.bytes_left
+        if size is not None:
+            body = size - reader.header_bytes - reader.footer_bytes
+            if body < 0 or body % reader.record_bytes:
+                raise InvalidArgumentError(self._misfit(body))
+        self._stream.skip(reader.header_bytes)
+        if self._stream.offset < reader.header_bytes:
+            body = self._stream.offset - reader.header_bytes - reader.footer_bytes
+            raise DataLossError(self._misfit(body), self._name, self._stream.offset)
+
+    def _fill(self) -> None:
+        try:
+            self._buffer.fill()
+        except DataLossError as error:
+            self._error = error
+
+    def _take(self, count: int) -> Sequence[Any]:
+        buffer, size = self._buffer, self._reader.record_bytes
+        self.offset = buffer.offset
+        begin, buffer.begin = buffer.begin, buffer.begin + count * size
+        block = bytes(memoryview(buffer.data)[begin : buffer.begin])
+        return [block[at : at + size] for at in range(0, len(block), size)]
+
+    def _check_end(self) -> int:
+        """Give how many records are left, now that the file has no more bytes."""
+        reader, left = self._reader, len(self._buffer)
+        body = left - reader.footer_bytes
+        if body < 0 or body % reader.record_bytes:
+            read = self._buffer.offset - reader.header_bytes
+            raise DataLossError(self._misfit(read + body), self._name, self._buffer.offset)
+        return body // reader.record_bytes
+
+    def _misfit(self, body: int) -> str:
+        reader = self._reader
+        return (
+            f"Excluding the header ({reader.header_bytes} bytes) and footer ({reader.footer_bytes} bytes), input file "
+            f'"{self._name}" has body length {body} bytes, which is not an exact multiple of the record length '
+            f"({reader.record_bytes} bytes)."
+        )
+
+    def skip_to(self, offset: int) -> None:
+        """Go to a byte where a record begins."""
+        self._stream.skip(offset)
+        self.offset = offset
+
+    def close(self) -> None:
+        """Close the file."""
+        self._buffer.close()

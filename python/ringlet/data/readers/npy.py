@@ -1,0 +1,186 @@
+"""Arrays in .npy files, mapped into memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.data.operations.table_source import TableSource
+from ringlet.data.readers.byte_stream import open_bytes
+from ringlet.data.readers.file_names import name_list
+from ringlet.data.structure import Array, Nest, paths
+from ringlet.data.table import ArrayColumn, Column, Rows, Table
+from ringlet.errors import DataLossError, InvalidArgumentError
+from ringlet.nest import flatten, map_until, unflatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["FilesColumn", "from_npy", "map_npy"]
+
+_MAGIC = b"\x93NUMPY"
+_ZIP_MAGIC = b"PK\x03\x04"
+
+
+def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
+    """Make a dataset of the rows of arrays in .npy files, without loading them.
+
+    Parameters
+    ----------
+    filenames : str or path, list of them, or nest of those
+        A list is one array, in parts, whose rows follow each other in its order. Tuples and dictionaries are the
+        structure of the elements, as in `from_tensor_slices`: ``{"x": ["x0.npy", "x1.npy"], "y": "y.npy"}``.
+
+    Returns
+    -------
+    Dataset
+        Of slices along the first dimension. Files are mapped into memory: an element is a read-only view of its file,
+        and the system reads what is touched, and drops it again where memory is short. All operations on rows work as
+        on arrays: shuffling and batching cost one gather for each batch, of rows that follow each other in one file
+        nothing. Auto-sharding sees an array and no files: it gives each worker its share of the rows.
+
+    Raises
+    ------
+    NotFoundError
+        If a file is not there.
+    InvalidArgumentError
+        If a file is no .npy file, holds Python objects, a single number, or another dtype or shape of rows than the
+        others of its list; if arrays differ in length.
+    DataLossError
+        If a file is shorter than its array.
+
+    Notes
+    -----
+    Files must not be cut short while they are used: the system ends a program that touches what is not there any more.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> np.save("x.npy", np.arange(6).reshape(3, 2))
+    >>> [row.tolist() for row in Dataset.from_npy("x.npy")]
+    [[0, 1], [2, 3], [4, 5]]
+    >>> Dataset.from_npy({"x": ["x.npy", "x.npy"]}).batch(4).element_spec
+    {'x': TensorSpec(shape=(None, 2), dtype=int64)}
+    """
+    leaves, shape = flatten(map_until(_column, filenames, lambda value: isinstance(value, list)))
+    if not leaves:
+        raise InvalidArgumentError(f"from_npy needs at least one file: {filenames!r} names none.")
+    lengths = [len(column) for column in leaves]
+    if len(set(lengths)) > 1:
+        names = paths(unflatten(shape, lengths))
+        found = ", ".join(f"filenames{path}: {length}" for path, length in zip(names, lengths, strict=True))
+        raise InvalidArgumentError(f"from_npy needs arrays with equally many rows, and these differ ({found}).")
+    return cls(TableSource(Table(tuple(leaves), shape, lengths[0])))
+
+
+def map_npy(name: str) -> Array:
+    """Map the array of a .npy file into memory, read-only.
+
+    Raises
+    ------
+    NotFoundError
+        If the file is not there.
+    InvalidArgumentError
+        If it is no .npy file, or holds Python objects.
+    DataLossError
+        If it is shorter than its array.
+    """
+    stream = open_bytes(name, "")
+    try:
+        begin = bytearray(len(_MAGIC))
+        stream.read_into(memoryview(begin))
+    finally:
+        stream.close()
+    if begin.startswith(_ZIP_MAGIC):
+        raise InvalidArgumentError(
+            f"{name} is a .npz file, whose arrays cannot be mapped into memory. Save each with np.save, or load them: "
+            f"Dataset.from_tensor_slices(dict(np.load({name!r})))."
+        )
+    if begin != _MAGIC:
+        raise InvalidArgumentError(f"{name} is no .npy file: np.save makes one.")
+    try:
+        array = np.load(name, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        if "objects" in str(error):
+            raise InvalidArgumentError(
+                f"{name} holds Python objects, which are not read: loading them could run any program. Save an array "
+                "of numbers or of text, as x.astype(str)."
+            ) from error
+        raise DataLossError(f"{name} is damaged or cut short: {error}", name) from error
+    except (OSError, EOFError, SyntaxError) as error:
+        raise DataLossError(f"{name} is damaged or cut short: {error}", name) from error
+    return np.asarray(array)
+
+
+def _column(names: Any) -> Column:
+    arrays = [map_npy(name) for name in name_list(names)]
+    if not arrays:
+        raise InvalidArgumentError("an empty list names no file: a list is one array, in parts")
+    for array in arrays:
+        if array.ndim == 0:
+            raise InvalidArgumentError(f"{names!r} holds a single number, and a dataset is made of rows")
+        if (array.dtype, array.shape[1:]) != (arrays[0].dtype, arrays[0].shape[1:]):
+            raise InvalidArgumentError(
+                f"the files of {names!r} are parts of one array, and differ: {arrays[0].dtype} rows of shape "
+                f"{list(arrays[0].shape[1:])}, then {array.dtype} rows of shape {list(array.shape[1:])}"
+            )
+    return ArrayColumn(arrays[0]) if len(arrays) == 1 else FilesColumn(arrays)
+
+
+class FilesColumn:
+    """The rows of several arrays, one array behind the other; shares their memory.
+
+    Examples
+    --------
+    >>> column = FilesColumn([np.array([1, 2]), np.array([3])])
+    >>> column.rows(slice(0, 2)), column.rows(slice(1, 3)), column.rows(np.array([2, 0]))
+    (array([1, 2]), array([2, 3]), array([3, 1]))
+    """
+
+    __slots__ = ("_arrays", "_columns", "_ends", "is_memory", "row_bytes", "spec")
+
+    def __init__(self, arrays: list[Array]) -> None:
+        self._arrays = arrays
+        self._columns = [ArrayColumn(array) for array in arrays]
+        self._ends = list(accumulate(map(len, arrays)))
+        self.spec = self._columns[0].spec
+        self.row_bytes = self._columns[0].row_bytes
+        self.is_memory = True  # but for the few slices that reach from one file into the next
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def _begin(self, file: int) -> int:
+        return self._ends[file - 1] if file else 0
+
+    def row(self, number: int) -> Any:
+        """Give one row: a read-only view, or the immutable scalar of a vector."""
+        file = bisect_right(self._ends, number)
+        return self._columns[file].row(number - self._begin(file))
+
+    def rows(self, rows: Rows) -> Array:
+        """Give many rows as one read-only array: a view of a slice of one file, a copy of anything else."""
+        gathered = self._slice(rows.start, rows.stop) if isinstance(rows, slice) else self._gather(rows)
+        gathered.setflags(write=False)
+        return gathered
+
+    def _slice(self, start: int, stop: int) -> Array:
+        pieces = []
+        for file, array in enumerate(self._arrays):
+            begin = self._begin(file)
+            if start < self._ends[file] and begin < stop:
+                pieces.append(array[max(start - begin, 0) : stop - begin])
+        if not pieces:
+            return self._arrays[0][:0]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def _gather(self, rows: Array) -> Array:
+        gathered = np.empty((len(rows), *self._arrays[0].shape[1:]), self._arrays[0].dtype)
+        files = np.searchsorted(self._ends, rows, side="right")
+        for file in np.unique(files).tolist():
+            at = np.flatnonzero(files == file)
+            gathered[at] = self._arrays[file].take(rows[at] - self._begin(file), axis=0)
+        return gathered

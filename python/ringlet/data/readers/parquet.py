@@ -1,0 +1,152 @@
+"""The rows of Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ringlet.data.readers.arrow_columns import import_arrow
+from ringlet.data.readers.byte_stream import open_bytes
+from ringlet.data.readers.file_names import FileNames, names_node
+from ringlet.data.readers.file_reader import parallel_reads
+from ringlet.data.readers.table_reader import ArrowBlocks, TableReader, column_names
+from ringlet.errors import DataLossError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["ParquetBlocks", "ParquetReader", "from_parquet"]
+
+# Bytes of rows to make arrays of in one go, and bytes of a column to hold compressed.
+_BLOCK_BYTES = 1024 * 1024
+_MOST_ROWS = 65536
+_BUFFER_BYTES = 256 * 1024
+
+
+def from_parquet(
+    cls: type[Dataset],
+    filenames: FileNames,
+    columns: Sequence[str] | str | None = None,
+    *,
+    fill_null: Any = None,
+    num_parallel_reads: int | None = None,
+) -> Dataset:
+    """Make a dataset of the rows of Parquet files, read as they are needed.
+
+    Parameters
+    ----------
+    filenames : str, path, sequence of them, or Dataset of names
+        Files with the same columns, as far as `columns` names them.
+    columns : sequence of str, optional
+        The columns to read; all if it is None.
+    fill_null : object or dict, optional
+        What stands for missing values: one value for all columns, or a dictionary with one for some. Without it, a
+        missing value is an error.
+    num_parallel_reads : int, optional
+        How many files to read at the same time, each in a thread; their rows then take turns. None reads one file after
+        another; AUTOTUNE (-1) is a number that is the same everywhere.
+
+    Returns
+    -------
+    Dataset
+        Elements are dictionaries of one value for each column: numbers, dates and times as NumPy's scalars (times of
+        zones in UTC), text as ``str``, bytes as ``bytes``, lists as vectors. ``batch`` directly behind it slices the
+        columns, without a loop over rows; put a `shuffle` of rows where it is needed, and know that it costs that loop.
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed: ``pip install 'ringlet[data]'``.
+    InvalidArgumentError
+        During iteration, if a column is not there, a value is missing without a `fill_null`, or there is no array for
+        the type of a column.
+    NotFoundError
+        During iteration, if a file is not there.
+    DataLossError
+        During iteration, if a file is damaged or not a Parquet file.
+
+    Notes
+    -----
+    Memory: about a megabyte of rows, and of each column 256 KiB of what is stored, however large the file and its row
+    groups. State: the number of the row; row groups in front of it are not read again.
+
+    Examples
+    --------
+    >>> import pyarrow.parquet
+    >>> from ringlet.data import Dataset
+    >>> table = pyarrow.table({"x": [1, 2, 3], "name": ["a", "b", None]})
+    >>> pyarrow.parquet.write_table(table, "rows.parquet")
+    >>> for batch in Dataset.from_parquet("rows.parquet", fill_null={"name": ""}).batch(2):
+    ...     print(batch)
+    {'x': array([1, 2]), 'name': array(['a', 'b'], dtype=object)}
+    {'x': array([3]), 'name': array([''], dtype=object)}
+    """
+    import_arrow("from_parquet")
+    reads = parallel_reads(num_parallel_reads)
+    return cls(ParquetReader(names_node(filenames), reads, column_names(columns), fill_null))
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetReader(TableReader):
+    """The rows of Parquet files."""
+
+    def open_file(self, name: str) -> ArrowBlocks:
+        """Open a file."""
+        return ParquetBlocks(name, self.columns, self.fill_null)
+
+
+class ParquetBlocks(ArrowBlocks):
+    """The rows of one file."""
+
+    __slots__ = ("_columns", "_file")
+
+    def __init__(self, name: str, columns: tuple[str, ...] | None, fill_null: Any) -> None:
+        import pyarrow.parquet
+
+        super().__init__(name, fill_null)
+        open_bytes(name, "").close()  # says what is wrong in the words of all readers
+        self._columns = list(columns) if columns is not None else None
+        try:
+            self._file = pyarrow.parquet.ParquetFile(name, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+        except (ValueError, OSError) as error:
+            raise DataLossError(f"{name} is no Parquet file, or damaged: {error}", name) from error
+        known = self._file.schema_arrow.names
+        if missing := [column for column in self._columns or () if column not in known]:
+            self._file.close()
+            raise InvalidArgumentError(f"{name} has no column {missing[0]!r}. It has {', '.join(map(repr, known))}.")
+
+    def _start(self, row: int) -> tuple[Any, int]:
+        metadata = self._file.metadata
+        first = size = 0
+        groups: list[int] = []
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            if not groups and first + group.num_rows <= row:
+                first += group.num_rows
+                continue
+            groups.append(number)
+            size = max(size, group.total_byte_size // max(group.num_rows, 1))
+        rows = max(1, min(_BLOCK_BYTES // max(size, 1), _MOST_ROWS))
+        return self._file.iter_batches(rows, row_groups=groups, columns=self._columns, use_threads=False), first
+
+    def _next_batch(self) -> Any:
+        try:
+            return next(self._batches, None)
+        except (ValueError, OSError) as error:
+            raise DataLossError(
+                f"{self.name} is damaged in or behind row {self._row}: {error}", self.name, self._row
+            ) from error
+
+    def _empty_batch(self) -> Any:
+        import pyarrow
+
+        schema = self._file.schema_arrow
+        names = self._columns if self._columns is not None else schema.names
+        fields = pyarrow.schema([schema.field(name) for name in names])
+        return pyarrow.RecordBatch.from_pylist([], schema=fields)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._batches = iter(())
+        self._file.close()

@@ -1,0 +1,130 @@
+"""Some rows of a table in columns: given one by one, or many in one slice of each column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ringlet.data.structure import Array
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["RowBlock", "RowIterator", "join_rows"]
+
+Columns = dict[str, Array]
+
+
+class RowBlock(Sequence[Any]):
+    """Rows that are dictionaries of one value from each column.
+
+    Parameters
+    ----------
+    columns : dict of ndarray
+        Of one length, read-only. Lists of different lengths are an array of arrays, of dtype object.
+    length : int
+
+    Examples
+    --------
+    >>> block = RowBlock({"x": np.array([1, 2, 3]), "y": np.array(["a", "b", "c"], object)}, 3)
+    >>> rows = iter(block)
+    >>> next(rows)
+    {'x': np.int64(1), 'y': 'a'}
+    >>> rows.take(2)
+    {'x': array([2, 3]), 'y': array(['b', 'c'], dtype=object)}
+    """
+
+    __slots__ = ("columns", "length")
+
+    def __init__(self, columns: Columns, length: int) -> None:
+        self.columns = columns
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, number: Any) -> Any:
+        return {name: column[number] for name, column in self.columns.items()}
+
+    def __iter__(self) -> RowIterator:
+        return RowIterator(self)
+
+
+class RowIterator(Iterator[Any]):
+    """The rows of a block, from the first."""
+
+    __slots__ = ("_block", "_left", "_names", "_rows")
+
+    def __init__(self, block: RowBlock) -> None:
+        self._block = block
+        self._names = tuple(block.columns)
+        self._left = block.length
+        self._rows = self._from(0)
+
+    def _from(self, start: int) -> Iterator[tuple[Any, ...]]:
+        return zip(*(column[start:] for column in self._block.columns.values()), strict=True)
+
+    def __next__(self) -> dict[str, Any]:
+        values = next(self._rows)
+        self._left -= 1
+        return dict(zip(self._names, values, strict=True))
+
+    def __length_hint__(self) -> int:
+        return self._left
+
+    def take(self, count: int) -> Columns:
+        """Give the next rows as slices of the columns; `count` is at most as many as are left."""
+        start = self._block.length - self._left
+        self._left -= count
+        self._rows = self._from(start + count)
+        taken: Columns = self._block[start : start + count]
+        return taken
+
+
+def join_rows(pieces: list[Columns]) -> Columns:
+    """Put rows under each other, in read-only arrays; one piece is not copied.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If pieces have other columns, dtypes or shapes, or a column has lists of different lengths.
+
+    Examples
+    --------
+    >>> join_rows([{"x": np.array([1, 2])}, {"x": np.array([3])}])
+    {'x': array([1, 2, 3])}
+    """
+    names = pieces[0].keys()
+    for piece in pieces:
+        if piece.keys() != names:
+            raise InvalidArgumentError(
+                f"cannot batch rows with different columns: {sorted(names)} and {sorted(piece)}. Read the columns that "
+                "all files have, with columns=[...]."
+            )
+    return {name: _join(name, [piece[name] for piece in pieces]) for name in names}
+
+
+def _join(name: str, arrays: list[Array]) -> Array:
+    kinds = {(array.dtype, array.shape[1:]) for array in arrays if len(array)}
+    if len(kinds) > 1:
+        raise InvalidArgumentError(
+            f"cannot batch rows whose column {name!r} differs from file to file or block to block: "
+            + ", ".join(sorted(f"{dtype}{list(shape)}" for dtype, shape in kinds))
+            + ". Give it one type where it is written, or when it is read."
+        )
+    joined = arrays[0] if len(arrays) == 1 else np.concatenate([array for array in arrays if len(array)])
+    if joined.dtype == object and len(joined) and isinstance(joined[0], np.ndarray):
+        joined = _stack_lists(name, joined)
+    joined.setflags(write=False)
+    return joined
+
+
+def _stack_lists(name: str, lists: Array) -> Array:
+    sizes = sorted({len(item) for item in lists})
+    if len(sizes) > 1:
+        raise InvalidArgumentError(
+            f"cannot batch the lists of column {name!r}: they have {sizes[0]} to {sizes[-1]} values. Use padded_batch, "
+            "make them alike in a map before the batch, or leave the column out."
+        )
+    stacked: Array = np.stack(list(lists))
+    return stacked

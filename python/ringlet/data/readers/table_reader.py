@@ -1,0 +1,156 @@
+"""What the readers of tables in files share: rows as dictionaries, batches as slices of columns."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ringlet.data.readers.arrow_columns import column_array
+from ringlet.data.readers.blocks import FileBlocks
+from ringlet.data.readers.file_names import text_name
+from ringlet.data.readers.file_reader import FileReader
+from ringlet.data.readers.row_block import RowBlock, join_rows
+from ringlet.data.spec import TensorSpec
+from ringlet.data.structure import Nest
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["ArrowBlocks", "TableReader", "column_names"]
+
+
+def column_names(columns: Any) -> tuple[str, ...] | None:
+    """Give the names of columns that a user chose, None for all.
+
+    Raises
+    ------
+    TypeError
+        If they are no names.
+    InvalidArgumentError
+        If there is none.
+
+    Examples
+    --------
+    >>> column_names("x"), column_names(["x", "y"])
+    (('x',), ('x', 'y'))
+    """
+    if columns is None:
+        return None
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"columns are names, got {columns!r}")
+    if not names:
+        raise InvalidArgumentError("columns=[] would leave nothing of a row: name at least one, or pass None for all")
+    return names
+
+
+@dataclass(frozen=True, eq=False)
+class TableReader(FileReader):
+    """The rows of tables in files."""
+
+    columns: tuple[str, ...] | None
+    fill_null: Any = field(repr=False)
+
+    @abstractmethod
+    def open_file(self, name: str) -> ArrowBlocks:
+        """Open one file."""
+
+    @cached_property
+    def _first_block(self) -> RowBlock:
+        """Some rows of the first file that has any; of the first file, if none has."""
+        first: RowBlock | None = None
+        for name in self._first_names():
+            blocks = self.open_file(text_name(name))
+            try:
+                block = blocks.next_block() or blocks.empty_block()
+            finally:
+                blocks.close()
+            first = first if first is not None and not len(block) else block
+            if len(block):
+                break
+        if first is None:
+            raise InvalidArgumentError("there are no files that tell which columns the rows have")
+        return first
+
+    @cached_property
+    def element_spec(self) -> Nest:
+        """The specs of the columns of the first file; lists have any length."""
+        return {name: _column_spec(column) for name, column in self._first_block.columns.items()}
+
+    @cached_property
+    def example(self) -> Nest:
+        """The first row; zeros where there is none."""
+        for row in self._first_block:
+            return row
+        return {name: _zeros(spec) for name, spec in self.element_spec.items()}
+
+    def join(self, pieces: list[Any]) -> Nest:
+        """Put slices of columns under each other."""
+        return join_rows(pieces)
+
+
+def _column_spec(column: Any) -> TensorSpec:
+    if column.dtype == object and len(column) and isinstance(column[0], np.ndarray):
+        return TensorSpec((None,), column[0].dtype)
+    return TensorSpec(column.shape[1:], column.dtype)
+
+
+def _zeros(spec: TensorSpec) -> Any:
+    if spec.dtype == object:
+        return ""
+    return np.zeros([size or 0 for size in spec.shape or ()], spec.dtype)[()]
+
+
+class ArrowBlocks(FileBlocks):
+    """The rows of one file, from batches of Arrow."""
+
+    __slots__ = ("_batches", "_fill_null", "_next", "_row", "name")
+
+    def __init__(self, name: str, fill_null: Any) -> None:
+        self.name = name
+        self.offset = 0  # rows
+        self._fill_null = fill_null
+        self._batches: Any = None  # nothing was read yet
+        self._row = 0  # number of the first row of the next batch
+        self._next = 0  # number of the next row to give
+
+    @abstractmethod
+    def _start(self, row: int) -> tuple[Any, int]:
+        """Give batches that begin at most at this row, and the number of the row that they begin at."""
+
+    @abstractmethod
+    def _next_batch(self) -> Any:
+        """Give the next batch, None at the end; with the errors of this library."""
+
+    @abstractmethod
+    def _empty_batch(self) -> Any:
+        """Give a batch without rows."""
+
+    def next_block(self) -> RowBlock:
+        """Give the rows of the next batch, none at the end."""
+        if self._batches is None:
+            self._batches, self._row = self._start(self._next)
+        self.offset = self._next
+        while (batch := self._next_batch()) is not None:
+            begin, self._row = self._row, self._row + batch.num_rows
+            if self._row > self._next:
+                rows = batch.slice(self._next - begin)
+                self._next = self._row
+                return self._block(rows)
+        return RowBlock({}, 0)
+
+    def _block(self, batch: Any) -> RowBlock:
+        where = f"{self.name} (rows from {self.offset})"
+        names = batch.schema.names
+        arrays = {name: column_array(batch.column(i), name, self._fill_null, where) for i, name in enumerate(names)}
+        return RowBlock(arrays, batch.num_rows)
+
+    def empty_block(self) -> RowBlock:
+        """Give the columns without rows."""
+        return self._block(self._empty_batch())
+
+    def skip_to(self, offset: int) -> None:
+        """Go to a row."""
+        self.offset = self._next = offset

@@ -1,0 +1,137 @@
+"""The lines of text files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ringlet.data.readers.blocks import DEFAULT_BUFFER_BYTES, FileBlocks, buffer_bytes
+from ringlet.data.readers.byte_stream import check_compression, open_bytes
+from ringlet.data.readers.file_dataset import FileDataset
+from ringlet.data.readers.file_names import FileNames, names_node
+from ringlet.data.readers.file_reader import FileReader, parallel_reads
+from ringlet.errors import DataLossError
+
+__all__ = ["LineBlocks", "TextLineDataset", "TextLineReader"]
+
+
+class TextLineDataset(FileDataset):
+    r"""The lines of text files as ``bytes``, in the order of the files (``tf.data.TextLineDataset``).
+
+    Lines end at a line feed, which is not part of them; nor is any carriage return. The last line of a file needs no
+    line feed. Nothing is decoded.
+
+    Parameters
+    ----------
+    filenames : str, path, sequence of them, or Dataset of names
+    compression_type : str, optional
+        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
+    buffer_size : int, optional
+        Bytes to read at a time, 256 KiB if it is None. A longer line takes as much memory as it needs.
+    num_parallel_reads : int, optional
+        How many files to read at the same time, each in a thread; their lines then take turns. None reads one file
+        after another; AUTOTUNE (-1) is a number that is the same everywhere.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Raises
+    ------
+    TypeError
+        If `filenames` holds no names.
+    InvalidArgumentError
+        If there is no such compression, or `num_parallel_reads` is neither positive nor AUTOTUNE.
+    NotFoundError
+        During iteration, if a file is not there. All errors of files leave the iterator usable: it goes on with the
+        next file.
+    DataLossError
+        During iteration, if a compressed file is damaged; the lines in front of the damage come before.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("poem.txt").write_text("one\ntwo\n")
+    >>> list(TextLineDataset("poem.txt").map(bytes.decode))
+    ['one', 'two']
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        filenames: FileNames,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        reads = parallel_reads(num_parallel_reads)
+        compression = check_compression(compression_type)
+        super().__init__(TextLineReader(names_node(filenames), reads, compression, buffer_bytes(buffer_size)))
+
+
+@dataclass(frozen=True, eq=False)
+class TextLineReader(FileReader):
+    """The lines of text files."""
+
+    compression: str
+    buffer_bytes: int = DEFAULT_BUFFER_BYTES
+
+    def open_file(self, name: str) -> FileBlocks:
+        """Open a file."""
+        return LineBlocks(name, self.compression, self.buffer_bytes)
+
+
+class LineBlocks(FileBlocks):
+    """The lines of one file."""
+
+    __slots__ = ("_begun", "_error", "_memory", "_stream")
+
+    def __init__(self, name: str, compression: str, size: int) -> None:
+        self._stream = open_bytes(name, compression)
+        self._memory = bytearray(size)
+        self._begun: list[bytes] = []  # pieces of the line that no block has ended yet
+        self._error: DataLossError | None = None
+        self.offset = 0
+
+    def next_block(self) -> Sequence[Any]:
+        """Give the lines that end in the next bytes, at least one before the end of the file."""
+        self.offset = self._stream.offset - sum(map(len, self._begun))
+        while count := self._read():
+            piece = bytes(memoryview(self._memory)[:count])
+            end = piece.rfind(b"\n")
+            if end < 0:
+                self._begun.append(piece)
+                continue
+            block = b"".join([*self._begun, piece[:end]])
+            self._begun = [piece[end + 1 :]]
+            return _lines(block)
+        if self._error is not None:
+            raise self._error
+        last = _lines(b"".join(self._begun))
+        self._begun = []
+        return last if last != [b""] else []
+
+    def _read(self) -> int:
+        try:
+            return self._stream.read_into(memoryview(self._memory)) if self._memory else 0
+        except DataLossError as error:
+            self._error = error
+            return 0
+
+    def skip_to(self, offset: int) -> None:
+        """Go to a byte where a line begins."""
+        self._stream.skip(offset)
+        self.offset = offset
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+        self._memory = bytearray()
+        self._begun = []
+
+
+def _lines(block: bytes) -> list[bytes]:
+    if b"\r" in block:
+        block = block.replace(b"\r", b"")
+    return block.split(b"\n")

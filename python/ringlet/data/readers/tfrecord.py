@@ -1,0 +1,190 @@
+"""The records of TFRecord files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ringlet import _core
+from ringlet.data.readers.blocks import BlockBuffer, FileBlocks, buffer_bytes
+from ringlet.data.readers.byte_stream import COMPRESSIONS, open_bytes
+from ringlet.data.readers.file_dataset import FileDataset
+from ringlet.data.readers.file_names import FileNames, names_node
+from ringlet.data.readers.file_reader import FileReader, parallel_reads
+from ringlet.errors import DataLossError
+
+__all__ = ["RecordBlocks", "RecordReader", "TFRecordDataset"]
+
+logger = logging.getLogger(__name__)
+
+_HEADER_BYTES = 12
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class TFRecordDataset(FileDataset):
+    """The records of TFRecord files as ``bytes``, in the order of the files (``tf.data.TFRecordDataset``).
+
+    Both checksums of every record are checked.
+
+    Parameters
+    ----------
+    filenames : str, path, sequence of them, or Dataset of names
+    compression_type : str, optional
+        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed. Any other text counts as empty, as in
+        TensorFlow, and is warned of.
+    buffer_size : int, optional
+        Bytes to read at a time, 256 KiB if it is None. A larger record takes as much memory as it needs.
+    num_parallel_reads : int, optional
+        How many files to read at the same time, each in a thread; their records then take turns. None reads one file
+        after another; AUTOTUNE (-1) is a number that is the same everywhere.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Raises
+    ------
+    TypeError
+        If `filenames` holds no names.
+    InvalidArgumentError
+        If `num_parallel_reads` is neither positive nor AUTOTUNE.
+    NotFoundError
+        During iteration, if a file is not there. All errors of files name them, and leave the iterator usable: it goes
+        on with the next file.
+    DataLossError
+        During iteration, if a record does not fit its checksum or the file ends within it. The error has the file and
+        the offset, in bytes, decompressed; the records in front of the damage come before it.
+
+    Notes
+    -----
+    A file that ends within the first 12 bytes of a record ends there, as in TensorFlow; that is logged as a warning.
+    State: the name of the file and the offset of the record; a compressed file is decompressed again up to there.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> with ringlet.data.TFRecordWriter("numbers.tfrecord") as writer:
+    ...     for number in range(3):
+    ...         writer.write(b"number %d" % number)
+    >>> list(TFRecordDataset("numbers.tfrecord"))
+    [b'number 0', b'number 1', b'number 2']
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        filenames: FileNames,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        compression = compression_type or ""
+        if compression not in ("", *COMPRESSIONS):
+            logger.warning(
+                "TFRecordDataset knows the compressions %s, not %r: the files are read as if they were not compressed",
+                ", ".join(COMPRESSIONS),
+                compression_type,
+            )
+            compression = ""
+        reads = parallel_reads(num_parallel_reads)
+        super().__init__(RecordReader(names_node(filenames), reads, compression, buffer_bytes(buffer_size)))
+
+
+@dataclass(frozen=True, eq=False)
+class RecordReader(FileReader):
+    """The records of TFRecord files."""
+
+    compression: str
+    buffer_bytes: int
+
+    def open_file(self, name: str) -> FileBlocks:
+        """Open a file."""
+        return RecordBlocks(name, self.compression, self.buffer_bytes)
+
+
+class RecordBlocks(FileBlocks):
+    """The records of one file."""
+
+    __slots__ = ("_buffer", "_compression", "_fault", "_name", "_stream")
+
+    def __init__(self, name: str, compression: str, size: int) -> None:
+        self._name = name
+        self._compression = compression
+        self._stream = open_bytes(name, compression)
+        self._buffer = BlockBuffer(self._stream, size)
+        self._fault: Exception | None = None  # comes behind the records in front of it
+        self.offset = 0
+
+    def next_block(self) -> Sequence[Any]:
+        """Give the records that lie in the buffer as a whole, at least one before the end."""
+        buffer = self._buffer
+        while self._fault is None:
+            damage = self._fill()
+            self.offset = buffer.offset
+            records, buffer.begin, wanted, fault = _core.split_records(buffer.data, buffer.begin, buffer.end)
+            if fault:
+                self._fault = self._corrupted(fault)
+            elif buffer.is_at_end:
+                self._fault = self._end(wanted)
+            elif damage is not None:
+                self._fault = damage
+            elif not records and not buffer.has_room_for(wanted) and not buffer.grow(wanted):
+                self._fault = self._truncated(wanted)
+            if records:
+                return records
+        if isinstance(self._fault, StopIteration):
+            return ()
+        raise self._fault
+
+    def _fill(self) -> DataLossError | None:
+        """Read more; an error counts behind the records that were read before it."""
+        try:
+            self._buffer.fill()
+        except DataLossError as error:
+            return error
+        return None
+
+    def _corrupted(self, fault: str) -> DataLossError:
+        offset = self._buffer.offset
+        if fault == "data":
+            text = f"corrupted record at {offset + _HEADER_BYTES} of {self._name}: its data does not fit its checksum."
+            return DataLossError(text, self._name, offset + _HEADER_BYTES)
+        question = " (Is this even a TFRecord file?)" if offset == 0 else ""
+        text = f"corrupted record at {offset}{question} of {self._name}: its length does not fit its checksum."
+        if self._buffer.data[self._buffer.begin :][:2] == _GZIP_MAGIC and not self._compression:
+            text += " The file begins as GZIP does: pass compression_type='GZIP'."
+        return DataLossError(text, self._name, offset)
+
+    def _end(self, wanted: int) -> Exception:
+        """Give the error of a file that ends here, StopIteration for none."""
+        left = len(self._buffer)
+        if left >= _HEADER_BYTES:
+            return self._truncated(wanted)
+        if left:
+            text = (
+                "%s ends at byte %d of the first 12 bytes of a record, which are ignored; it is truncated at offset %d"
+            )
+            logger.warning(text, self._name, left, self._buffer.offset)
+        return StopIteration()
+
+    def _truncated(self, wanted: int) -> DataLossError:
+        offset = self._buffer.offset
+        left = len(self._buffer) + (self._stream.bytes_left or 0)
+        return DataLossError(
+            f"truncated record at {offset} of {self._name}: failed with Read less bytes than requested. The record "
+            f"takes {wanted} bytes, and the file has {left} from there on.",
+            self._name,
+            offset,
+        )
+
+    def skip_to(self, offset: int) -> None:
+        """Go to a byte where a record begins."""
+        self._stream.skip(offset)
+        self.offset = offset
+
+    def close(self) -> None:
+        """Close the file."""
+        self._buffer.close()
+        self._fault = StopIteration()

@@ -1,0 +1,169 @@
+"""TFRecord files are written here."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from types import TracebackType
+from typing import IO, Any
+
+from ringlet import _core
+from ringlet.data.readers.byte_stream import check_compression
+from ringlet.data.readers.file_names import text_name
+from ringlet.errors import FailedPreconditionError, NotFoundError
+
+__all__ = ["TFRecordWriter"]
+
+_BUFFER_BYTES = 256 * 1024
+
+
+class TFRecordWriter:
+    """Writes records to a TFRecord file (``tf.io.TFRecordWriter``); a context manager that closes it.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; one that is there is replaced.
+    options : str, optional
+        Compression: ``"GZIP"``, ``"ZLIB"``, or None or empty for none; or an object with an attribute
+        ``compression_type`` of these, as ``tf.io.TFRecordOptions`` has.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such compression.
+    NotFoundError
+        If the folder of the file is not there.
+
+    Notes
+    -----
+    What was written is in the file once `flush` or `close` has returned. The same records give the same bytes, a GZIP
+    file has no time in it.
+
+    Examples
+    --------
+    >>> from ringlet.data import TFRecordDataset
+    >>> with TFRecordWriter("numbers.gz", "GZIP") as writer:
+    ...     writer.write(b"one")
+    >>> list(TFRecordDataset("numbers.gz", "GZIP"))
+    [b'one']
+    """
+
+    def __init__(self, path: str | os.PathLike[str], options: Any = None) -> None:
+        compression = check_compression(getattr(options, "compression_type", options))
+        self._name = text_name(path)
+        try:
+            self._file: IO[bytes] | None = open(self._name, "wb", buffering=_BUFFER_BYTES)  # noqa: PTH123, SIM115
+        except FileNotFoundError as error:
+            raise NotFoundError(f"{self._name}; {error.strerror}") from error
+        self._frame = _FRAMES[compression](self._file)
+
+    def write(self, record: bytes | bytearray | memoryview) -> None:
+        """Append a record.
+
+        Parameters
+        ----------
+        record : bytes-like
+            Text must be encoded, numbers turned into bytes: ``array.tobytes()``, or `serialize_example`.
+
+        Raises
+        ------
+        FailedPreconditionError
+            If the writer was closed.
+        TypeError
+            If the record is not made of bytes.
+
+        Examples
+        --------
+        >>> with TFRecordWriter("letters.tfrecord") as writer:
+        ...     writer.write("é".encode())
+        """
+        if self._file is None:
+            raise FailedPreconditionError(f"the writer of {self._name} is closed: make another one, for another file")
+        if isinstance(record, str):
+            raise TypeError(f"a record is bytes, and {record!r} is text: encode it, as in record.encode()")
+        self._frame.write(_core.frame_record(record))
+
+    def flush(self) -> None:
+        """Hand to the system what was written.
+
+        Raises
+        ------
+        FailedPreconditionError
+            If the writer was closed.
+
+        Examples
+        --------
+        >>> with TFRecordWriter("letters.tfrecord") as writer:
+        ...     writer.flush()
+        """
+        if self._file is None:
+            raise FailedPreconditionError(f"the writer of {self._name} is closed")
+        self._frame.flush()
+        self._file.flush()
+
+    def close(self) -> None:
+        """Write what is still to be written, and close the file. Does nothing the second time.
+
+        Examples
+        --------
+        >>> writer = TFRecordWriter("letters.tfrecord")
+        >>> writer.close()
+        """
+        file, self._file = self._file, None
+        if file is None:
+            return
+        try:
+            self._frame.close()
+        finally:
+            file.close()
+
+    def __enter__(self) -> TFRecordWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Plain:
+    """Bytes go to the file as they are."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
+        self.flush = file.flush
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+
+class _Gzip(gzip.GzipFile):
+    """Bytes go to the file compressed, without a time in the frame."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
+
+
+class _Zlib:
+    """The same in the frame of ZLIB."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._compressor = zlib.compressobj()
+
+    def write(self, data: bytes) -> None:
+        """Compress some bytes."""
+        self._file.write(self._compressor.compress(data))
+
+    def flush(self) -> None:
+        """Have the file hold all that was written, at some cost in size."""
+        self._file.write(self._compressor.flush(zlib.Z_SYNC_FLUSH))
+
+    def close(self) -> None:
+        """End the frame."""
+        self._file.write(self._compressor.flush())
+
+
+_FRAMES: dict[str, Any] = {"": _Plain, "GZIP": _Gzip, "ZLIB": _Zlib}

@@ -1,0 +1,49 @@
+"""Two kinds of arrays that stand for those of other libraries: one that may be written to, and one that may not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ringlet.collectives.array_kinds import ArrayKind, register_kind
+
+
+class Written:
+    """An array that users write to, as torch's are. Knows nothing of NumPy's protocols."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = np.asarray(array)
+        self.shape, self.ndim = self.array.shape, self.array.ndim
+
+    def __repr__(self) -> str:
+        return f"Written({self.array.tolist()})"
+
+
+class Frozen(Written):
+    """An array that nobody writes to, as jax's are."""
+
+
+class WrittenKind(ArrayKind):
+    name, is_mutable = "other.Written", True
+
+    def as_ndarray(self, value: Any, name: str = "the array") -> Any:
+        return value.array
+
+    def from_ndarray(self, array: Any, like: Any) -> Any:
+        assert array.flags.writeable
+        return Written(array)
+
+
+class FrozenKind(ArrayKind):
+    name, is_mutable = "other.Frozen", False
+
+    def as_ndarray(self, value: Any, name: str = "the array") -> Any:
+        return value.array
+
+    def from_ndarray(self, array: Any, like: Any) -> Any:
+        return Frozen(array)
+
+
+register_kind(Written, WrittenKind())
+register_kind(Frozen, FrozenKind())

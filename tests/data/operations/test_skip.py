@@ -1,0 +1,52 @@
+"""All but the first elements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ringlet.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from ringlet.data.iterable import iterable_source
+from ringlet.errors import InvalidArgumentError
+
+KINDS = [lambda d: d, lambda d: d.map(lambda x: x)]
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, [0, 1, 2]), (2, [2]), (3, []), (9, []), (-1, [])])
+@pytest.mark.parametrize("operation", KINDS)
+def test_the_first_elements_are_left_out(operation, count, expected):
+    dataset = operation(Dataset.range(3)).skip(count)
+    assert [int(x) for x in dataset] == expected
+    assert dataset.cardinality() == len(expected)
+
+
+def test_cardinality_is_that_of_the_rest():
+    assert Dataset.range(3).repeat().skip(5).cardinality() == INFINITE_CARDINALITY
+    assert Dataset.range(3).filter(bool).skip(5).cardinality() == UNKNOWN_CARDINALITY
+
+
+def test_batches_behind_a_skip_are_views():
+    rows = np.arange(10)
+    assert all(np.shares_memory(x, rows) for x in Dataset.from_tensor_slices(rows).skip(3).batch(2))
+
+
+def test_many_rows_are_left_out_without_making_them():
+    assert next(iter(Dataset.range(10**12).skip(10**12 - 1))) == 10**12 - 1
+
+
+def test_an_element_at_fault_may_be_one_of_those_left_out():
+    class Source:
+        def __iter__(self):
+            return iter([0, 0, 5])
+
+    iterator = iter(Dataset(iterable_source(Source())).map(lambda x: 10 // int(x)).skip(2))
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            next(iterator)
+    assert next(iterator) == 2
+
+
+@pytest.mark.parametrize(("count", "error"), [(-2, InvalidArgumentError), (1.5, TypeError), (None, TypeError)])
+def test_a_count_is_zero_or_more_or_minus_one(count, error):
+    with pytest.raises(error, match="count"):
+        Dataset.range(3).skip(count)

@@ -1,0 +1,8 @@
+"""Settings of what these tests use."""
+
+from __future__ import annotations
+
+import os
+
+# Read as jax starts: so that arrays can be on several devices.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")

@@ -1,0 +1,102 @@
+"""Datasets of tensors of PyTorch and arrays of JAX give elements of their kind, cut over replicas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ringlet.data import Dataset, TensorSpec
+from ringlet.errors import InvalidArgumentError
+from tests.frameworks.libraries import library
+from tests.frameworks.test_strategies import MAKERS, assert_like, local
+from tests.strategy.replicas import mirrored
+
+torch = library("torch")
+jnp = library("jax.numpy")
+
+
+@pytest.fixture(params=MAKERS)
+def make(request: pytest.FixtureRequest) -> Any:
+    return MAKERS[request.param]
+
+
+ROWS = np.arange(12).reshape(6, 2)
+
+
+def test_slices_are_of_the_kind_of_the_array(make):
+    dataset = Dataset.from_tensor_slices({"x": make(ROWS), "y": make(ROWS[:, 0]), "n": np.arange(6)})
+    assert dataset.element_spec["x"] == TensorSpec((2,), make([0]).dtype if make is MAKERS["jax"] else "bfloat16")
+    element = list(dataset)[2]
+    assert_like(element["x"], make, [4, 5])
+    assert_like(element["y"], make, 4)
+    assert element["n"] == 2
+
+
+def test_batches_are_of_the_kind_of_the_array(make):
+    (batch, rest) = Dataset.from_tensor_slices(make(ROWS)).batch(4)
+    assert_like(batch, make, ROWS[:4])
+    assert_like(rest, make, ROWS[4:])
+
+
+def test_batches_of_shuffled_rows_are_gathered_once(make):
+    dataset = Dataset.from_tensor_slices((make(ROWS), np.arange(6))).shuffle(6, seed=1).batch(4)
+    for rows, numbers in dataset:
+        assert_like(rows, make, ROWS[numbers])
+
+
+def test_batches_in_order_are_views_of_tensors():
+    x = torch.arange(12.0).reshape(6, 2)
+    batches = list(Dataset.from_tensor_slices(x).batch(4))
+    assert [batch.data_ptr() - x.data_ptr() for batch in batches] == [0, 4 * 2 * 4]
+
+
+def test_functions_get_and_give_them(make):
+    dataset = Dataset.from_tensor_slices(make(ROWS)).map(lambda x: (x + x, x.shape[0]))
+    assert dataset.element_spec[0].shape == (2,)
+    (doubled, _), *_ = dataset
+    assert_like(doubled, make, [0, 2])
+    ((batch, counts),) = dataset.batch(6)
+    assert_like(batch, make, 2 * ROWS)
+    assert counts.tolist() == [2] * 6
+
+
+def test_elements_of_different_libraries_are_not_stacked():
+    dataset = Dataset.from_tensor_slices(np.arange(2.0)).map(lambda x: torch.tensor(x) if x else x).batch(2)
+    with pytest.raises(InvalidArgumentError, match=r"element 0 gives a numpy.*element 1 a torch\.Tensor"):
+        list(dataset)
+
+
+@pytest.mark.parametrize("source", ["slices", "iterable"])
+def test_global_batches_are_cut_for_the_replicas(make, source):
+    strategy = mirrored()
+    if source == "slices":
+        dataset: Any = Dataset.from_tensor_slices(make(ROWS)).batch(4).prefetch(1)
+    else:
+        dataset = [make(ROWS[:4]), make(ROWS[4:])]
+    parts = [local(part, strategy) for part in strategy.experimental_distribute_dataset(dataset)]
+    for (first, second), rows in zip(parts, (ROWS[:4], ROWS[4:]), strict=True):
+        half = len(rows) // 2
+        assert_like(first, make, rows[:half])
+        assert_like(second, make, rows[half:])
+
+
+def test_a_tensor_without_rows_to_cut_is_refused():
+    with pytest.raises(InvalidArgumentError, match="cuts arrays along their first dimension"):
+        Dataset.from_tensor_slices(torch.tensor(5.0))
+
+
+def test_a_tensor_that_needs_gradients_is_refused():
+    with pytest.raises(InvalidArgumentError, match=r"\.detach\(\)"):
+        Dataset.from_tensor_slices(torch.ones(2, requires_grad=True))
+
+
+def test_batches_of_a_data_loader_are_cut_as_tensors():
+    strategy = mirrored()
+    x = torch.arange(12.0).reshape(6, 2)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x[:, 0]), batch_size=4)
+    step = next(iter(strategy.experimental_distribute_dataset(loader)))
+    (first, second), (labels, _) = (local(part, strategy) for part in step)
+    assert (first.tolist(), second.tolist()) == ([[0, 1], [2, 3]], [[4, 5], [6, 7]])
+    assert (type(labels), labels.tolist()) == (torch.Tensor, [0, 2])
