@@ -374,3 +374,28 @@ def test_memory_goes_back_when_storage_and_readers_are_gone():
     assert held.sum() == 0
     del held
     assert _core.pool_statistics()["live_bytes"] == live
+
+
+class Marked(np.ndarray):
+    """A class of arrays that a program may ask for."""
+
+
+def test_reads_and_writes_give_arrays_of_the_class_that_was_asked_for():
+    storage = Storage(np.zeros(1000), 2, Marked)
+    held = storage.read(1)[:2]
+    written = storage.write_all(replace, np.ones(1000))
+    twin = copy.deepcopy(storage)
+    assert [type(array) for array in (held, *written, twin.read(0), *storage.read_all())] == [Marked] * 6
+    assert held.tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        held.setflags(write=True)
+
+
+def test_memory_of_such_arrays_is_written_to_again_when_nobody_reads_it():
+    storage = Storage(np.zeros(1000), 1, Marked)
+    first = address(storage.read(0))
+    storage.write_all(replace, np.ones(1000))
+    assert address(storage.read(0)) == first
+    plain = np.asarray(storage.read(0))
+    storage.write_all(replace, np.zeros(1000))
+    assert plain[0] == 1.0

@@ -315,20 +315,26 @@ class SyncOnReadVariable(DistributedVariable):
                 f"variable '{self.name}' is the SUM of its components, and there is no SUM of {self.dtype}: make it "
                 "with an integer dtype, or with the aggregation ONLY_FIRST_REPLICA"
             )
+        parts = self._shares(total)
+        shapes = [self._new_shape(replace, part) for part in parts]
+        if len(parts) == 1:
+            return self._storage.write_all(replace, parts[0], shapes[0])
+        return self._storage.write_each(replace, parts, shapes)
+
+    def _shares(self, total: Array) -> list[Array]:
+        """What the components get of a total; one array if all get the same."""
         strategy = self.distribute_strategy
         count = strategy.num_replicas_in_sync
         if total.dtype.kind not in "iu":
-            share = np.true_divide(total, count).astype(self.dtype)
-            return self._storage.write_all(replace, share, self._new_shape(replace, share))
+            return [np.asarray(np.true_divide(total, count).astype(self.dtype))]
         # The number of replicas may be more than the dtype holds; sums wrap round, so that the total is right again.
         wide = total.astype(np.int64 if total.dtype.kind == "i" else np.uint64)
         share, rest = np.divmod(wide, wide.dtype.type(count))
+        mine = np.asarray(share.astype(self.dtype))
         if not rest.any():
-            share = np.asarray(share.astype(self.dtype))
-            return self._storage.write_all(replace, share, self._new_shape(replace, share))
+            return [mine]
         first = share + rest if strategy.extended._first_replica == 0 else share
-        parts = [first.astype(self.dtype), *[np.asarray(share.astype(self.dtype))] * (len(self._values) - 1)]
-        return self._storage.write_each(replace, parts, [self._new_shape(replace, part) for part in parts])
+        return [np.asarray(first.astype(self.dtype)), *[mine] * (len(self._values) - 1)]
 
 
 KINDS = {

@@ -1,0 +1,18 @@
+"""What keeps a training program's state: checkpoints, and managers of them."""
+
+from __future__ import annotations
+
+from ringlet.train.checkpoint import Checkpoint
+from ringlet.train.latest import latest_checkpoint
+from ringlet.train.manager import CheckpointManager
+from ringlet.train.options import CheckpointOptions
+from ringlet.train.status import CheckpointLoadStatus, InitializationOnlyStatus
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointLoadStatus",
+    "CheckpointManager",
+    "CheckpointOptions",
+    "InitializationOnlyStatus",
+    "latest_checkpoint",
+]

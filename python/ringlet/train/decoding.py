@@ -1,0 +1,266 @@
+"""Makes plain values from the tree of a checkpoint file: the other direction of :mod:`ringlet.train.encoding`."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ringlet.collectives.array_kinds import ArrayKind, kind_of, result_memory
+from ringlet.errors import CheckpointCorruptError
+from ringlet.train.file_reader import CheckpointFile, Entry
+from ringlet.train.kinds import Kind, children_of, kind_of_object
+from ringlet.train.variables import SavedVariable, Sort
+
+__all__ = [
+    "Malformed",
+    "Node",
+    "children_of_node",
+    "decode",
+    "entries_of",
+    "inner",
+    "kind_of_node",
+    "saved_variable",
+    "whole",
+]
+
+Node = Any
+
+_PAIRS = {Kind.DICT, Kind.GROUP, Kind.NAMEDTUPLE, Kind.DATACLASS}
+_ITEMS: dict[Kind, Callable[[list[Any]], Any]] = {
+    Kind.LIST: list, Kind.TUPLE: tuple, Kind.SET: set, Kind.FROZENSET: frozenset,
+}  # fmt: skip
+_SCALARS: dict[type[Any], Kind] = {
+    type(None): Kind.NONE, bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.STR,
+}  # fmt: skip
+
+
+_LEAVES = {Kind.NONE, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.COMPLEX, Kind.STR, Kind.BYTES, Kind.BYTEARRAY}
+
+
+class Malformed(Exception):
+    """A tree that no program of ours wrote."""
+
+
+def whole(file: CheckpointFile, action: Callable[[], Any]) -> Any:
+    """Call a function on the tree of a file, and say that the file is damaged where that makes no sense."""
+    try:
+        return action()
+    except (Malformed, RecursionError) as error:
+        raise CheckpointCorruptError(
+            f"the checkpoint {file.path} is damaged: what it tells of its tensors makes no sense: {error}", file.path, 8
+        ) from error
+
+
+def kind_of_node(node: Node) -> Kind:
+    """Tell what a node stands for.
+
+    Examples
+    --------
+    >>> kind_of_node(3), kind_of_node(["list", []])
+    (<Kind.INT: 'int'>, <Kind.LIST: 'list'>)
+    """
+    if type(node) in _SCALARS:
+        return _SCALARS[type(node)]
+    try:
+        return Kind(node[0])
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        raise Malformed(f"there is a node {str(node)[:100]}") from error
+
+
+def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
+    """Give the key and the node of everything in a container; the keys of names are texts.
+
+    Examples
+    --------
+    >>> children_of_node(["dict", [[1, 2.5]]], Kind.DICT), children_of_node(["list", ["a"]], Kind.LIST)
+    ([(1, 2.5)], [(0, 'a')])
+    """
+    try:
+        if kind in _PAIRS:
+            pairs = [(_key(key), child) for key, child in node[1]]
+            if kind is not Kind.DICT and not all(isinstance(key, str) for key, _ in pairs):
+                raise Malformed(f"a {kind.value} has a name that is no text")
+            return pairs
+        return list(enumerate(node[1])) if kind in _ITEMS else []
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        raise Malformed(f"a {kind.value} has {str(node)[:100]}") from error
+
+
+def _key(node: Node) -> Any:
+    kind = kind_of_node(node)
+    if kind in (Kind.TUPLE, Kind.FROZENSET):
+        return _ITEMS[kind]([_key(child) for _, child in children_of_node(node, kind)])
+    if kind in _LEAVES:
+        return _leaf(None, node, kind)
+    raise Malformed(f"a {kind.value} is a key")
+
+
+def _leaf(file: CheckpointFile | None, node: Node, kind: Kind) -> Any:
+    """A number, text, bytes or None; only short ones where there is no file."""
+    if type(node) in _SCALARS:
+        return node
+    try:
+        if kind is Kind.INT:
+            return int(node[1], 16)
+        if kind is Kind.COMPLEX:
+            return complex(float(node[1]), float(node[2]))
+        content = base64.b64decode(node[1], validate=True) if kind is not Kind.STR and node[1] is not None else None
+        if content is None and file is not None:
+            content = file.read(_entry(file, node, -1)).tobytes()
+        if content is None:
+            raise Malformed(f"a key is {str(node)[:100]}")
+        if kind is Kind.STR:
+            return content.decode("utf-8", "surrogatepass")
+        return content if kind is Kind.BYTES else bytearray(content)
+    except (ValueError, TypeError, IndexError) as error:
+        if isinstance(error, CheckpointCorruptError):
+            raise
+        raise Malformed(f"a {kind.value} is {str(node)[:100]}") from error
+
+
+def entries_of(file: CheckpointFile, node: Node) -> Iterator[Entry]:
+    """Give the tensors of a node and of everything below it."""
+    kind = kind_of_node(node)
+    if kind is Kind.VARIABLE:
+        yield from saved_variable(file, node).entries
+    elif kind in (Kind.ARRAY, Kind.SCALAR, Kind.TENSOR):
+        yield _entry(file, node, -1)
+    elif kind in (Kind.STATE, Kind.STATE_DICT):
+        yield from entries_of(file, inner(node))
+    for _, child in children_of_node(node, kind):
+        yield from entries_of(file, child)
+
+
+def inner(node: Node) -> Node:
+    """Give the node of what an object's own method gave."""
+    try:
+        return node[1]
+    except IndexError as error:
+        raise Malformed(f"an object has no state: {node}") from error
+
+
+def _entry(file: CheckpointFile, node: Node, place: int) -> Entry:
+    try:
+        return file.entries[node[place]]
+    except (KeyError, TypeError, IndexError) as error:
+        raise Malformed(f"it lacks the tensor of {str(node)[:100]}") from error
+
+
+def saved_variable(file: CheckpointFile, node: Node) -> SavedVariable:
+    """Give what a file has of a variable."""
+    try:
+        _, sort, aggregation, names = node
+        entries = [file.entries[name] for name in names]
+        if not entries or not isinstance(aggregation, str):
+            raise Malformed(f"a variable has {str(node)[:100]}")
+        return SavedVariable(Sort(sort), aggregation, entries)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Malformed(f"a variable has {str(node)[:100]}") from error
+
+
+def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
+    """Make the value that a node stands for, from new memory.
+
+    Parameters
+    ----------
+    file : CheckpointFile
+    node : object
+        Without variables and groups.
+    like : object
+        What is there now, where it may tell the class of a dataclass, of a namedtuple or of an array.
+
+    Raises
+    ------
+    Malformed
+        If nobody wrote such a node.
+    CheckpointCorruptError
+        If a tensor is not what was written.
+    ValueError
+        If there is nothing that tells the class.
+    """
+    kind = kind_of_node(node)
+    if kind in _LEAVES:
+        return _leaf(file, node, kind)
+    if kind is Kind.ARRAY:
+        return file.read(_entry(file, node, 1))
+    if kind is Kind.SCALAR:
+        return file.read(_entry(file, node, 1))[()]
+    if kind is Kind.TENSOR:
+        return _tensor(file, node, like)
+    if kind in (Kind.STATE, Kind.STATE_DICT):
+        raise Malformed("an object with a state of its own is inside a plain value")
+    return _container(file, node, kind, like)
+
+
+def _tensor(file: CheckpointFile, node: Node, like: Any) -> Any:
+    """An array of another library; NumPy's where nobody knows that library."""
+    entry = _entry(file, node, 2)
+    writeable, readable = result_memory(entry.shape, entry.form.dtype.newbyteorder("="))
+    file.read_into(entry, writeable)
+    kind = kind_of(like) or _kind_named(node[1])
+    if kind is None:
+        return writeable
+    return kind.from_ndarray(writeable if kind.is_mutable else readable, like)
+
+
+def _kind_named(name: Any) -> ArrayKind | None:
+    """The kind of that name, where its library was imported and can tell without an array of it."""
+    if name == "torch.Tensor" and "torch" in sys.modules:
+        from ringlet.collectives.torch_arrays import TorchKind  # loaded where such an array was saved
+
+        return TorchKind()
+    return None
+
+
+def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
+    children = children_of_node(node, kind)
+    if kind in _ITEMS:
+        likes = list(like) if isinstance(like, (list, tuple)) and len(like) == len(children) else [None] * len(children)
+        values = [decode(file, child, each) for (_, child), each in zip(children, likes, strict=True)]
+        try:
+            return _ITEMS[kind](values)
+        except TypeError as error:  # an element that cannot be hashed
+            raise Malformed(f"a {kind.value} holds {error}") from error
+    if kind is Kind.DICT:
+        known = like if isinstance(like, dict) else {}
+        try:
+            return {key: decode(file, child, known.get(key)) for key, child in children}
+        except TypeError as error:
+            raise Malformed(f"a key of a dict is no key: {error}") from error
+    if kind not in (Kind.NAMEDTUPLE, Kind.DATACLASS):
+        raise Malformed(f"a {kind.value} is inside a plain value")
+    fields = {name: decode(file, child, getattr(like, name, None)) for name, child in children}
+    return rebuilt(like, fields, kind)
+
+
+def rebuilt(like: Any, fields: dict[str, Any], kind: Kind) -> Any:
+    """Give an object of a class of the program's, with other values in its fields.
+
+    Raises
+    ------
+    ValueError
+        If `like` is no such object, or has other fields.
+
+    Examples
+    --------
+    >>> import collections
+    >>> Point = collections.namedtuple("Point", ["x", "y"])
+    >>> rebuilt(Point(0, 0), {"x": 1, "y": 2}, Kind.NAMEDTUPLE)
+    Point(x=1, y=2)
+    """
+    own = [name for name, _ in children_of(like, kind)] if kind_of_object(like) is kind else None
+    if own is None or set(own) != set(fields):
+        raise ValueError(
+            f"the file holds a {kind.value} with the fields {', '.join(fields)}, and there is "
+            f"{'nothing that tells its class' if own is None else f'one with {chr(44).join(own)}'}: put such an object "
+            "where it is to be restored, and save others as dictionaries"
+        )
+    if kind is Kind.NAMEDTUPLE:
+        return type(like)(**fields)
+    twin = copy.copy(like)
+    for name, value in fields.items():
+        object.__setattr__(twin, name, value)  # those that are frozen, too: nobody else has it yet
+    return twin

@@ -1,0 +1,243 @@
+"""What a checkpoint file says of objects: a tree that JSON can hold, and tensors for what is large.
+
+A node of the tree is None, a bool, a number or a text that stands for itself, or a list that begins with the name of a
+:class:`~ringlet.train.kinds.Kind`::
+
+    ["list", [node, ...]]                 and tuple, set, frozenset
+    ["dict", [[key, node], ...]]          and group, namedtuple, dataclass; keys are nodes, too
+    ["int", "0x..."]                      beyond 64 bits
+    ["complex", real, imaginary]
+    ["str", tensor]                       where it is long
+    ["bytes", base64] or ["bytes", null, tensor], and bytearray
+    ["array", tensor]                     and scalar
+    ["tensor", kind of array, tensor]     of another library
+    ["state", node]                       what get_state gave; and state_dict
+    ["variable", sort, aggregation, [tensor of each component]]
+
+where ``tensor`` is a name in the file.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ringlet.collectives.array_kinds import kind_of
+from ringlet.train.dtypes import Array
+from ringlet.train.file_writer import Tensor
+from ringlet.train.kinds import MOST_LEVELS, Kind, children_of, kind_of_object, refusal
+from ringlet.train.variables import sort_of
+from ringlet.values import Variable
+from ringlet.values.moment import read_at_one_moment
+
+__all__ = ["Path", "encode", "name_of"]
+
+Node = Any
+Path = tuple[Any, ...]
+
+# Longer texts and bytes become tensors: the header of a file has at most 100 MB.
+_MOST_IN_TREE = 4096
+
+
+def name_of(path: Path) -> str:
+    """Write where an object is as one text; as in TensorFlow's files ``/`` separates, and is ``.S`` in a key.
+
+    Examples
+    --------
+    >>> name_of(("model", "a/b", 0, "c.d"))
+    'model/a.Sb/0/c.d'
+    """
+    parts = [str(part).replace("/", ".S") for part in path]
+    return "/".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def encode(value: Any) -> tuple[Node, list[Tensor]]:
+    """Give the tree and the tensors of an object.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    tree : object
+        What JSON can hold.
+    tensors : list of Tensor
+        Views of the memory of variables and arrays, where it lies as in files.
+
+    Raises
+    ------
+    ValueError
+        If something in it cannot be saved, or it is nested too deeply, as what contains itself is; says where.
+    TypeError
+        If an array in it consists of Python objects or of fields.
+
+    Examples
+    --------
+    >>> tree, tensors = encode({"w": Variable([1.0]), "step": 3})
+    >>> tree
+    ['dict', [['w', ['variable', 'plain', 'NONE', ['w']]], ['step', 3]]]
+    >>> tensors[0].array
+    array([1.])
+    """
+    encoder = _Encoder()
+    tree = encoder.node(value, ())
+    encoder.read_variables()
+    return tree, encoder.tensors
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+        # "__metadata__" is what the file format calls its metadata.
+        self._names = {"__metadata__"}
+        # What an object says of itself is plain: variables in it are arrays.
+        self._is_in_state = False
+        self._variables: dict[int, tuple[str, Variable, list[str]]] = {}
+
+    def node(self, value: Any, path: Path) -> Node:
+        kind = kind_of_object(value)
+        if kind is None:
+            raise ValueError(refusal(value, name_of(path)))
+        if len(path) > MOST_LEVELS:
+            raise ValueError(
+                f"{name_of(path[:3])}/... is nested more than {MOST_LEVELS} levels deep; does it contain itself? "
+                "Give a structure without such references"
+            )
+        if kind in _LEAVES:
+            return _LEAVES[kind](self, value, path)
+        if kind is Kind.VARIABLE:
+            return self.array(value.read_value(), path) if self._is_in_state else self._variable(value, path)
+        if kind in (Kind.STATE, Kind.STATE_DICT):
+            return self._state(value, kind, path)
+        if kind in (Kind.LIST, Kind.TUPLE):
+            return [kind.value, [self.node(child, (*path, i)) for i, child in enumerate(value)]]
+        if kind in (Kind.SET, Kind.FROZENSET):
+            return [kind.value, [self.node(child, (*path, i)) for i, child in enumerate(_ordered(value))]]
+        pairs = [(key, child, (*path, key)) for key, child in list(children_of(value, kind))]
+        return [kind.value, [[_key(key, place), self.node(child, place)] for key, child, place in pairs]]
+
+    def _state(self, value: Any, kind: Kind, path: Path) -> Node:
+        if self._is_in_state:
+            raise ValueError(
+                f"{name_of(path)}: the state of an object holds a {type(value).__name__}, which has a state of its "
+                "own; let get_state give the state of that, too"
+            )
+        state = value.get_state() if kind is Kind.STATE else dict(value.state_dict())
+        self._is_in_state = True
+        node = self.node(state, path)
+        self._is_in_state = False
+        return [kind.value, node]
+
+    # Leaves
+
+    def plain(self, value: Any, path: Path) -> Node:
+        return value
+
+    def whole(self, value: int, path: Path) -> Node:
+        return value if -(1 << 63) <= value < 1 << 64 else ["int", hex(value)]
+
+    def complex_number(self, value: complex, path: Path) -> Node:
+        return ["complex", value.real, value.imag]
+
+    def text(self, value: str, path: Path) -> Node:
+        if len(value) <= _MOST_IN_TREE:
+            return value
+        return ["str", self._tensor(np.frombuffer(value.encode("utf-8", "surrogatepass"), np.uint8), path, True)]
+
+    def binary(self, value: bytes | bytearray, path: Path) -> Node:
+        kind = "bytes" if isinstance(value, bytes) else "bytearray"
+        if len(value) <= _MOST_IN_TREE:
+            return [kind, base64.b64encode(value).decode("ascii")]
+        return [kind, None, self._tensor(np.frombuffer(bytes(value), np.uint8), path, True)]
+
+    def array(self, value: Array, path: Path) -> Node:
+        return ["array", self._tensor(value, path, False)]
+
+    def scalar(self, value: np.generic, path: Path) -> Node:
+        return ["scalar", self._tensor(np.asarray(value), path, True)]
+
+    def tensor(self, value: Any, path: Path) -> Node:
+        kind = kind_of(value)
+        assert kind is not None  # or it would be of another kind
+        plain = value.detach() if hasattr(value, "detach") else value
+        return ["tensor", kind.name, self._tensor(kind.as_ndarray(plain, name_of(path)), path, not kind.is_mutable)]
+
+    # Tensors
+
+    def _tensor(self, array: Array, path: Path, is_steady: bool) -> str:
+        name = self._new_name(name_of(path))
+        self._add(name, array, is_steady)
+        return name
+
+    def _add(self, name: str, array: Array, is_steady: bool) -> None:
+        try:
+            self.tensors.append(Tensor.of(name, array, is_steady))
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}") from None
+
+    def _new_name(self, name: str) -> str:
+        found, number = name, 1
+        while found in self._names:
+            found, number = f"{name}.{number}", number + 1
+        self._names.add(found)
+        return found
+
+    # Variables
+
+    def _variable(self, variable: Variable, path: Path) -> Node:
+        # One that has several names is written once.
+        _, _, names = self._variables.setdefault(id(variable), (name_of(path), variable, []))
+        return ["variable", sort_of(variable).value, variable.aggregation.name, names]
+
+    def read_variables(self) -> None:
+        """Read the variables that are in the tree, all at one moment, and name their tensors."""
+        found = list(self._variables.values())
+        values = read_at_one_moment([variable for _, variable, _ in found])
+        for (place, _, names), components in zip(found, values, strict=True):
+            names.extend(self._components(place, components))
+
+    def _components(self, place: str, components: Sequence[Array]) -> list[str]:
+        names: dict[int, str] = {}
+        for i, component in enumerate(components):
+            if id(component) not in names:
+                names[id(component)] = name = self._new_name(f"{place}/replica_{i}" if i else place)
+                self._add(name, component, True)
+        return [names[id(component)] for component in components]
+
+
+def _key(key: Any, path: Path) -> Node:
+    """The node of a key of a dictionary, in the tree as a whole."""
+    kind = kind_of_object(key)
+    if kind in (Kind.TUPLE, Kind.FROZENSET):
+        return [kind.value, [_key(each, path) for each in (key if kind is Kind.TUPLE else _ordered(key))]]
+    if kind is Kind.BYTES:
+        return ["bytes", base64.b64encode(key).decode("ascii")]
+    if kind is Kind.STR:
+        return key
+    if kind in _KEYS:
+        return _LEAVES[kind](None, key, path)
+    raise ValueError(
+        f"{name_of(path)}: the key {key!r} of type {type(key).__name__} cannot be saved: keys are text, bytes, "
+        "numbers of Python, bools, None and tuples of these"
+    )
+
+
+def _ordered(values: Any) -> list[Any]:
+    """The elements of a set in an order that does not depend on their hashes, where they have one."""
+    try:
+        return sorted(values)
+    except TypeError:
+        return list(values)
+
+
+_KEYS = {Kind.NONE, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.COMPLEX}
+_LEAVES: dict[Kind, Any] = {
+    Kind.NONE: _Encoder.plain, Kind.BOOL: _Encoder.plain, Kind.FLOAT: _Encoder.plain, Kind.INT: _Encoder.whole,
+    Kind.COMPLEX: _Encoder.complex_number, Kind.STR: _Encoder.text, Kind.BYTES: _Encoder.binary,
+    Kind.BYTEARRAY: _Encoder.binary, Kind.ARRAY: _Encoder.array, Kind.SCALAR: _Encoder.scalar,
+    Kind.TENSOR: _Encoder.tensor,
+}  # fmt: skip

@@ -1,0 +1,321 @@
+"""Restores objects from a checkpoint file: first everything is compared and read, then everything is changed.
+
+Variables and objects with a state of their own stay what they are, and get new contents. Lists, dictionaries and
+dataclasses get new items. Everything else is replaced, in the list, dictionary or checkpoint that has it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from ringlet.errors import InvalidArgumentError
+from ringlet.train.decoding import (
+    Node,
+    children_of_node,
+    decode,
+    entries_of,
+    inner,
+    kind_of_node,
+    rebuilt,
+    saved_variable,
+    whole,
+)
+from ringlet.train.encoding import Path, name_of
+from ringlet.train.file_reader import CheckpointFile
+from ringlet.train.kinds import Group, Kind, children_of, holds_state, is_state, kind_name, kind_of_object
+from ringlet.train.variables import SavedVariable
+from ringlet.values import Variable
+from ringlet.values.moment import NewValue, write_at_one_moment
+
+__all__ = ["Restoration", "leaf_names"]
+
+# What reads the new value of something, after everything has been compared.
+Maker = Callable[[], Any]
+_MOST_SHOWN = 30
+_SAME_FAMILY = {Kind.LIST, Kind.TUPLE}
+
+
+def leaf_names(value: Any, path: Path = ()) -> list[str]:
+    """Name everything in an object that is restored by itself: objects that keep their identity, and plain values.
+
+    Examples
+    --------
+    >>> leaf_names({"a": {"v": Variable(1.5), "n": 3}, "b": [1, 2]})
+    ['a/v', 'a/n', 'b']
+    """
+    kind = kind_of_object(value)
+    is_inner = kind is Kind.GROUP or (kind is not None and not is_state(kind) and holds_state(value))
+    if kind is None or not (is_inner or not path):
+        return [name_of(path)]
+    return [name for key, child in children_of(value, kind) for name in leaf_names(child, (*path, key))]
+
+
+class Restoration:
+    """One file, and what of it goes where. First :meth:`match`, then :meth:`apply`.
+
+    Parameters
+    ----------
+    file : CheckpointFile
+
+    Attributes
+    ----------
+    problems : list of str
+        Why it cannot be restored.
+    matched, missing, unexpected : list of str
+        Names of what is on both sides; only in the program; only in the file.
+    """
+
+    def __init__(self, file: CheckpointFile) -> None:
+        self.problems: list[str] = []
+        self.matched: list[str] = []
+        self.missing: list[str] = []
+        self.unexpected: list[str] = []
+        self.later: list[tuple[Group, str, Node, Path]] = []
+        self._file = file
+        self._variables: dict[int, tuple[Variable, SavedVariable, str]] = {}
+        self._states: list[tuple[Any, Kind, Maker, str]] = []
+        self._commits: list[Callable[[], Any]] = []
+
+    # Comparing
+
+    def match(self, value: Any, node: Node, path: Path = ()) -> Maker:
+        """Compare an object with a node of the file, and note what is to be done and what is wrong.
+
+        Returns
+        -------
+        callable
+            Gives the object that belongs in its place: another one, if it is of a kind that is replaced.
+        """
+        maker: Maker = whole(self._file, lambda: self._match(value, node, path))
+        return maker
+
+    def _match(self, value: Any, node: Node, path: Path) -> Maker:
+        kind, saved = kind_of_object(value), kind_of_node(node)
+        keep = lambda: value  # noqa: E731  # most objects stay where they are
+        if kind is Kind.GROUP or (kind is not None and not is_state(kind) and holds_state(value)):
+            return self._match_children(value, kind, node, saved, path)
+        self.matched.append(name_of(path))
+        if is_state(kind) or is_state(saved):
+            if kind is not saved:
+                self._differ(kind, saved, path)
+            elif kind is Kind.VARIABLE:
+                self._match_variable(value, saved_variable(self._file, node), path)
+            elif kind is not None:
+                self._match_state(value, kind, inner(node), path)
+            return keep
+        inside = next((each for each in _kinds_below(node) if is_state(each)), None)
+        if inside is not None:
+            self._differ(kind, inside, path)
+            return keep
+        for _ in entries_of(self._file, node):  # all of them are there
+            pass
+        return lambda: self._replaced(value, decode(self._file, node, value))
+
+    def _differ(self, kind: Kind | None, saved: Kind, path: Path) -> None:
+        here = "nothing that can be saved" if kind is None else kind_name(kind)
+        self.problems.append(f"{name_of(path)}: saved as {kind_name(saved)}, and {here} is there")
+
+    def _match_variable(self, variable: Variable, saved: SavedVariable, path: Path) -> None:
+        problem = saved.problem_for(variable)
+        if problem is not None:
+            self.problems.append(f"{name_of(path)}: {problem}")
+        _, other, place = self._variables.setdefault(id(variable), (variable, saved, name_of(path)))
+        if other.entries != saved.entries:
+            self.problems.append(
+                f"{name_of(path)}: is the same variable as {place}, and different values were saved for the two"
+            )
+
+    def _match_state(self, value: Any, kind: Kind, node: Node, path: Path) -> None:
+        if kind is Kind.STATE_DICT:
+            self._match_arrays(dict(value.state_dict()), node, path)
+        for _ in entries_of(self._file, node):
+            pass
+        self._states.append((value, kind, lambda: decode(self._file, node), name_of(path)))
+
+    def _match_arrays(self, present: Any, node: Node, path: Path) -> None:
+        """Hold the shapes of arrays of a state_dict against those that the object has now: not all of them check."""
+        kind, saved = kind_of_object(present), kind_of_node(node)
+        if kind is saved and kind in (Kind.TENSOR, Kind.ARRAY):
+            (entry,) = entries_of(self._file, node)
+            if tuple(present.shape) != entry.shape:
+                self.problems.append(
+                    f"{name_of(path)}: saved with the shape {entry.shape}, and has {tuple(present.shape)} there"
+                )
+        elif kind is saved and kind is not None:
+            here = dict(children_of(present, kind))
+            for key, child in children_of_node(node, saved):
+                if key in here:
+                    self._match_arrays(here[key], child, (*path, key))
+
+    def _match_children(self, value: Any, kind: Kind | None, node: Node, saved: Kind, path: Path) -> Maker:
+        assert kind is not None  # or it would hold nothing
+        if kind is not saved and not {kind, saved} <= _SAME_FAMILY:
+            self._differ(kind, saved, path)
+            return lambda: value
+        here, there = dict(children_of(value, kind)), dict(children_of_node(node, saved))
+        makers: dict[Any, Maker] = {}
+        for key, child in here.items():
+            if key in there:
+                makers[key] = self._match(child, there[key], (*path, key))
+            else:
+                self.missing += leaf_names(child, (*path, key))
+        for key, child in there.items():
+            if key not in here:
+                self.unexpected += _node_names(child, (*path, key))
+                if isinstance(value, Group):
+                    self.later.append((value, key, child, (*path, key)))
+        return lambda: self._with_children(value, kind, {key: make() for key, make in makers.items()})
+
+    def check(self, is_strict: bool) -> None:
+        """Refuse to restore if anything is wrong.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Tells all that is.
+        """
+        if not self.problems and not (is_strict and (self.missing or self.unexpected)):
+            return
+        lines = [*self.problems, *(f"{name}: is not in the file" for name in self.missing)]
+        lines += [f"{name}: is in the file, and nothing of that name is there" for name in self.unexpected]
+        shown = "\n  ".join(lines[:_MOST_SHOWN])
+        more = f"\n  and {len(lines) - _MOST_SHOWN} more" if len(lines) > _MOST_SHOWN else ""
+        raise InvalidArgumentError(
+            f"the checkpoint {self._file.path} cannot be restored, and nothing was changed:\n  {shown}{more}\n"
+            "Make the objects as they were when it was saved, or leave those out that differ"
+        )
+
+    # Changing
+
+    def apply(self, maker: Maker) -> Any:
+        """Read everything; then change variables and objects: all of them, or none if one object refuses.
+
+        Parameters
+        ----------
+        maker : callable
+            What :meth:`match` gave.
+
+        Returns
+        -------
+        object
+            What the maker gives.
+        """
+        values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
+        states = [(value, kind, make(), name) for value, kind, make, name in self._read_states()]
+        result = whole(self._file, maker)
+        self._set_states(states)
+        self._write(values)
+        for commit in self._commits:
+            commit()
+        return result
+
+    def _read_states(self) -> list[tuple[Any, Kind, Maker, str]]:
+        def reading(make: Maker) -> Maker:
+            return lambda: whole(self._file, make)
+
+        return [(value, kind, reading(make), name) for value, kind, make, name in self._states]
+
+    def _set_states(self, states: list[tuple[Any, Kind, Any, str]]) -> None:
+        before: list[tuple[Any, Kind, Any]] = []
+        try:
+            for value, kind, state, name in states:
+                try:
+                    before.append((value, kind, _state(value, kind)))
+                    _set_state(value, kind, state)
+                except Exception as error:
+                    error.args = (f"{name} was not restored, and nothing else was: {error}", *error.args[1:])
+                    raise
+        except BaseException:
+            for value, kind, state in reversed(before):
+                _set_state(value, kind, state)
+            raise
+
+    def _write(self, values: list[NewValue]) -> None:
+        write_at_one_moment(values)
+
+    def _replaced(self, value: Any, new: Any) -> Any:
+        """What takes the place of a plain value: the same list or dictionary, which gets its new items later."""
+        kind = kind_of_object(value)
+        if kind is not kind_of_object(new) or kind not in _REFILL:
+            return new
+        present = dict(children_of(value, kind))
+        items = {
+            key: self._replaced(present[key], each) if key in present else each for key, each in children_of(new, kind)
+        }
+        if kind is Kind.TUPLE:
+            return _REFILL[kind](value, items)
+        if kind is Kind.DATACLASS and _is_frozen(value):
+            return new
+        self._commits.append(lambda: _REFILL[kind](value, items))
+        return value
+
+    def _with_children(self, value: Any, kind: Kind, new: dict[Any, Any]) -> Any:
+        """A container with state in it: its own items, where they were restored, are put in their places later."""
+        present = dict(children_of(value, kind))
+        changed = {key: each for key, each in new.items() if each is not present[key]}
+        if not changed:
+            return value
+        if kind is Kind.TUPLE:
+            return tuple([changed.get(i, each) for i, each in enumerate(value)])
+        if kind is Kind.NAMEDTUPLE or (kind is Kind.DATACLASS and _is_frozen(value)):
+            return rebuilt(value, {**present, **changed}, kind)
+        if kind is Kind.GROUP:
+            self._commits.append(lambda: value._take(changed))
+        elif kind is Kind.DATACLASS:
+            self._commits.append(lambda: _set_fields(value, changed))
+        else:
+            self._commits.append(lambda: [value.__setitem__(key, each) for key, each in changed.items()])
+        return value
+
+
+def _state(value: Any, kind: Kind) -> Any:
+    return value.get_state() if kind is Kind.STATE else copy.deepcopy(value.state_dict())
+
+
+def _set_state(value: Any, kind: Kind, state: Any) -> None:
+    if kind is Kind.STATE:
+        value.set_state(state)
+    else:
+        value.load_state_dict(state)
+
+
+def _refill_list(value: list[Any], items: dict[int, Any]) -> None:
+    value[:] = items.values()
+
+
+def _refill_dict(value: dict[Any, Any], items: dict[Any, Any]) -> None:
+    value.clear()
+    value.update(items)
+
+
+def _set_fields(value: Any, items: dict[str, Any]) -> None:
+    for name, each in items.items():
+        setattr(value, name, each)
+
+
+# How a plain container gets its new items; a tuple is another one then.
+_REFILL: dict[Kind, Callable[[Any, dict[Any, Any]], Any]] = {
+    Kind.LIST: _refill_list,
+    Kind.DICT: _refill_dict,
+    Kind.DATACLASS: _set_fields,
+    Kind.TUPLE: lambda _, items: tuple(items.values()),
+}
+
+
+def _is_frozen(value: Any) -> bool:
+    return bool(type(value).__dataclass_params__.frozen)
+
+
+def _kinds_below(node: Node) -> list[Kind]:
+    kind = kind_of_node(node)
+    return [kind, *(each for _, child in children_of_node(node, kind) for each in _kinds_below(child))]
+
+
+def _node_names(node: Node, path: Path) -> list[str]:
+    """What :func:`leaf_names` gave of what was saved as this node."""
+    kind = kind_of_node(node)
+    if kind is Kind.GROUP or any(is_state(each) for each in _kinds_below(node)[1:]):
+        return [name for key, child in children_of_node(node, kind) for name in _node_names(child, (*path, key))]
+    return [name_of(path)]

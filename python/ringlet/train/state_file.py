@@ -1,0 +1,134 @@
+"""The file ``checkpoint`` of a folder, which tells which checkpoint is the newest and which ones a manager has.
+
+It is text as TensorFlow writes it, and a checksum in a comment. A file that is damaged, or that somebody has edited, is
+not believed: the checkpoints themselves tell then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from pathlib import Path
+
+from ringlet import _core
+from ringlet.errors import CheckpointCorruptError
+from ringlet.train.folder import write_durably
+
+__all__ = ["STATE_NAME", "FolderState", "read_state", "write_state"]
+
+STATE_NAME = "checkpoint"
+
+_LINE = re.compile(r'(\w+): ("(?:[^"\\]|\\.)*"|-?[\d.e+-]+)')
+_CHECKSUM = re.compile(r"# crc32c: ([0-9a-f]{8})\n?")
+_MOST_BYTES = 64 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class FolderState:
+    """What the file tells.
+
+    Attributes
+    ----------
+    latest : str
+        Path of the newest checkpoint, relative to the folder.
+    paths : tuple of str
+        Those of a manager, from the oldest to the newest.
+    timestamps : tuple of float
+        When each of them was saved, in seconds since the epoch; none where no manager was at work.
+    last_preserved : float or None
+        When the last one that a manager keeps for good was saved.
+
+    Examples
+    --------
+    >>> FolderState.of_text(FolderState("ckpt-2", ("ckpt-1", "ckpt-2")).as_text()).latest
+    'ckpt-2'
+    """
+
+    latest: str
+    paths: tuple[str, ...] = ()
+    timestamps: tuple[float, ...] = ()
+    last_preserved: float | None = None
+
+    def as_text(self) -> str:
+        """Give the content of the file."""
+        lines = [f"model_checkpoint_path: {json.dumps(self.latest)}"]
+        lines += [f"all_model_checkpoint_paths: {json.dumps(path)}" for path in self.paths]
+        lines += [f"all_model_checkpoint_timestamps: {timestamp!r}" for timestamp in self.timestamps]
+        if self.last_preserved is not None:
+            lines.append(f"last_preserved_timestamp: {self.last_preserved!r}")
+        text = "".join(f"{line}\n" for line in lines)
+        return f"{text}# crc32c: {_core.crc32c(text.encode()):08x}\n"
+
+    @classmethod
+    def of_text(cls, text: str) -> FolderState:
+        """Read what :meth:`as_text` gave.
+
+        Raises
+        ------
+        ValueError
+            If it is anything else.
+        """
+        body, mark, _ = text.rpartition("# crc32c: ")
+        checksum = _CHECKSUM.fullmatch(text[len(body) :])
+        if not mark or checksum is None or int(checksum[1], 16) != _core.crc32c(body.encode()):
+            raise ValueError("its checksum is not that of its lines")
+        fields: dict[str, list[str]] = {}
+        for line in body.splitlines():
+            found = _LINE.fullmatch(line)
+            if found is None:
+                raise ValueError(f"it has a line {line!r}")
+            fields.setdefault(found[1], []).append(found[2])
+        paths = tuple([_text(value) for value in fields.get("all_model_checkpoint_paths", ())])
+        timestamps = tuple([float(value) for value in fields.get("all_model_checkpoint_timestamps", ())])
+        preserved = [float(value) for value in fields.get("last_preserved_timestamp", ())]
+        if len(fields.get("model_checkpoint_path", ())) != 1 or (timestamps and len(timestamps) != len(paths)):
+            raise ValueError("it does not tell one newest checkpoint, or not when each one was saved")
+        return cls(_text(fields["model_checkpoint_path"][0]), paths, timestamps, preserved[-1] if preserved else None)
+
+
+def _text(value: str) -> str:
+    text = json.loads(value)
+    if not isinstance(text, str):
+        raise ValueError(f"{value} is no text")
+    return text
+
+
+def read_state(folder: str, name: str = STATE_NAME) -> FolderState | None:
+    """Read the state file of a folder.
+
+    Returns
+    -------
+    FolderState or None
+        None if there is no such file.
+
+    Raises
+    ------
+    CheckpointCorruptError
+        If it is not what was written.
+    OSError
+        If the system refuses.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(read_state(folder))
+    None
+    """
+    path = os.path.join(folder, name)
+    try:
+        size = os.stat(path).st_size
+        content = Path(path).read_bytes() if size <= _MOST_BYTES else b""
+    except FileNotFoundError:
+        return None
+    try:
+        return FolderState.of_text(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointCorruptError(f"the file {path} is damaged, or was edited: {error}", path, 0) from None
+
+
+def write_state(folder: str, state: FolderState) -> None:
+    """Write the state file of a folder, in one step."""
+    write_durably(folder, STATE_NAME, lambda path: Path(path).write_bytes(state.as_text().encode()))

@@ -1,0 +1,155 @@
+"""What a restore gives: whether everything found its place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+__all__ = ["CheckpointLoadStatus", "InitializationOnlyStatus"]
+
+_log = logging.getLogger(__name__)
+_MOST_SHOWN = 10
+S = TypeVar("S", bound="CheckpointLoadStatus")
+
+
+class CheckpointLoadStatus:
+    """Tells whether everything in a file found its place (TensorFlow's class of this name). Made by restoring.
+
+    What only the file has may find its place later: when an attribute of that name is set. What has not is logged as a
+    warning when the status is dropped, unless :meth:`expect_partial` was called.
+
+    Examples
+    --------
+    >>> import tempfile, ringlet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = ringlet.train.Checkpoint(a=1, b=2).save(f"{folder}/ckpt")
+    ...     status = ringlet.train.Checkpoint(a=0).restore(path).expect_partial()
+    >>> _ = status.assert_existing_objects_matched()
+    >>> status.assert_consumed()
+    Traceback (most recent call last):
+    AssertionError: Unresolved object in checkpoint: b. ...
+    """
+
+    def __init__(
+        self, path: str, matched: set[str], unexpected: set[str], present: Callable[[], Sequence[str]]
+    ) -> None:
+        self._path = path
+        self._matched = matched
+        self._unexpected = unexpected
+        self._present = present
+        self._is_quiet = False
+
+    def _found_place(self, names: Sequence[str]) -> None:
+        """Note what was restored later."""
+        self._matched.update(names)
+        self._unexpected.difference_update(names)
+
+    def assert_consumed(self: S) -> S:
+        """Check that everything in the file found its place, and that everything in the program is in the file.
+
+        Returns
+        -------
+        CheckpointLoadStatus
+            This one, so that calls can be chained.
+
+        Raises
+        ------
+        AssertionError
+            If not; names what is on one side only.
+        """
+        self.assert_existing_objects_matched()
+        if self._unexpected:
+            raise AssertionError(
+                f"Unresolved object in checkpoint: {_listed(self._unexpected)}. They are in {self._path}, and the "
+                "program has nothing of these names: make it, or call expect_partial() if that is meant"
+            )
+        return self
+
+    def assert_existing_objects_matched(self: S) -> S:
+        """Check that everything in the program is in the file.
+
+        Returns
+        -------
+        CheckpointLoadStatus
+
+        Raises
+        ------
+        AssertionError
+            If not; names what is missing.
+        """
+        missing = [name for name in self._present() if name not in self._matched]
+        if missing:
+            raise AssertionError(
+                f"Found {len(missing)} Python objects that were not bound to checkpointed values, likely due to "
+                f"changes in the Python program: {_listed(missing)}. They are not in {self._path}, and keep their "
+                "values"
+            )
+        return self
+
+    def assert_nontrivial_match(self: S) -> S:
+        """Check that anything at all found its place.
+
+        Returns
+        -------
+        CheckpointLoadStatus
+
+        Raises
+        ------
+        AssertionError
+            If nothing did.
+        """
+        if not self._matched:
+            raise AssertionError(
+                f"Nothing except the root object matched a checkpointed value: {self._path} has "
+                f"{_listed(self._unexpected) or 'nothing'}, and the program {_listed(self._present()) or 'nothing'}"
+            )
+        return self
+
+    def expect_partial(self: S) -> S:
+        """Log no warning of what found no place.
+
+        Returns
+        -------
+        CheckpointLoadStatus
+        """
+        self._is_quiet = True
+        return self
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_quiet", True) and self._unexpected:
+            _log.warning(
+                "these values of the checkpoint %s were not restored, because nothing of these names was there: %s. "
+                "status.expect_partial() silences this",
+                self._path,
+                _listed(self._unexpected),
+            )
+
+
+class InitializationOnlyStatus(CheckpointLoadStatus):
+    """What restoring from None gives: nothing was restored (TensorFlow's class of this name). Made by restoring.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.train.Checkpoint(step=3).restore(None).assert_consumed()
+    Traceback (most recent call last):
+    AssertionError: No checkpoint specified (save_path=None); nothing is being restored.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("", set(), set(), tuple)
+        self._is_quiet = True
+
+    def assert_consumed(self: S) -> S:
+        """Refuse: there was no checkpoint."""
+        raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
+
+    assert_existing_objects_matched = assert_consumed
+    assert_nontrivial_match = assert_consumed
+
+
+def _listed(names: Any) -> str:
+    names = sorted(names)
+    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    return ", ".join(names[:_MOST_SHOWN]) + more

@@ -1,0 +1,73 @@
+"""A status says what found no place."""
+
+from __future__ import annotations
+
+import gc
+import logging
+
+import pytest
+
+from ringlet import Variable
+from ringlet.train import Checkpoint, CheckpointLoadStatus
+
+
+@pytest.fixture
+def path(tmp_path):
+    return Checkpoint(a=Variable(1.0), b={"c": Variable(2.0)}).save(tmp_path / "ckpt")
+
+
+def test_a_restore_in_which_everything_matches_passes_every_check(path):
+    status = Checkpoint(a=Variable(0.0), b={"c": Variable(0.0)}).restore(path)
+    for check in ("assert_consumed", "assert_existing_objects_matched", "assert_nontrivial_match", "expect_partial"):
+        assert getattr(status, check)() is status
+    assert isinstance(status, CheckpointLoadStatus)
+
+
+def test_what_only_the_program_has_fails_both_stricter_checks(path):
+    status = Checkpoint(a=Variable(0.0), x=Variable(0.0), y=3).restore(path).expect_partial()
+    for check in (status.assert_consumed, status.assert_existing_objects_matched):
+        with pytest.raises(AssertionError, match=r"Found 2 Python objects that were not bound.*: x, y\."):
+            check()
+    status.assert_nontrivial_match()
+
+
+def test_what_only_the_file_has_fails_the_strictest_check(path):
+    status = Checkpoint(a=Variable(0.0)).restore(path).expect_partial()
+    with pytest.raises(AssertionError, match="Unresolved object in checkpoint: b/c"):
+        status.assert_consumed()
+    status.assert_existing_objects_matched()
+
+
+def test_nothing_that_matches_fails_every_check(path):
+    status = Checkpoint(other=3).read(path).expect_partial()
+    with pytest.raises(AssertionError, match="Nothing except the root object matched"):
+        status.assert_nontrivial_match()
+
+
+def test_restoring_from_none_does_nothing_and_fails_every_check():
+    checkpoint = Checkpoint(a=3)
+    status = checkpoint.restore(None)
+    for check in (status.assert_consumed, status.assert_existing_objects_matched, status.assert_nontrivial_match):
+        with pytest.raises(AssertionError, match="No checkpoint specified"):
+            check()
+    assert status.expect_partial() is status
+    assert checkpoint.a == 3
+
+
+def test_what_was_not_restored_is_logged_when_the_status_goes(path, caplog):
+    with caplog.at_level(logging.WARNING):
+        Checkpoint(a=Variable(0.0)).restore(path).expect_partial()
+        gc.collect()
+        assert caplog.records == []
+        checkpoint = Checkpoint(a=Variable(0.0))
+        checkpoint.restore(path)
+        del checkpoint
+        gc.collect()
+    (record,) = caplog.records
+    assert "were not restored, because nothing of these names was there: b/c" in record.getMessage()
+
+
+def test_long_lists_are_cut(tmp_path):
+    path = Checkpoint(a={f"v{i:02}": Variable(0.0) for i in range(30)}).write(tmp_path / "it")
+    with pytest.raises(AssertionError, match=r"a/v09 and 20 more\."):
+        Checkpoint().read(path).expect_partial().assert_consumed()
