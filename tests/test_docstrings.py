@@ -54,7 +54,8 @@ def parameters(value: object) -> set[str]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_example_of_a_module_runs(module):
+def test_every_example_of_a_module_runs(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     results = doctest.testmod(importlib.import_module(module), optionflags=DOCTEST_FLAGS)
     assert results.failed == 0, "see the captured output"
 

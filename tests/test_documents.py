@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.frameworks.libraries import library
+
 ROOT = Path(__file__).resolve().parents[1]
 IGNORED = [".git", *(line.strip("/ ") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines())]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -84,17 +86,25 @@ def test_quick_start_holds_one_block_of_two_commands():
     assert tests.endswith("pytest")
 
 
-# A ``python`` block of a document, with the ``text`` block after it if there is one.
+# A ``python`` block of a document, with the ``text`` block after it if there is one, and before it a line that names a
+# library without which it cannot run.
 SHOWN = re.compile(r"^```python\n(.*?)^```\n(?:\n?^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+NEEDS = re.compile(r"<!-- needs: (\w+) -->\n$")
 
 # Documents whose blocks are one program, of which every output is shown.
-CONTINUOUS = [ROOT / "docs" / "guide.md"]
+CONTINUOUS = [ROOT / "docs" / "guide.md", ROOT / "docs" / "datasets.md"]
+
+
+def needs_of(block: re.Match[str]) -> str | None:
+    """The library that a block needs."""
+    needs = NEEDS.search(block.string, 0, block.start())
+    return None if needs is None else needs.group(1)
 
 
 def shown_programs() -> list[object]:
     """Every program of a document in which each block stands alone, and what it prints if that is shown."""
     return [
-        pytest.param(match.group(1), match.group(2), id=f"{path.relative_to(ROOT)}-{number}")
+        pytest.param(match.group(1), match.group(2), needs_of(match), id=f"{path.relative_to(ROOT)}-{number}")
         for path in DOCUMENTS
         if path not in CONTINUOUS
         for number, match in enumerate(SHOWN.finditer(text_of(path)), 1)
@@ -109,8 +119,10 @@ def printed_by(program: str, names: dict[str, object]) -> str:
     return printed.getvalue().strip()
 
 
-@pytest.mark.parametrize(("program", "output"), shown_programs())
-def test_a_program_in_a_document_runs_and_prints_what_is_shown(program, output):
+@pytest.mark.parametrize(("program", "output", "needs"), shown_programs())
+def test_a_program_in_a_document_runs_and_prints_what_is_shown(program, output, needs):
+    if needs is not None:
+        library(needs)
     printed = printed_by(program, {"__name__": "__main__"})
     assert output is None or printed == output.strip()
 

@@ -33,6 +33,7 @@ CPP_LAYERS = {
 PYTHON_LAYERS = {
     "_core": 0,
     "errors": 0,
+    "functions": 0,
     "input_modes": 0,
     "known_shapes": 0,
     "node_kinds": 0,

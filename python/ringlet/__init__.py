@@ -44,6 +44,8 @@ _PUBLIC = {
     "get_strategy": "strategy",
     "has_strategy": "strategy",
     "in_cross_replica_context": "strategy",
+    # programs that were written for tf.function
+    "function": "functions",
     # what strategies make of datasets
     "DistributedDataset": "data",
     "DistributedIterator": "data",
@@ -66,11 +68,13 @@ _PUBLIC = {
     "__version__": "config",
     # sub-modules
     "collectives": "collectives",
+    "compat": "compat",
     "data": "data",
     "errors": "errors",
     "experimental": "experimental",
     "sharding": "sharding",
     "testing": "testing",
+    "train": "train",
 }
 
 # What else `tf.distribute` has: whoever asks for it has not mistyped a name.

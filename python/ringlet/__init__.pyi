@@ -1,11 +1,13 @@
 """The table of public names as type checkers read it; ``__init__.py`` loads them on first use."""
 
 from ringlet import collectives as collectives
+from ringlet import compat as compat
 from ringlet import data as data
 from ringlet import errors as errors
 from ringlet import experimental as experimental
 from ringlet import sharding as sharding
 from ringlet import testing as testing
+from ringlet import train as train
 from ringlet.collectives import ReduceOp as ReduceOp
 from ringlet.collectives import empty_shared as empty_shared
 from ringlet.config import __version__ as __version__
@@ -16,6 +18,7 @@ from ringlet.data import InputContext as InputContext
 from ringlet.data import InputOptions as InputOptions
 from ringlet.data import InputReplicationMode as InputReplicationMode
 from ringlet.devices import set_logical_devices as set_logical_devices
+from ringlet.functions import function as function
 from ringlet.strategy import CrossDeviceOps as CrossDeviceOps
 from ringlet.strategy import DirectAllReduce as DirectAllReduce
 from ringlet.strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce

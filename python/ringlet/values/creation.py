@@ -113,7 +113,7 @@ def _create_single(cls: type[Any], strategy: Any, request: VariableRequest) -> A
     value = request.first_value()
     spec = VariableSpec.of(request, value, synchronization, aggregation)
     device = _HOST if strategy is None else strategy.extended.parameter_devices[0]
-    return cls._of(spec, Storage(value, 1), 0, canonicalize(device), strategy)
+    return cls._of(spec, Storage(value, 1, request.array_type), 0, canonicalize(device), strategy)
 
 
 def _create_distributed(strategy: Any, request: VariableRequest) -> DistributedVariable:
@@ -135,7 +135,8 @@ def _create_distributed(strategy: Any, request: VariableRequest) -> DistributedV
         )
     devices = strategy.extended.worker_devices
     spec = VariableSpec.of(request, value, synchronization, aggregation)
-    return KINDS[synchronization]._over(spec, Storage(value, len(devices)), devices, strategy)
+    storage = Storage(value, len(devices), request.array_type)
+    return KINDS[synchronization]._over(spec, storage, devices, strategy)
 
 
 def _once_for_all(request: VariableRequest, create: Callable[[], Any]) -> Any:

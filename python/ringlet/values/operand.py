@@ -42,7 +42,7 @@ class Operand(StandIn):
         raise NotImplementedError(f"{type(self).__name__} does not say what it stands for")
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
-        value = self._as_operand()
+        value = np.asarray(self._as_operand())
         array = np.asarray(value, dtype=dtype)
         if array is not value:
             if copy is False:

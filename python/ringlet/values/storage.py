@@ -84,8 +84,10 @@ class _Block:
 
     __slots__ = ("memory", "open", "readable")
 
-    def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
+    def __init__(self, shape: Shape, dtype: np.dtype[Any], array_type: type[Array]) -> None:
         self.memory, array = _core.allocate(shape, dtype)
+        if array_type is not np.ndarray:
+            array = array.view(array_type)
         self.readable: list[Array] = [array]
         self.open: Array | None = array
 
@@ -102,6 +104,8 @@ class Storage:
     value : ndarray
         Copied; every component has it at first. Its dtype is kept and holds no objects.
     num_components : int
+    array_type : type, optional
+        A subclass of ndarray that reads are of.
 
     Notes
     -----
@@ -118,11 +122,12 @@ class Storage:
     (array([1., 2.]), array([3., 4.]))
     """
 
-    __slots__ = ("__weakref__", "_blocks", "_dtype", "_lock")
+    __slots__ = ("__weakref__", "_array_type", "_blocks", "_dtype", "_lock")
 
-    def __init__(self, value: Array, num_components: int) -> None:
+    def __init__(self, value: Array, num_components: int, array_type: type[Array] = np.ndarray) -> None:
         self._dtype = value.dtype
-        block = _Block(value.shape, value.dtype)
+        self._array_type = array_type
+        block = _Block(value.shape, value.dtype, array_type)
         block.memory[...] = value
         # One for each component; never changed, but replaced by others.
         self._blocks: tuple[_Block, ...] = (block,) * num_components
@@ -160,7 +165,7 @@ class Storage:
             # The writer is this very thread, in which a signal handler or a finalizer reads.
             copied: Array = block.memory.copy()
         copied.setflags(write=False)
-        return copied
+        return copied.view(self._array_type)
 
     def _reopen(self) -> None:
         """In a child process: forget the writers of the parent, which will never finish here."""
@@ -172,7 +177,7 @@ class Storage:
         """Components of the same values; all are one buffer if they are here."""
         with self._lock:
             values = [block.readable[0] for block in self._blocks]
-            twin = Storage(values[0], len(values))
+            twin = Storage(values[0], len(values), self._array_type)
             if not self.is_shared:
                 twin.write_each(replace, values, [value.shape for value in values])
         return twin
@@ -263,7 +268,7 @@ class Storage:
         return target
 
     def _fresh(self, block: _Block, shape: Shape | None) -> _Block:
-        return _Block(block.memory.shape if shape is None else shape, self._dtype)
+        return _Block(block.memory.shape if shape is None else shape, self._dtype, self._array_type)
 
 
 _storages: weakref.WeakSet[Storage] = weakref.WeakSet()

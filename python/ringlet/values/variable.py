@@ -20,7 +20,7 @@ from ringlet.values.storage import Change, Storage, quietly, replace
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variable_spec import VariableRequest, VariableSpec
 
-__all__ = ["Variable", "VariableType"]
+__all__ = ["Variable", "VariableType", "create_variable"]
 
 Array = NDArray[Any]
 V = TypeVar("V", bound="Variable")
@@ -88,12 +88,31 @@ class VariableType(type):
         request = VariableRequest(
             initial_value, trainable, validate_shape, name, dtype, constraint, synchronization, aggregation, shape
         )
-        mode = context.current()
-        if mode is not None:
-            return mode.strategy.extended._create_variable(request)
-        from ringlet.values.creation import create_plain  # which knows this class
+        return create_variable(request)
 
-        return create_plain(None, request)
+
+def create_variable(request: VariableRequest) -> Any:
+    """Ask the current strategy for a variable.
+
+    Parameters
+    ----------
+    request : VariableRequest
+
+    Returns
+    -------
+    Variable
+
+    Examples
+    --------
+    >>> create_variable(VariableRequest(1.5, name="v"))
+    <ringlet.Variable 'v:0' shape=() dtype=float64, numpy=1.5>
+    """
+    mode = context.current()
+    if mode is not None:
+        return mode.strategy.extended._create_variable(request)
+    from ringlet.values.creation import create_plain  # which knows this class
+
+    return create_plain(None, request)
 
 
 class Variable(Operand, metaclass=VariableType):
@@ -254,7 +273,7 @@ class Variable(Operand, metaclass=VariableType):
 
     def numpy(self) -> Any:
         """Give a copy of the value that may be written to; a NumPy scalar if it has no dimension."""
-        array = self.read_value()
+        array = np.asarray(self.read_value())
         return array.copy() if array.ndim else array[()]
 
     def _as_operand(self) -> Array:
@@ -374,7 +393,7 @@ class Variable(Operand, metaclass=VariableType):
         return VariableReference(self)
 
     def __repr__(self) -> str:
-        value = self._as_operand()
+        value = np.asarray(self._as_operand())
         text = repr(value) if value.ndim else str(value)
         return f"<ringlet.Variable '{self.name}' shape={value.shape} dtype={self.dtype}, numpy={text}>"
 

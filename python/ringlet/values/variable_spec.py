@@ -21,6 +21,11 @@ __all__ = ["VariableRequest", "VariableSpec"]
 class VariableRequest:
     """The arguments of one call of :class:`ringlet.Variable`, as they were given.
 
+    Attributes
+    ----------
+    array_type : type
+        A subclass of ndarray that reads of the variable are of.
+
     Examples
     --------
     >>> VariableRequest(1.5, name="v").trainable is None
@@ -36,6 +41,7 @@ class VariableRequest:
     synchronization: Any = VariableSynchronization.AUTO
     aggregation: Any = VariableAggregation.NONE
     shape: Any = None
+    array_type: type[NDArray[Any]] = np.ndarray
 
     def describe(self) -> str:
         """Tell which variable is asked for: its name, and the dtype and the shape of what it begins with if known.

@@ -1,0 +1,132 @@
+"""The table of `porting.md`, made of `tests/conformance/symbols.json`: ``python -m docs.porting`` writes it anew.
+
+Each row of the JSON file is a public name of TensorFlow 2.21 with its signature, what there is of it under
+``ringlet.compat.tf`` ("same", "differs" or "absent"), and words about it. `found` looks at what is there, so that no
+row can say anything else.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ringlet.compat import tf
+
+ROOT = Path(__file__).resolve().parents[1]
+SYMBOLS = ROOT / "tests" / "conformance" / "symbols.json"
+DOCUMENT = ROOT / "docs" / "porting.md"
+BEGIN, END = "<!-- table: python -m docs.porting -->", "<!-- end of the table -->"
+
+Row = dict[str, str]
+
+
+def sections() -> dict[str, list[Row]]:
+    """Give the rows of each section: ``symbol``, ``signature``, ``status`` and ``words``."""
+    read: dict[str, list[Row]] = json.loads(SYMBOLS.read_text(encoding="utf-8"))["sections"]
+    return read
+
+
+def rows() -> Iterator[Row]:
+    """Give all rows."""
+    for group in sections().values():
+        yield from group
+
+
+def resolve(symbol: str) -> Any:
+    """Give what a name such as ``tf.distribute.Strategy.run`` stands for; AttributeError if there is nothing.
+
+    Members of classes come as they stand in the class: a property is not asked for its value.
+    """
+    found: Any = tf
+    for name in symbol.split(".")[1:]:
+        found = inspect.getattr_static(found, name) if inspect.isclass(found) else getattr(found, name)
+    return found
+
+
+def found(row: Row) -> str:
+    """Tell what is there: "absent", "present", or how it differs from the signature."""
+    try:
+        value = resolve(row["symbol"])
+    except AttributeError:
+        return "absent"
+    signature = row["signature"]
+    if signature.startswith("enum: "):
+        return _compare_members(value, signature.removeprefix("enum: "))
+    if signature.startswith("property"):
+        is_attribute = isinstance(value, property) or not callable(getattr(value, "__func__", value))
+        is_member = inspect.ismemberdescriptor(value) or inspect.isdatadescriptor(value)
+        return "present" if is_attribute or is_member else "a method, where TensorFlow has a property"
+    if signature == "class":
+        return "present" if inspect.isclass(value) else "no class"
+    return _compare_parameters(value, signature)
+
+
+def _compare_members(value: Any, members: str) -> str:
+    wanted = dict(re.findall(r"(\w+)=([^,]+)", members))
+    if not (inspect.isclass(value) and issubclass(value, enum.Enum)):
+        return "no enumeration"
+    mine = {member.name: repr(member.value) for member in value}
+    return "present" if mine == wanted else f"members {mine}"
+
+
+def _compare_parameters(value: Any, signature: str) -> str:
+    mine = list(inspect.signature(getattr(value, "__func__", value)).parameters.values())
+    mine = [p for p in mine if p.name not in ("self", "cls", "_cls")]
+    wanted = parameter_names(signature)
+    given = [p.name for p in mine if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if given[: len(wanted)] == wanted and all(_is_optional(p) for p in mine[len(wanted) :]):
+        return "present"
+    takes_any = {p.kind for p in mine} >= {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    return "present" if takes_any and wanted == [] else f"takes {', '.join(map(str, mine)) or 'nothing'}"
+
+
+def _is_optional(parameter: inspect.Parameter) -> bool:
+    is_rest = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return is_rest or parameter.default is not parameter.empty
+
+
+def parameter_names(signature: str) -> list[str]:
+    """Give the names of the parameters in the text of a signature, without that of the object, and without ``*args``.
+
+    >>> parameter_names("(self, fn, args=(), kwargs=None, mode=<Mode.A: 'A'>) -> int")
+    ['fn', 'args', 'kwargs', 'mode']
+    """
+    depth, names, current = 0, [], ""
+    for character in signature[1:]:
+        depth += (character in "([{<") - (character in ")]}>")
+        if depth < 0 or (character == "," and depth == 0):
+            names.append(re.split(r"[=:]", current)[0].strip())
+            current = ""
+            if depth < 0:
+                break
+        else:
+            current += character
+    return [name for name in names if name and name not in ("self", "cls", "_cls") and not name.startswith("*")]
+
+
+def table() -> str:
+    """Give the table as Markdown, a part for each section, behind a line that counts."""
+    counts = {status: sum(row["status"] == status for row in rows()) for status in ("same", "differs", "absent")}
+    total = sum(counts.values())
+    same, differs, absent = counts.values()
+    lines = [f"Of {total} names, {same} are the same, {differs} differ, and {absent} are absent."]
+    for title, group in sections().items():
+        lines += ["", f"### {title}", "", "| name | here | |", "| --- | --- | --- |"]
+        lines += [f"| `{row['symbol']}` | {row['status']} | {row['words']} |" for row in group]
+    return "\n".join(lines)
+
+
+def with_table(document: str) -> str:
+    """Give a document with the table in its place."""
+    before, rest = document.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(with_table(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")

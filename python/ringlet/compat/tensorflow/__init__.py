@@ -1,0 +1,1 @@
+"""What ``ringlet.compat.tf`` is made of: tensors, and datasets, variables and strategies of tensors."""

@@ -1,0 +1,231 @@
+"""What this library has no counterpart of: the error says what to use instead, from one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from types import ModuleType
+from typing import Any, NoReturn
+
+from ringlet.compat.tensorflow.names import TENSORFLOW_NAMES
+
+__all__ = ["ALTERNATIVES", "namespace", "namespace_getter", "refusal", "refuser"]
+
+# Parts of docs/porting.md.
+GRADIENTS = "docs/porting.md#gradients"
+_LATER = "comes in a later version of ringlet"
+
+
+def _same(names: str, text: str) -> dict[str, str]:
+    return {f"tf.{name}": text.format(name) for name in names.split()}
+
+
+# TensorFlow's name: what to use in its place. A namespace stands for everything in it.
+ALTERNATIVES: dict[str, str] = {
+    # gradients, models, optimizers
+    **_same("GradientTape gradients custom_gradient autodiff hessians", f"use your framework's gradients, {GRADIENTS}"),
+    **_same("stop_gradient grad_pass_through recompute_grad no_gradient", f"use your framework's, {GRADIENTS}"),
+    **_same(
+        "keras optimizers losses metrics nn initializers", f"use your framework's models and optimizers, {GRADIENTS}"
+    ),
+    "tf.Module": "use a plain class; strategies see the variables that its methods use",
+    "tf.saved_model": "save variables with tf.train.Checkpoint",
+    # arithmetic
+    **_same("math linalg signal bitwise sets ragged sparse strings quantization image audio", "use numpy and scipy"),
+    **_same("random", "use numpy.random.default_rng(seed)"),
+    **_same(
+        "abs add argmax argmin argsort cos cosh cumsum divide einsum equal exp eye floor greater greater_equal less "
+        "less_equal linspace logical_and logical_not logical_or matmul maximum meshgrid minimum multiply negative "
+        "not_equal ones ones_like pad repeat roll round searchsorted shape sign sin sinh size sort split sqrt "
+        "squeeze stack subtract tan tanh tensordot tile transpose unique where zeros zeros_like expand_dims "
+        "broadcast_to unravel_index newaxis",
+        "use numpy.{}, whose results of tensors are tensors",
+    ),
+    **{
+        f"tf.{name}": f"use numpy.{other}, whose results of tensors are tensors"
+        for name, other in {
+            "acos": "arccos",
+            "acosh": "arccosh",
+            "asin": "arcsin",
+            "asinh": "arcsinh",
+            "atan": "arctan",
+            "atan2": "arctan2",
+            "add_n": "sum",
+            "clip_by_value": "clip",
+            "concat": "concatenate",
+            "fill": "full",
+            "gather": "take",
+            "norm": "linalg.norm",
+            "pow": "power",
+            "rank": "ndim",
+            "reduce_all": "all",
+            "reduce_any": "any",
+            "reduce_max": "max",
+            "reduce_mean": "mean",
+            "reduce_min": "min",
+            "reduce_prod": "prod",
+            "reduce_sum": "sum",
+            "reverse": "flip",
+            "truediv": "true_divide",
+            "unstack": "moveaxis",
+            "eig": "linalg.eig",
+            "eigvals": "linalg.eigvals",
+            "one_hot": "eye",
+        }.items()
+    },
+    # control flow and graphs
+    **_same(
+        "cond case switch_case while_loop map_fn foldl foldr scan vectorized_map",
+        "write it in Python: functions run eagerly",
+    ),
+    **_same("py_function numpy_function", "call the Python function itself: functions run eagerly"),
+    **_same(
+        "control_dependencies init_scope name_scope group no_op",
+        "delete it: functions run eagerly, in the order of the program",
+    ),
+    **_same("Graph Operation autograph graph_util", "there are no graphs: functions run eagerly"),
+    **_same("debugging Assert assert_equal assert_greater assert_less assert_rank", "use assert, or numpy.testing"),
+    "tf.TensorShape": "shapes are tuples",
+    "tf.summary": "write logs with your own library",
+    "tf.profiler": "use a profiler of Python's, such as cProfile",
+    # devices, clusters and coordination
+    **_same(
+        "distribute.MultiWorkerMirroredStrategy distribute.ParameterServerStrategy distribute.TPUStrategy "
+        "distribute.Server distribute.cluster_resolver distribute.coordinator "
+        "distribute.experimental.MultiWorkerMirroredStrategy distribute.experimental.ParameterServerStrategy "
+        "distribute.experimental.TPUStrategy distribute.experimental.PreemptionCheckpointHandler "
+        "distribute.experimental.PreemptionWatcher distribute.experimental.TerminationConfig "
+        "distribute.experimental.coordinator distribute.experimental.partitioners train.ClusterSpec tpu "
+        "config.experimental_connect_to_cluster config.experimental_connect_to_host "
+        "compat.v1.distribute.cluster_resolver compat.v1.distribute.Server "
+        "compat.v1.distribute.experimental.TPUStrategy compat.v1.distribute.experimental.ParameterServerStrategy "
+        "compat.v1.distribute.experimental.MultiWorkerMirroredStrategy",
+        f"it {_LATER}",
+    ),
+    "tf.distribute.experimental.rpc": "use a library for remote calls",
+    "tf.config.experimental.set_memory_growth": "delete it: there are no GPUs here",
+    "tf.config.run_functions_eagerly": "delete it: functions always run eagerly",
+    # data
+    "tf.data.experimental.service": "distribute the dataset with a strategy",
+    **_same(
+        "train.Example train.Features train.Feature train.BytesList train.FloatList train.Int64List",
+        "write examples with ringlet.data.serialize_example({{name: values}})",
+    ),
+    "tf.io": "use pathlib and numpy",
+    "tf.types": "use typing",
+}
+
+
+def refusal(path: str, known: Iterable[str] = ()) -> AttributeError:
+    """Make the error about a name that is not here.
+
+    Parameters
+    ----------
+    path : str
+        The whole name, such as ``"tf.GradientTape"``.
+    known : iterable of str
+        Names that its namespace has.
+
+    Returns
+    -------
+    AttributeError
+
+    Examples
+    --------
+    >>> print(refusal("tf.reduce_sum"))
+    ringlet has no tf.reduce_sum: use numpy.sum, whose results of tensors are tensors
+    >>> print(refusal("tf.constnat", ["constant"]))
+    module 'tf' has no attribute 'constnat', and neither has TensorFlow's. The nearest names that are: constant
+    """
+    parent, _, name = path.rpartition(".")
+    instead = _alternative(path)
+    if instead is not None:
+        return AttributeError(f"ringlet has no {path}: {instead}", name=name)
+    if name in TENSORFLOW_NAMES.get(parent, ()):
+        return AttributeError(
+            f"ringlet has no {path}, and nothing that stands for it. dir({parent}) lists what there is", name=name
+        )
+    near = get_close_matches(name, list(known), n=3, cutoff=0.55)
+    there = f". The nearest names that are: {', '.join(near)}" if near else ""
+    of_both = ", and neither has TensorFlow's" if parent in TENSORFLOW_NAMES else ""
+    return AttributeError(f"module {parent!r} has no attribute {name!r}{of_both}{there}", name=name)
+
+
+def _alternative(path: str) -> str | None:
+    """What the table has for a name, or for the namespace that it is in and TensorFlow has it in."""
+    if path in ALTERNATIVES:
+        return ALTERNATIVES[path]
+    parent, _, name = path.rpartition(".")
+    return ALTERNATIVES.get(parent) if name in TENSORFLOW_NAMES.get(parent, ()) else None
+
+
+def refuser(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
+    """Give the ``__getattr__`` of a namespace.
+
+    Parameters
+    ----------
+    path : str
+        Such as ``"tf.distribute"``.
+    known : iterable of str
+        Names that it has.
+
+    Examples
+    --------
+    >>> refuser("tf.nest", [])("flattn")
+    Traceback (most recent call last):
+    AttributeError: module 'tf.nest' has no attribute 'flattn', and neither has TensorFlow's
+    """
+    names = list(known)
+
+    def refuse(name: str) -> NoReturn:
+        raise refusal(f"{path}.{name}", names)
+
+    return refuse
+
+
+def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Give the ``__getattr__`` of a namespace whose names are in a table.
+
+    Parameters
+    ----------
+    path : str
+        Such as ``"tf.errors"``.
+    names : mapping of str to object
+
+    Examples
+    --------
+    >>> namespace_getter("tf.errors", {"NotFoundError": FileNotFoundError})("NotFoundError")
+    <class 'FileNotFoundError'>
+    """
+
+    def get(name: str) -> Any:
+        if name in names:
+            return names[name]
+        raise refusal(f"{path}.{name}", names)
+
+    return get
+
+
+def namespace(path: str, description: str, names: Mapping[str, Any]) -> Any:
+    """Make a namespace that is no module of its own.
+
+    Parameters
+    ----------
+    path : str
+        Such as ``"tf.nest"``.
+    description : str
+        Its docstring.
+    names : mapping of str to object
+
+    Returns
+    -------
+    module
+
+    Examples
+    --------
+    >>> namespace("tf.nest", "Nests.", {"flatten": list}).flatten("ab")
+    ['a', 'b']
+    """
+    module = ModuleType(path, description)
+    module.__dict__.update(names, __all__=sorted(names), __getattr__=refuser(path, names))
+    return module

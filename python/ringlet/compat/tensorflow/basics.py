@@ -1,0 +1,350 @@
+"""Functions of TensorFlow's top level that make, convert and print tensors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ringlet.compat.tensorflow.conversion import as_array
+from ringlet.compat.tensorflow.dtypes import as_dtype
+from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
+from ringlet.devices import Device
+
+__all__ = [
+    "cast",
+    "constant",
+    "convert_to_tensor",
+    "device",
+    "executing_eagerly",
+    "identity",
+    "is_tensor",
+    "print",
+    "range",
+    "reshape",
+    "square",
+]
+
+_write = print
+
+
+def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, name: str = "Const") -> Tensor:
+    """Make a tensor.
+
+    Parameters
+    ----------
+    value : array-like
+        Python's floats become float32, ints int32, text bytes; arrays keep their dtype.
+    dtype : dtype-like, optional
+    shape : sequence of int, optional
+        A single number is repeated; other values are given this shape.
+    name : str, optional
+        Accepted; without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If a number does not fit the dtype, a tensor has another one, or the value has not as many elements as `shape`.
+    ValueError
+        If there is no tensor of the value.
+
+    Examples
+    --------
+    >>> constant(3.0)
+    <tf.Tensor: shape=(), dtype=float32, numpy=3.0>
+    >>> constant(0, shape=[2, 2]).numpy().tolist()
+    [[0, 0], [0, 0]]
+    """
+    if isinstance(value, Tensor) and dtype is not None and value.dtype != as_dtype(dtype):
+        raise TypeError(
+            f"Expected a tensor with dtype {as_dtype(dtype).name}, but got dtype {value.dtype.name}: {value!r}. Write "
+            "tf.cast(value, dtype)"
+        )
+    tensor = as_tensor(value, dtype)
+    if shape is None or tensor.shape == tuple(shape):
+        return tensor
+    sizes = tuple(map(int, shape))
+    if tensor.size == 1:
+        return tensor_of(np.broadcast_to(tensor.view(np.ndarray).reshape(()), sizes))
+    if tensor.size != int(np.prod(sizes)):
+        raise TypeError(
+            f"Eager execution of tf.constant with unsupported shape. Tensor {value} has {tensor.size} elements, but "
+            f"got `shape` {sizes} with {int(np.prod(sizes))} elements"
+        )
+    return tensor_of(tensor.view(np.ndarray).reshape(sizes))
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
+    """Make a tensor; one that is a tensor comes back as it is.
+
+    Parameters
+    ----------
+    value : array-like
+        As :func:`constant` takes it; a variable is read.
+    dtype : dtype-like, optional
+    dtype_hint : dtype-like, optional
+        What to convert to if `dtype` is not given and the value allows it.
+    name : str, optional
+        Accepted; without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If a tensor has another dtype, or there is no tensor of the value.
+    TypeError
+        If a number does not fit the dtype.
+
+    Examples
+    --------
+    >>> convert_to_tensor([1, 2], dtype_hint="float32").dtype
+    dtype('float32')
+    """
+    if isinstance(value, Tensor) and dtype is not None and value.dtype != as_dtype(dtype):
+        raise ValueError(
+            f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: "
+            f"{value!r}. Write tf.cast(value, dtype)"
+        )
+    if dtype is None and dtype_hint is not None and not hasattr(value, "dtype"):
+        try:
+            return as_tensor(value, dtype_hint)
+        except TypeError:
+            pass
+    return as_tensor(value, dtype)
+
+
+def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
+    """Convert to another dtype, as ``ndarray.astype`` does.
+
+    Parameters
+    ----------
+    x : array-like
+    dtype : dtype-like
+    name : str, optional
+        Accepted; without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> cast(2.7, "int32")
+    <tf.Tensor: shape=(), dtype=int32, numpy=2>
+    """
+    array, wanted = as_array(x), as_dtype(dtype)
+    if wanted.kind == "u" and array.dtype.kind == "f":  # by way of integers with a sign, or -1.5 is anything
+        array = array.astype(np.int64)
+    return tensor_of(array.astype(wanted))
+
+
+def identity(input: Any, name: str | None = None) -> Tensor:
+    """Give a tensor of the same value, as another object.
+
+    Parameters
+    ----------
+    input : array-like
+    name : str, optional
+        Accepted; without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> identity(3)
+    <tf.Tensor: shape=(), dtype=int32, numpy=3>
+    """
+    return tensor_of(as_tensor(input).view(np.ndarray))
+
+
+def is_tensor(x: Any) -> bool:
+    """Tell whether a value is a tensor or a variable.
+
+    Parameters
+    ----------
+    x : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_tensor(constant(1)), is_tensor(1)
+    (True, False)
+    """
+    return isinstance(x, Tensor) or hasattr(type(x), "read_value")
+
+
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range") -> Tensor:
+    """Make a tensor of evenly spaced numbers.
+
+    Parameters
+    ----------
+    start : number
+        The first; or, alone, where to stop in front of, from zero.
+    limit, delta : number, optional
+    dtype : dtype-like, optional
+    name : str, optional
+        Accepted; without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> range(3), range(1.0, 2.0, 0.5).numpy().tolist()
+    (<tf.Tensor: shape=(3,), dtype=int32, numpy=array([0, 1, 2], dtype=int32)>, [1.0, 1.5])
+    """
+    first, last = (0, start) if limit is None else (start, limit)
+    numbers = [as_array(number) for number in (first, last, delta)]
+    wanted = np.result_type(*numbers) if dtype is None else as_dtype(dtype)
+    wanted = np.dtype(np.float32) if wanted.kind == "f" and not _any_wide(numbers) and dtype is None else wanted
+    return tensor_of(np.arange(*(number.item() for number in numbers), dtype=wanted))
+
+
+def _any_wide(numbers: Sequence[Any]) -> bool:
+    return any(number.dtype == np.float64 for number in numbers)
+
+
+def reshape(tensor: Any, shape: Sequence[int], name: str | None = None) -> Tensor:
+    """Give the same elements in another shape, as ``numpy.reshape`` does.
+
+    Parameters
+    ----------
+    tensor : array-like
+    shape : sequence of int
+    name : str, optional
+        Accepted; without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> reshape([1, 2, 3, 4], [2, -1]).numpy().tolist()
+    [[1, 2], [3, 4]]
+    """
+    return tensor_of(np.reshape(as_tensor(tensor).view(np.ndarray), tuple(np.asarray(shape).tolist())))
+
+
+def square(x: Any, name: str | None = None) -> Tensor:
+    """Give the square of each element.
+
+    Parameters
+    ----------
+    x : array-like
+    name : str, optional
+        Accepted; without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> square(3.0)
+    <tf.Tensor: shape=(), dtype=float32, numpy=9.0>
+    """
+    return tensor_of(np.square(as_tensor(x).view(np.ndarray)))
+
+
+@contextmanager
+def device(device_name: Any) -> Iterator[None]:
+    """Name a device for what is made in a ``with``; nothing depends on it, because devices share the host's memory.
+
+    Parameters
+    ----------
+    device_name : str, LogicalDevice or None
+
+    Raises
+    ------
+    ValueError
+        If the device string cannot be read.
+
+    Examples
+    --------
+    >>> with device("/cpu:0"):
+    ...     one = constant(1)
+    """
+    if device_name is not None:
+        Device.parse(getattr(device_name, "name", device_name))
+    yield
+
+
+def executing_eagerly() -> bool:
+    """Tell that programs run eagerly: always.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> executing_eagerly()
+    True
+    """
+    return True
+
+
+def print(
+    *inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: Any = None
+) -> None:
+    """Print tensors as their values; numbers are written as NumPy writes them.
+
+    Parameters
+    ----------
+    *inputs : object
+        Nests of tensors, variables and other values.
+    output_stream : file, optional
+        ``sys.stderr`` unless given, as in TensorFlow.
+    summarize : int, optional
+        How many numbers to show at both ends of each dimension; -1 shows all.
+    sep, end : str, optional
+    name : str, optional
+        Accepted; without effect.
+
+    Raises
+    ------
+    ValueError
+        If `output_stream` cannot be written to.
+
+    Examples
+    --------
+    >>> import sys
+    >>> print("sum", constant([1, 2]), output_stream=sys.stdout)
+    sum [1 2]
+    """
+    stream = sys.stderr if output_stream is None else output_stream
+    if not hasattr(stream, "write"):
+        raise ValueError(f"output_stream is a file that is open for writing, got {output_stream!r}: write sys.stdout")
+    shown = np.iinfo(np.int64).max if summarize < 0 else 2 * summarize
+    with np.printoptions(edgeitems=max(summarize, 1), threshold=shown):
+        texts = [_text(value) for value in inputs]
+    _write(*texts, sep=sep, end=end, file=stream)
+
+
+def _text(value: Any) -> str:
+    """What is printed of a value: containers as Python writes them, tensors in them as numbers."""
+    if is_tensor(value):
+        return str(np.asarray(value)[()])
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_text(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        text = ", ".join(map(_text, value))
+        return f"[{text}]" if isinstance(value, list) else f"({text})"
+    return str(value)

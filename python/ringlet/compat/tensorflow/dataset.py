@@ -1,0 +1,151 @@
+"""Dataset: ringlet's, with TensorFlow's dtypes and with tensors as elements."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ringlet import data
+from ringlet.compat.tensorflow.elements import TensorElements, as_arrays, as_plain, as_tensors, with_tensors
+from ringlet.compat.tensorflow.tensor import Tensor, tensor_of
+
+__all__ = ["Dataset", "DatasetIterator", "as_dataset", "dataset_maker"]
+
+
+class DatasetIterator(TensorElements, data.DatasetIterator):
+    """The elements of a dataset as tensors, once through; made by ``iter(dataset)``."""
+
+    __slots__ = ()
+
+
+class Dataset(data.Dataset):
+    """A sequence of elements, described by operations and made when it is iterated (``tf.data.Dataset``).
+
+    Every operation of :class:`ringlet.data.Dataset` is here, with its arguments. Numbers and lists have TensorFlow's
+    dtypes; elements are tensors, also those that functions are given. ``as_numpy_iterator()`` gives plain arrays.
+    Made by ``tf.data.Dataset.from_tensor_slices`` and its like.
+
+    Examples
+    --------
+    >>> from ringlet.compat import tf
+    >>> for x in tf.data.Dataset.from_tensor_slices([1, 2]).map(lambda x: x * 2):
+    ...     print(x)
+    tf.Tensor(2, shape=(), dtype=int32)
+    tf.Tensor(4, shape=(), dtype=int32)
+    """
+
+    __slots__ = ()
+
+    def __iter__(self) -> DatasetIterator:
+        return DatasetIterator(self)
+
+    def cardinality(self) -> Any:
+        """Give the number of elements as a tensor of int64, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        return tensor_of(np.int64(super().cardinality()))
+
+
+def as_dataset(dataset: data.Dataset) -> Dataset:
+    """Give a dataset of tensors with the elements of another dataset.
+
+    Examples
+    --------
+    >>> next(iter(as_dataset(data.Dataset.range(1))))
+    <tf.Tensor: shape=(), dtype=int64, numpy=0>
+    """
+    return dataset if isinstance(dataset, Dataset) else Dataset(dataset.node)
+
+
+def _plain(dataset: data.Dataset) -> data.Dataset:
+    return data.Dataset(dataset.node) if isinstance(dataset, Dataset) else dataset
+
+
+def _argument(value: Any) -> Any:
+    """One argument of an operation: functions are called with tensors, and numbers stay what they are."""
+    if isinstance(value, data.Dataset):
+        return _plain(value)
+    if isinstance(value, Tensor):
+        return value.view(np.ndarray)
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(map(_argument, value))
+    if type(value) is dict:
+        return {key: _argument(item) for key, item in value.items()}
+    is_type = isinstance(value, type) and not issubclass(value, data.Dataset)
+    if callable(value) and not is_type and not isinstance(value, np.dtype):
+        return with_tensors(value)
+    return value
+
+
+def _result(value: Any) -> Any:
+    """What an operation gives: a dataset, elements, or something that is neither, such as options."""
+    return value if isinstance(value, data.DatasetIterator) else as_tensors(value)
+
+
+def _operation(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def operation(self: Dataset, *args: Any, **kwargs: Any) -> Any:
+        bound = getattr(_plain(self), name)
+        return _result(bound(*map(_argument, args), **{key: _argument(value) for key, value in kwargs.items()}))
+
+    return operation
+
+
+def dataset_maker(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a function that makes datasets of tensors, of one that makes ringlet's.
+
+    Parameters
+    ----------
+    original : callable
+
+    Examples
+    --------
+    >>> next(iter(dataset_maker(data.Dataset.range)(3)))
+    <tf.Tensor: shape=(), dtype=int64, numpy=0>
+    """
+
+    @functools.wraps(original, updated=())
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return _result(original(*map(_argument, args), **{key: _argument(value) for key, value in kwargs.items()}))
+
+    return make
+
+
+def _of_components(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def make(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        return _result(original(as_arrays(tensors), *args, **kwargs))
+
+    return make
+
+
+def _of_generator(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def make(generator: Any, *args: Any, **kwargs: Any) -> Any:
+        def plain_elements(*given: Any) -> Any:
+            return map(as_plain, generator(*given))
+
+        return _result(original(plain_elements if callable(generator) else generator, *args, **kwargs))
+
+    return make
+
+
+# What makes datasets of other arguments than most.
+_MAKERS = {"from_generator": _of_generator, "from_tensor_slices": _of_components, "from_tensors": _of_components}
+_AS_THEY_ARE = {"as_numpy_iterator", "options"}
+
+
+def _add_operations() -> None:
+    """Give the class every operation that ringlet's has."""
+    for name, member in vars(data.Dataset).items():
+        if name.startswith("_") or isinstance(member, property) or name in _AS_THEY_ARE or name in vars(Dataset):
+            continue
+        if isinstance(member, types.FunctionType):
+            setattr(Dataset, name, _operation(name, member))
+        elif isinstance(member, (classmethod, staticmethod)):
+            setattr(Dataset, name, staticmethod(_MAKERS.get(name, dataset_maker)(getattr(data.Dataset, name))))
+
+
+_add_operations()

@@ -1,0 +1,51 @@
+"""TensorFlow's dtypes: they are NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ringlet.values.conversion import as_dtype as ringlet_dtype
+
+__all__ = ["DTYPES", "DType", "as_dtype"]
+
+DType = np.dtype
+
+# Name in TensorFlow: name in NumPy, or in ml_dtypes. Text is bytes, which are Python's objects.
+DTYPES = {
+    **{name: name for name in ("bfloat16", "bool", "complex64", "complex128", "float16", "float32", "float64")},
+    **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    "double": "float64",
+    "half": "float16",
+    "string": "object",
+}
+
+
+def as_dtype(type_value: Any) -> np.dtype[Any]:
+    """Give a dtype of what stands for one.
+
+    Parameters
+    ----------
+    type_value : dtype-like
+        A dtype, a type (`float` is float32, as in TensorFlow) or a name.
+
+    Returns
+    -------
+    dtype
+
+    Raises
+    ------
+    TypeError
+        If there is none of it; `int` could be any.
+
+    Examples
+    --------
+    >>> as_dtype("half"), as_dtype(float)
+    (dtype('float16'), dtype('float32'))
+    """
+    if type_value is float:
+        return np.dtype(np.float32)
+    if type_value is int:
+        raise TypeError("Cannot convert the type int to a TensorFlow DType: write tf.int32 or tf.int64")
+    return ringlet_dtype(DTYPES.get(type_value, type_value) if isinstance(type_value, str) else type_value)

@@ -1,0 +1,40 @@
+"""tf.TensorSpec: ringlet's, float32 unless another dtype is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ringlet.compat.tensorflow.dtypes import as_dtype
+from ringlet.data import TensorSpec as RingletSpec
+
+__all__ = ["TensorSpec"]
+
+
+class _SpecType(type):
+    """The type of ``tf.TensorSpec``: its instances are those of ringlet's class."""
+
+    def __call__(cls, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
+        """Make a spec."""
+        return RingletSpec(shape, as_dtype(dtype))
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, RingletSpec)
+
+
+class TensorSpec(RingletSpec, metaclass=_SpecType):
+    """Shape and dtype of a tensor (``tf.TensorSpec``); instances are :class:`ringlet.data.TensorSpec`.
+
+    Parameters
+    ----------
+    shape : sequence of (int or None), or None
+    dtype : dtype-like, default float32
+    name : str, optional
+        Accepted; not kept.
+
+    Examples
+    --------
+    >>> TensorSpec([None, 3])
+    TensorSpec(shape=(None, 3), dtype=float32)
+    """

@@ -1,0 +1,272 @@
+"""Strategies whose answers are tensors, and those of TensorFlow 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ringlet import data, nest
+from ringlet import strategy as strategies
+from ringlet.compat.tensorflow.elements import TensorElements, as_tensors
+from ringlet.compat.tensorflow.tensor import as_tensor
+from ringlet.values import PerReplica, Variable
+
+__all__ = [
+    "CentralStorageStrategy",
+    "CentralStorageStrategyV1",
+    "MirroredStrategy",
+    "MirroredStrategyV1",
+    "OneDeviceStrategy",
+    "OneDeviceStrategyV1",
+    "StrategyV1",
+    "get_replica_context",
+]
+
+# Values that TensorFlow makes tensors of before it combines them.
+_VALUES = (bool, int, float, complex, np.ndarray, np.generic)
+
+
+# --- distributed datasets ---------------------------------------------------------------------------------------------
+
+
+class DistributedIterator(TensorElements, data.DistributedIterator):
+    """The steps of a distributed dataset as tensors; made by ``iter(distributed_dataset)``."""
+
+    __slots__ = ()
+
+
+class DistributedDataset(data.DistributedDataset):
+    """A dataset whose every step has tensors for each replica; made by strategies."""
+
+    @classmethod
+    def _over(cls, distributed: data.DistributedDataset) -> DistributedDataset:
+        dataset = cls.__new__(cls)
+        vars(dataset).update(vars(distributed))
+        return dataset
+
+    def __iter__(self) -> DistributedIterator:
+        return DistributedIterator(super().__iter__()._plan)
+
+
+def _with_tensors(distributed: Any) -> Any:
+    return DistributedDataset._over(distributed) if type(distributed) is data.DistributedDataset else distributed
+
+
+# --- strategies -------------------------------------------------------------------------------------------------------
+
+
+class StandsFor(type):
+    """The type of strategies that are instances of one of ringlet's, and have all of those as their instances.
+
+    So ``isinstance`` answers alike for both names of a strategy, whichever of them made it.
+    """
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        original = vars(cls).get("_stands_for")
+        return type.__instancecheck__(cls, instance) or (original is not None and isinstance(instance, original))
+
+
+class TensorCalls(strategies.Strategy):
+    """What makes a strategy one of tensors; in front of its class."""
+
+    def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
+        """Combine the components of a value into one, as :meth:`ringlet.Strategy.reduce` does; gives tensors."""
+        return _results(super().reduce(reduce_op, _components(value), axis))
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """Join the components of a value, as :meth:`ringlet.Strategy.gather` does; gives tensors."""
+        return _results(super().gather(_components(value), axis))
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None, **kwargs: Any) -> Any:
+        """Cut the batches of a dataset over the replicas; each step holds tensors."""
+        return _with_tensors(super().experimental_distribute_dataset(dataset, options, **kwargs))
+
+    def distribute_datasets_from_function(self, dataset_fn: Callable[..., Any], options: Any = None) -> Any:
+        """Deal the batches of a dataset that a function makes to the replicas; each step holds tensors."""
+        return _with_tensors(super().distribute_datasets_from_function(dataset_fn, options))
+
+
+def _components(value: Any) -> Any:
+    """The same value, with tensors where the replicas gave numbers or plain arrays."""
+    return nest.map_structure(_of_tensors, value) if nest.is_nested(value) else _of_tensors(value)
+
+
+def _of_tensors(leaf: Any) -> Any:
+    if type(leaf) is not PerReplica:
+        return leaf
+    return PerReplica([nest.map_structure(_as_tensor, component) for component in leaf.values])
+
+
+def _as_tensor(leaf: Any) -> Any:
+    return as_tensor(leaf) if isinstance(leaf, _VALUES) else leaf
+
+
+def _results(value: Any) -> Any:
+    return nest.map_structure(
+        lambda leaf: as_tensors(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf, value
+    )
+
+
+class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=StandsFor):
+    """:class:`ringlet.MirroredStrategy`, whose answers are tensors (``tf.distribute.MirroredStrategy``).
+
+    Parameters
+    ----------
+    devices : sequence of str, optional
+    cross_device_ops : CrossDeviceOps, optional
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> from ringlet.compat import tf
+    >>> isinstance(ringlet.MirroredStrategy(["CPU:0"]), tf.distribute.MirroredStrategy)
+    True
+    """
+
+    _stands_for = strategies.MirroredStrategy
+
+
+class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=StandsFor):
+    """:class:`ringlet.OneDeviceStrategy`, whose answers are tensors (``tf.distribute.OneDeviceStrategy``).
+
+    Parameters
+    ----------
+    device : str
+    """
+
+    _stands_for = strategies.OneDeviceStrategy
+
+
+class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, metaclass=StandsFor):
+    """``ringlet.experimental.CentralStorageStrategy``, whose answers are tensors.
+
+    Parameters
+    ----------
+    compute_devices : sequence of str, optional
+    parameter_device : str, optional
+    """
+
+    _stands_for = strategies.CentralStorageStrategy
+
+
+# --- TensorFlow 1 -----------------------------------------------------------------------------------------------------
+
+
+class StrategyV1(strategies.Strategy):
+    """The base of strategies as TensorFlow 1 has them (``tf.compat.v1.distribute.Strategy``).
+
+    Parameters
+    ----------
+    extended : StrategyExtended
+    """
+
+    def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
+        """Combine the components of a value into one; the axis may be left out."""
+        return super().reduce(reduce_op, value, axis)
+
+    @property
+    def gather(self) -> NoReturn:
+        """Not there, as in TensorFlow 1."""
+        raise _not_in_v1(self, "gather")
+
+    @property
+    def experimental_distribute_values_from_function(self) -> NoReturn:
+        """Not there, as in TensorFlow 1."""
+        raise _not_in_v1(self, "experimental_distribute_values_from_function")
+
+
+def _not_in_v1(strategy: Any, name: str) -> AttributeError:
+    return AttributeError(
+        f"{type(strategy).__name__!r} object has no attribute {name!r}: strategies of tf.compat.v1 do not have it. Use "
+        "the one of tf.distribute",
+        name=name,
+        obj=strategy,
+    )
+
+
+class MirroredStrategyV1(StrategyV1, MirroredStrategy):
+    """``tf.compat.v1.distribute.MirroredStrategy``.
+
+    Parameters
+    ----------
+    devices : sequence of str, optional
+    cross_device_ops : CrossDeviceOps, optional
+
+    Examples
+    --------
+    >>> from ringlet.compat import tf
+    >>> strategy = tf.compat.v1.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    >>> strategy.reduce("MEAN", strategy.run(lambda: tf.constant([1.0, 2.0])))
+    <tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>
+    """
+
+
+class OneDeviceStrategyV1(StrategyV1, OneDeviceStrategy):
+    """``tf.compat.v1.distribute.OneDeviceStrategy``.
+
+    Parameters
+    ----------
+    device : str
+    """
+
+
+class CentralStorageStrategyV1(StrategyV1, CentralStorageStrategy):
+    """``tf.compat.v1.distribute.experimental.CentralStorageStrategy``.
+
+    Parameters
+    ----------
+    compute_devices : sequence of str, optional
+    parameter_device : str, optional
+    """
+
+
+# --- replicas ---------------------------------------------------------------------------------------------------------
+
+
+class ReplicaContext(strategies.ReplicaContext):
+    """One replica of a step, whose answers are tensors. Made by ``tf.distribute.get_replica_context``."""
+
+    __slots__ = ()
+
+    @property
+    def replica_id_in_sync_group(self) -> Any:
+        """Which replica this is, counted over all workers: a tensor of int32."""
+        return as_tensors(super().replica_id_in_sync_group)
+
+    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, out: Any = None) -> Any:
+        """Combine the arrays of all replicas, as :meth:`ringlet.ReplicaContext.all_reduce` does; gives tensors."""
+        return super().all_reduce(reduce_op, _all_tensors(value), options, out=out)
+
+    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+        """Join the arrays of all replicas, as :meth:`ringlet.ReplicaContext.all_gather` does; gives tensors."""
+        return super().all_gather(_all_tensors(value), axis, options)
+
+
+def _all_tensors(value: Any) -> Any:
+    return nest.map_structure(_combined_as_tensor, value)
+
+
+def _combined_as_tensor(leaf: Any) -> Any:
+    return as_tensor(leaf) if isinstance(leaf, (*_VALUES, Variable)) else leaf
+
+
+def get_replica_context() -> strategies.ReplicaContext | None:
+    """Give the current replica, as :func:`ringlet.get_replica_context` does; its answers are tensors.
+
+    Examples
+    --------
+    >>> from ringlet.compat import tf
+    >>> strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    >>> strategy.run(lambda: tf.distribute.get_replica_context().replica_id_in_sync_group)
+    PerReplica:{
+      0: <tf.Tensor: shape=(), dtype=int32, numpy=0>,
+      1: <tf.Tensor: shape=(), dtype=int32, numpy=1>
+    }
+    """
+    replica = strategies.get_replica_context()
+    if type(replica) is strategies.ReplicaContext:
+        # The object stays the one that the strategy made, which is how a replica is told from another.
+        replica.__class__ = ReplicaContext
+    return replica

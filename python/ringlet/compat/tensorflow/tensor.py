@@ -1,0 +1,325 @@
+"""Tensor: an array that answers as TensorFlow's tensors do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives.array_kinds import ArrayKind, kind_of, register_kind
+from ringlet.compat.tensorflow.conversion import as_array
+from ringlet.devices import canonicalize
+from ringlet.errors import InvalidArgumentError
+from ringlet.values import DistributedValues
+from ringlet.values.reference import VariableReference
+from ringlet.values.stand_in import plain
+
+__all__ = ["Tensor", "as_tensor", "tensor_of"]
+
+Array = NDArray[Any]
+
+
+def _plain(value: Any) -> Any:
+    """Tensors as NumPy's arrays, at any depth of what NumPy's functions take."""
+    kind = type(value)
+    if kind is Tensor:
+        return value.view(np.ndarray)
+    if kind is tuple or kind is list:
+        return kind(map(_plain, value))
+    if kind is dict:
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _wrapped(result: Any) -> Any:
+    """What NumPy's functions gave, arrays as tensors."""
+    if isinstance(result, (np.ndarray, np.generic)):
+        return tensor_of(result)
+    if isinstance(result, tuple):
+        parts = map(_wrapped, result)
+        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+    return list(map(_wrapped, result)) if type(result) is list else result
+
+
+def _operand(value: Any, dtype: np.dtype[Any]) -> Any:
+    """The other side of an operator as an array of the tensor's dtype; NotImplemented where that side decides."""
+    value = plain(value)
+    if isinstance(value, Tensor):
+        if value.dtype != dtype:
+            raise InvalidArgumentError(
+                f"a tensor of {dtype.name} and one of {value.dtype.name} do not go together: convert one of them, as "
+                f"in tf.cast(x, tf.{dtype.name})"
+            )
+        return value.view(np.ndarray)
+    if isinstance(value, DistributedValues) or kind_of(value) is not None:
+        return NotImplemented
+    array = as_array(value, None if isinstance(value, np.ndarray) else dtype)
+    if array.dtype.kind in "fc" and dtype.kind in "iub" and array.dtype != dtype:
+        raise TypeError(
+            f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}: its fractions would be lost. Write "
+            f"tf.cast(tensor, tf.{array.dtype.name}), or convert the array"
+        )
+    return array.astype(dtype, copy=False)
+
+
+# Kinds of dtypes, each with numbers that those behind it hold as well.
+_KINDS = "biufVc"
+
+
+def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A single number in a tensor's dtype, as NumPy 2 takes Python's own; other values as they are."""
+    if not isinstance(value, (bool, int, float, complex, np.number)):
+        return value
+    array = np.asarray(value)
+    fits = _KINDS.find(array.dtype.kind) <= _KINDS.find(dtype.kind)
+    return array.astype(dtype) if fits else value
+
+
+def _binary(function: Callable[[Any, Any], Any]) -> Any:
+    def method(self: Tensor, other: Any) -> Any:
+        operand = _operand(other, self.dtype)
+        return operand if operand is NotImplemented else tensor_of(function(self.view(np.ndarray), operand))
+
+    return method
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Any:
+    def method(self: Tensor, other: Any) -> Any:
+        operand = _operand(other, self.dtype)
+        return operand if operand is NotImplemented else tensor_of(function(operand, self.view(np.ndarray)))
+
+    return method
+
+
+def _divide(dividend: Array, divisor: Array) -> Any:
+    is_small = dividend.dtype.kind in "iu" and dividend.dtype.itemsize <= 2
+    return np.true_divide(dividend, divisor, dtype=np.float32 if is_small else None)
+
+
+def _equal(self: Tensor, other: Any) -> Any:
+    if other is None:
+        return False
+    operand = _operand(other, self.dtype)
+    try:
+        return operand if operand is NotImplemented else tensor_of(np.equal(self.view(np.ndarray), operand))
+    except ValueError:  # shapes that do not go together
+        return tensor_of(np.False_)
+
+
+def _not_equal(self: Tensor, other: Any) -> Any:
+    result = _equal(self, other)
+    if result is NotImplemented or result is False:
+        return result if result is NotImplemented else True
+    return tensor_of(np.logical_not(result.view(np.ndarray)))
+
+
+class Tensor(np.ndarray[Any, Any]):
+    """An array that cannot be changed and answers ``.numpy()`` (``tf.Tensor``). Made by ``tf.constant``.
+
+    An array of NumPy in everything else: its functions take tensors and give tensors, and ``np.asarray(tensor)`` is the
+    plain array, without a copy. Operators keep the dtype of the tensor, as TensorFlow's do: numbers, lists and arrays
+    on the other side are converted to it, and tensors of different dtypes do not go together.
+
+    Examples
+    --------
+    >>> from ringlet.compat import tf
+    >>> tf.constant(3.0) * 2
+    <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+    >>> np.max(tf.constant([1, 2])).numpy()
+    np.int32(2)
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        """Refuse: memory without values is no tensor."""
+        raise TypeError("a tf.Tensor is made by tf.constant(value)")
+
+    # What it is
+
+    def numpy(self) -> Any:
+        """Give the value as NumPy's own: an array that may be written to, a scalar if there are no dimensions."""
+        return self.view(np.ndarray).copy()[()]
+
+    @property
+    def device(self) -> str:  # type: ignore[override,unused-ignore]  # NumPy has a shorter name
+        """The full name of a device: the memory is the host's."""
+        return canonicalize("CPU:0")
+
+    def get_shape(self) -> tuple[int, ...]:
+        """Give the shape, a tuple."""
+        shape: tuple[int, ...] = self.shape
+        return shape
+
+    def ref(self) -> VariableReference:
+        """Give an object that stands for this tensor as a key of dictionaries and sets."""
+        return VariableReference(self)
+
+    def __repr__(self) -> str:
+        array = self.view(np.ndarray)
+        text = repr(array) if array.ndim else repr(array.item() if array.dtype.kind == "O" else _number(array))
+        text = f"\n{text}" if "\n" in text else text
+        return f"<tf.Tensor: shape={self.shape}, dtype={_dtype_name(self.dtype)}, numpy={text}>"
+
+    def __str__(self) -> str:
+        return f"tf.Tensor({self.view(np.ndarray)}, shape={self.shape}, dtype={_dtype_name(self.dtype)})"
+
+    def __format__(self, specification: str) -> str:
+        return format(self.view(np.ndarray)[()], specification)
+
+    def __hash__(self) -> int:  # type: ignore[override]  # refuses
+        raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
+
+    # Parts of it
+
+    def __getitem__(self, key: Any) -> Any:
+        return tensor_of(self.view(np.ndarray)[_plain(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "a tf.Tensor does not support item assignment: change a copy, array = tensor.numpy(), or make a tf.Variable"
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(tensor_of, iter(self.view(np.ndarray)))
+
+    def __contains__(self, item: Any) -> bool:
+        return _plain(item) in self.view(np.ndarray)
+
+    # NumPy's functions, and methods of arrays that would write to their own results
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Call a function of NumPy on the plain arrays; single numbers take the dtype of the tensor if they fit it."""
+        arrays = [_plain(plain(value)) for value in inputs]
+        if method == "__call__":
+            arrays = [_weak(array, self.dtype) for array in arrays]
+        return _wrapped(getattr(ufunc, method)(*arrays, **_plain(kwargs)))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function of NumPy on the plain arrays."""
+        return _wrapped(function(*_plain(args), **_plain(kwargs)))
+
+    def mean(self, *args: Any, **kwargs: Any) -> Any:
+        """Give what ``ndarray.mean`` gives."""
+        return _wrapped(self.view(np.ndarray).mean(*args, **kwargs))
+
+    def std(self, *args: Any, **kwargs: Any) -> Any:
+        """Give what ``ndarray.std`` gives."""
+        return _wrapped(self.view(np.ndarray).std(*args, **kwargs))
+
+    def var(self, *args: Any, **kwargs: Any) -> Any:
+        """Give what ``ndarray.var`` gives."""
+        return _wrapped(self.view(np.ndarray).var(*args, **kwargs))
+
+    def astype(self, *args: Any, **kwargs: Any) -> Any:
+        """Give what ``ndarray.astype`` gives."""
+        return _wrapped(self.view(np.ndarray).astype(*args, **kwargs))
+
+    def copy(self, order: Any = "C") -> Any:
+        """Give a plain array that may be written to."""
+        return self.view(np.ndarray).copy(order)
+
+    # Operators. Those that look in place give new tensors, as for every object that cannot be changed.
+
+    __add__, __radd__ = _binary(np.add), _reflected(np.add)
+    __sub__, __rsub__ = _binary(np.subtract), _reflected(np.subtract)
+    __mul__, __rmul__ = _binary(np.multiply), _reflected(np.multiply)
+    __matmul__, __rmatmul__ = _binary(np.matmul), _reflected(np.matmul)
+    __truediv__, __rtruediv__ = _binary(_divide), _reflected(_divide)
+    __floordiv__, __rfloordiv__ = _binary(np.floor_divide), _reflected(np.floor_divide)
+    __mod__, __rmod__ = _binary(np.remainder), _reflected(np.remainder)
+    __pow__, __rpow__ = _binary(np.power), _reflected(np.power)
+    __and__, __rand__ = _binary(np.bitwise_and), _reflected(np.bitwise_and)
+    __or__, __ror__ = _binary(np.bitwise_or), _reflected(np.bitwise_or)
+    __xor__, __rxor__ = _binary(np.bitwise_xor), _reflected(np.bitwise_xor)
+    __iadd__, __isub__, __imul__, __imatmul__ = __add__, __sub__, __mul__, __matmul__
+    __itruediv__, __ifloordiv__, __imod__, __ipow__ = __truediv__, __floordiv__, __mod__, __pow__
+    __iand__, __ior__, __ixor__ = __and__, __or__, __xor__
+
+    __lt__, __le__ = _binary(np.less), _binary(np.less_equal)
+    __gt__, __ge__ = _binary(np.greater), _binary(np.greater_equal)
+    __eq__, __ne__ = _equal, _not_equal
+
+
+def _number(array: Array) -> Any:
+    """What TensorFlow shows of a tensor without dimensions: a Python number where the dtype has one."""
+    value = array.item()
+    return value if isinstance(value, (bool, int, complex)) else _Text(str(array))
+
+
+class _Text(str):
+    """Text that is its own repr."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    return "string" if dtype.kind == "O" else dtype.name
+
+
+def tensor_of(result: Any) -> Tensor:
+    """Give a tensor in the memory of an array that nobody will write to.
+
+    Parameters
+    ----------
+    result : ndarray or NumPy scalar
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> tensor_of(np.float32(6))
+    <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+    """
+    tensor: Tensor = np.asarray(result).view(Tensor)
+    tensor.setflags(write=False)
+    return tensor
+
+
+def as_tensor(value: Any, dtype: Any = None) -> Tensor:
+    """Give the tensor that TensorFlow makes of a value.
+
+    Parameters
+    ----------
+    value : array-like
+        As :func:`ringlet.compat.tensorflow.conversion.as_array` takes it. An array that may be written to is copied.
+    dtype : dtype-like, optional
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> as_tensor([1, 2])
+    <tf.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>
+    """
+    if isinstance(value, Tensor) and dtype in (None, value.dtype):
+        return value
+    array = as_array(value, dtype)
+    is_shared = isinstance(value, np.ndarray) and array.flags.writeable and np.may_share_memory(array, value)
+    return tensor_of(array.copy() if is_shared else array)
+
+
+class _TensorKind(ArrayKind):
+    """Tensors are never written to, so replicas share the memory of results."""
+
+    name = "tf.Tensor"
+    is_mutable = False
+
+    def as_ndarray(self, value: Any, name: str = "the array") -> Array:
+        """Give the plain array."""
+        array: Array = value.view(np.ndarray)
+        return array
+
+    def from_ndarray(self, array: Array, like: Any) -> Any:
+        """Give a tensor in the memory of an array."""
+        return tensor_of(array)
+
+
+register_kind(Tensor, _TensorKind())

@@ -1,0 +1,88 @@
+"""TensorFlow's names for programs of ``tf.distribute``: ``from ringlet.compat import tf`` is the only line to change.
+
+``docs/porting.md`` tells what is the same, what differs and what is absent; a name that is absent says what to use.
+
+Examples
+--------
+>>> from ringlet.compat import tf
+>>> strategy = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"])
+>>> @tf.function
+... def run(input):
+...     return strategy.run(lambda x: x * 2.0, args=(input,))
+>>> run(tf.constant(3.0))
+PerReplica:{
+  0: <tf.Tensor: shape=(), dtype=float32, numpy=6.0>,
+  1: <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ringlet.compat.tensorflow.absent import refusal
+from ringlet.compat.tensorflow.basics import (
+    cast,
+    constant,
+    convert_to_tensor,
+    device,
+    executing_eagerly,
+    identity,
+    is_tensor,
+    print,
+    range,
+    reshape,
+    square,
+)
+from ringlet.compat.tensorflow.dtypes import DTYPES, DType, as_dtype
+from ringlet.compat.tensorflow.function import function
+from ringlet.compat.tensorflow.spec import TensorSpec
+from ringlet.compat.tensorflow.tensor import Tensor
+from ringlet.compat.tensorflow.variable import Variable
+from ringlet.compat.tf import config, data, distribute, dtypes, errors, io, nest, train
+from ringlet.compat.tf.distribute import compat, types
+from ringlet.values import IndexedSlices, VariableAggregation, VariableSynchronization
+
+__all__ = [
+    "DType",
+    "IndexedSlices",
+    "Tensor",
+    "TensorSpec",
+    "Variable",
+    "VariableAggregation",
+    "VariableSynchronization",
+    "as_dtype",
+    "cast",
+    "compat",
+    "config",
+    "constant",
+    "convert_to_tensor",
+    "data",
+    "device",
+    "distribute",
+    "dtypes",
+    "errors",
+    "executing_eagerly",
+    "function",
+    "identity",
+    "io",
+    "is_tensor",
+    "nest",
+    "print",
+    "range",
+    "reshape",
+    "square",
+    "train",
+    "types",
+]
+__all__ += list(DTYPES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in DTYPES:
+        return as_dtype(DTYPES[name])
+    raise refusal(f"tf.{name}", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

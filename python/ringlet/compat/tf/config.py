@@ -1,0 +1,201 @@
+"""tf.config: the devices of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ringlet.compat.tensorflow.absent import namespace, refuser
+from ringlet.devices import Device, logical_devices, set_logical_devices
+
+__all__ = [
+    "LogicalDevice",
+    "LogicalDeviceConfiguration",
+    "PhysicalDevice",
+    "experimental",
+    "get_logical_device_configuration",
+    "list_logical_devices",
+    "list_physical_devices",
+    "set_logical_device_configuration",
+]
+
+
+class LogicalDevice(NamedTuple):
+    """A device that replicas run on.
+
+    Examples
+    --------
+    >>> LogicalDevice("/device:CPU:0", "CPU")
+    LogicalDevice(name='/device:CPU:0', device_type='CPU')
+    """
+
+    name: str
+    device_type: str
+
+
+class PhysicalDevice(NamedTuple):
+    """A device of the machine: there is one, the host's CPU with all its cores.
+
+    Examples
+    --------
+    >>> PhysicalDevice("/physical_device:CPU:0", "CPU").device_type
+    'CPU'
+    """
+
+    name: str
+    device_type: str
+
+
+class LogicalDeviceConfiguration(NamedTuple):
+    """What a logical device is to have; for CPUs nothing can be chosen.
+
+    Examples
+    --------
+    >>> LogicalDeviceConfiguration().memory_limit is None
+    True
+    """
+
+    memory_limit: int | None = None
+    experimental_priority: int | None = None
+    experimental_device_ordinal: int | None = None
+
+
+_HOST = PhysicalDevice("/physical_device:CPU:0", "CPU")
+_configurations: dict[PhysicalDevice, list[LogicalDeviceConfiguration]] = {}
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """Give the devices of the machine.
+
+    Parameters
+    ----------
+    device_type : str, optional
+        ``"CPU"``; others give none.
+
+    Returns
+    -------
+    list of PhysicalDevice
+
+    Examples
+    --------
+    >>> list_physical_devices(), list_physical_devices("GPU")
+    ([PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')], [])
+    """
+    return [_HOST] if device_type in (None, "CPU") else []
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """Give the devices that replicas run on; their number is fixed from then on.
+
+    Parameters
+    ----------
+    device_type : str, optional
+        ``"CPU"``; others give none.
+
+    Returns
+    -------
+    list of LogicalDevice
+
+    Examples
+    --------
+    >>> list_logical_devices()[0]
+    LogicalDevice(name='/device:CPU:0', device_type='CPU')
+    """
+    if device_type not in (None, "CPU"):
+        return []
+    return [LogicalDevice(f"/device:CPU:{Device.parse(name).index}", "CPU") for name in logical_devices()]
+
+
+def set_logical_device_configuration(
+    device: PhysicalDevice, logical_devices: Sequence[LogicalDeviceConfiguration]
+) -> None:
+    """Choose how many devices replicas find; before they are used.
+
+    Parameters
+    ----------
+    device : PhysicalDevice
+        Of `list_physical_devices`.
+    logical_devices : sequence of LogicalDeviceConfiguration
+        One for each device that there is to be.
+
+    Raises
+    ------
+    RuntimeError
+        If the devices are in use, in another number.
+    ValueError
+        If there is no such device, or a limit of memory is asked for.
+
+    Examples
+    --------
+    >>> count = len(list_logical_devices())
+    >>> set_logical_device_configuration(list_physical_devices("CPU")[0], [LogicalDeviceConfiguration()] * count)
+    """
+    _check_device(device)
+    configurations = list(logical_devices)
+    for configuration in configurations:
+        if configuration.memory_limit is not None:
+            raise ValueError(
+                "Setting memory limit on CPU virtual devices is currently not supported, got "
+                f"memory_limit={configuration.memory_limit}: leave it out"
+            )
+        if configuration.experimental_priority is not None:
+            raise ValueError(
+                "Setting experimental_priority on CPU virtual devices is currently not supported, got "
+                f"{configuration.experimental_priority}: leave it out"
+            )
+    try:
+        set_logical_devices(len(configurations))
+    except RuntimeError as error:
+        raise RuntimeError(f"Virtual devices cannot be modified after being initialized: {error}") from error
+    _configurations[device] = configurations
+
+
+def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDeviceConfiguration] | None:
+    """Give what :func:`set_logical_device_configuration` was given.
+
+    Parameters
+    ----------
+    device : PhysicalDevice
+
+    Returns
+    -------
+    list of LogicalDeviceConfiguration or None
+        None where nothing was set.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device.
+
+    Examples
+    --------
+    >>> found = get_logical_device_configuration(list_physical_devices("CPU")[0])
+    >>> found is None or len(found) == len(list_logical_devices())
+    True
+    """
+    _check_device(device)
+    return _configurations.get(device)
+
+
+def _check_device(device: Any) -> None:
+    if device != _HOST:
+        raise ValueError(f"Unrecognized device: {device!r}. tf.config.list_physical_devices() lists them: [{_HOST}]")
+
+
+experimental = namespace(
+    "tf.config.experimental",
+    "Older names of tf.config.",
+    {
+        "VirtualDeviceConfiguration": LogicalDeviceConfiguration,
+        "get_virtual_device_configuration": get_logical_device_configuration,
+        "list_logical_devices": list_logical_devices,
+        "list_physical_devices": list_physical_devices,
+        "set_virtual_device_configuration": set_logical_device_configuration,
+    },
+)
+
+__getattr__ = refuser("tf.config", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

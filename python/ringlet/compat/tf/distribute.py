@@ -1,0 +1,162 @@
+"""tf.distribute: strategies, and what they hand out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ringlet.experimental as ringlet_experimental
+from ringlet import data
+from ringlet.collectives import ReduceOp
+from ringlet.compat.tensorflow.absent import namespace, refuser
+from ringlet.compat.tensorflow.strategies import (
+    CentralStorageStrategy,
+    CentralStorageStrategyV1,
+    MirroredStrategy,
+    MirroredStrategyV1,
+    OneDeviceStrategy,
+    OneDeviceStrategyV1,
+    StrategyV1,
+    get_replica_context,
+)
+from ringlet.strategy import (
+    CrossDeviceOps,
+    HierarchicalCopyAllReduce,
+    NcclAllReduce,
+    ReductionToOneDevice,
+    ReplicaContext,
+    RunOptions,
+    Strategy,
+    StrategyExtended,
+    experimental_set_strategy,
+    get_strategy,
+    has_strategy,
+    in_cross_replica_context,
+)
+from ringlet.values import DistributedValues, Mirrored, PerReplica
+
+__all__ = [
+    "CrossDeviceOps",
+    "DistributedDataset",
+    "DistributedIterator",
+    "DistributedValues",
+    "HierarchicalCopyAllReduce",
+    "InputContext",
+    "InputOptions",
+    "InputReplicationMode",
+    "MirroredStrategy",
+    "NcclAllReduce",
+    "OneDeviceStrategy",
+    "ReduceOp",
+    "ReductionToOneDevice",
+    "ReplicaContext",
+    "RunOptions",
+    "Strategy",
+    "StrategyExtended",
+    "experimental",
+    "experimental_set_strategy",
+    "get_replica_context",
+    "get_strategy",
+    "has_strategy",
+    "in_cross_replica_context",
+]
+
+DistributedDataset = data.DistributedDataset
+DistributedIterator = data.DistributedIterator
+InputContext = data.InputContext
+InputOptions = data.InputOptions
+InputReplicationMode = data.InputReplicationMode
+
+experimental = namespace(
+    "tf.distribute.experimental",
+    "What of tf.distribute may still change.",
+    {
+        **{name: getattr(ringlet_experimental, name) for name in ringlet_experimental.__all__},
+        "CentralStorageStrategy": CentralStorageStrategy,
+    },
+)
+
+
+def get_loss_reduction() -> ReduceOp:
+    """Give how the losses of replicas are combined where nothing else is said.
+
+    Returns
+    -------
+    ReduceOp
+        SUM.
+
+    Examples
+    --------
+    >>> get_loss_reduction()
+    <ReduceOp.SUM: 'SUM'>
+    """
+    return ReduceOp.SUM
+
+
+_V1: dict[str, Any] = {
+    "CrossDeviceOps": CrossDeviceOps,
+    "HierarchicalCopyAllReduce": HierarchicalCopyAllReduce,
+    "InputContext": InputContext,
+    "InputReplicationMode": InputReplicationMode,
+    "MirroredStrategy": MirroredStrategyV1,
+    "NcclAllReduce": NcclAllReduce,
+    "OneDeviceStrategy": OneDeviceStrategyV1,
+    "ReduceOp": ReduceOp,
+    "ReductionToOneDevice": ReductionToOneDevice,
+    "ReplicaContext": ReplicaContext,
+    "RunOptions": RunOptions,
+    "Strategy": StrategyV1,
+    "StrategyExtended": StrategyExtended,
+    "experimental": namespace(
+        "tf.compat.v1.distribute.experimental",
+        "What of tf.compat.v1.distribute may still change.",
+        {
+            "CentralStorageStrategy": CentralStorageStrategyV1,
+            "CollectiveCommunication": ringlet_experimental.CollectiveCommunication,
+            "CollectiveHints": ringlet_experimental.CollectiveHints,
+            "CommunicationImplementation": ringlet_experimental.CommunicationImplementation,
+            "CommunicationOptions": ringlet_experimental.CommunicationOptions,
+        },
+    ),
+    "experimental_set_strategy": experimental_set_strategy,
+    "get_loss_reduction": get_loss_reduction,
+    "get_replica_context": get_replica_context,
+    "get_strategy": get_strategy,
+    "has_strategy": has_strategy,
+    "in_cross_replica_context": in_cross_replica_context,
+}
+
+# tf.compat, with what TensorFlow 1 had, and tf.types, with the classes of distributed values.
+compat = namespace(
+    "tf.compat",
+    "Other versions of TensorFlow.",
+    {
+        "v1": namespace(
+            "tf.compat.v1",
+            "TensorFlow 1.",
+            {"distribute": namespace("tf.compat.v1.distribute", "Strategies as TensorFlow 1 has them.", _V1)},
+        )
+    },
+)
+types = namespace(
+    "tf.types",
+    "Classes to check for.",
+    {
+        "experimental": namespace(
+            "tf.types.experimental",
+            "Classes to check for that may still change.",
+            {
+                "distributed": namespace(
+                    "tf.types.experimental.distributed",
+                    "The classes of distributed values.",
+                    {"Mirrored": Mirrored, "PerReplica": PerReplica},
+                )
+            },
+        )
+    },
+)
+
+__getattr__ = refuser("tf.distribute", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,21 @@
+"""tf.dtypes: they are NumPy's."""
+
+from __future__ import annotations
+
+from ringlet.compat.tensorflow.absent import namespace_getter
+from ringlet.compat.tensorflow.basics import cast
+from ringlet.compat.tensorflow.dtypes import DTYPES, DType, as_dtype
+
+_NAMES = {"DType": DType, "as_dtype": as_dtype, "cast": cast}
+
+__all__ = list(_NAMES | DTYPES)
+
+_get = namespace_getter("tf.dtypes", _NAMES)
+
+
+def __getattr__(name: str) -> object:
+    return as_dtype(DTYPES[name]) if name in DTYPES else _get(name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

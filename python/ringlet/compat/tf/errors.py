@@ -1,0 +1,28 @@
+"""tf.errors: ringlet's classes under TensorFlow's names."""
+
+from __future__ import annotations
+
+from ringlet import errors
+from ringlet.compat.tensorflow.absent import namespace_getter
+
+# TensorFlow's name: what is raised here.
+_NAMES = {
+    "AbortedError": errors.CollectiveAborted,
+    "DataLossError": errors.DataLossError,
+    "DeadlineExceededError": errors.DeadlineExceededError,
+    "FailedPreconditionError": errors.FailedPreconditionError,
+    "InternalError": errors.CollectiveMismatchError,
+    "InvalidArgumentError": errors.InvalidArgumentError,
+    "NotFoundError": errors.NotFoundError,
+    "OutOfRangeError": errors.OutOfRangeError,
+    "UnavailableError": errors.WorkerLostError,
+    "UnimplementedError": NotImplementedError,
+}
+
+__all__ = list(_NAMES)
+
+__getattr__ = namespace_getter("tf.errors", _NAMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

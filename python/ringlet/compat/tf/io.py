@@ -1,0 +1,50 @@
+"""tf.io: files of records, and the examples in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from ringlet.compat.tensorflow.absent import refuser
+from ringlet.compat.tensorflow.elements import as_tensors
+from ringlet.compat.tensorflow.tensor import Tensor
+from ringlet.data import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    TFRecordWriter,
+    VarLenFeature,
+)
+from ringlet.data import parse_example as _parse_example
+from ringlet.data import parse_single_example as _parse_single_example
+
+__all__ = [
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "TFRecordWriter",
+    "VarLenFeature",
+    "parse_example",
+    "parse_single_example",
+]
+
+
+def _parser(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A parser that takes tensors and gives tensors."""
+
+    @wraps(original)
+    def parse(serialized: Any, *args: Any, **kwargs: Any) -> Any:
+        return as_tensors(
+            original(serialized.numpy() if isinstance(serialized, Tensor) else serialized, *args, **kwargs)
+        )
+
+    return parse
+
+
+parse_example = _parser(_parse_example)
+parse_single_example = _parser(_parse_single_example)
+
+__getattr__ = refuser("tf.io", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,14 @@
+"""tf.train: checkpoints."""
+
+from __future__ import annotations
+
+from ringlet.compat.tensorflow.absent import refuser
+from ringlet.train import Checkpoint, CheckpointManager, CheckpointOptions, latest_checkpoint
+
+__all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint"]
+
+__getattr__ = refuser("tf.train", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

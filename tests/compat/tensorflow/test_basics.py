@@ -1,0 +1,61 @@
+"""Functions of TensorFlow's top level; test_answers.py has more of them."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from ringlet.compat import tf
+
+
+def test_identity_gives_another_object_of_the_same_value():
+    x = tf.constant([1.0])
+    assert tf.identity(x) is not x
+    assert tf.convert_to_tensor(x) is x
+
+
+def test_a_tensor_of_another_dtype_is_refused():
+    with pytest.raises(TypeError, match=r"tf\.cast"):
+        tf.constant(tf.constant(1.0), tf.int32)
+    with pytest.raises(ValueError, match=r"tf\.cast"):
+        tf.convert_to_tensor(tf.constant(1.0), tf.int32)
+
+
+def test_a_cast_to_unsigned_wraps_as_tensorflow_s_does():
+    assert tf.cast(-1.5, tf.uint8).numpy() == 255
+
+
+def test_a_constant_is_given_a_shape():
+    assert tf.constant([1, 2, 3, 4], shape=[2, 2]).numpy().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(TypeError, match=r"2 elements.*3 elements"):
+        tf.constant([1, 2], shape=(3,))
+
+
+def test_a_device_is_a_name():
+    with tf.device("/cpu:0"), tf.device(None), tf.device(tf.config.LogicalDevice("/device:CPU:1", "CPU")):
+        assert tf.constant(1).numpy() == 1
+    with pytest.raises(ValueError, match="nonsense"), tf.device("nonsense?"):
+        pass
+
+
+def test_print_writes_values_to_the_standard_error(capsys):
+    tf.print("loss", tf.constant(0.5), {"a": [tf.constant([1, 2])], "b": (tf.Variable(3),)})
+    tf.print(np.float32(1.5), "x", sep="-", end="!", output_stream=sys.stdout)
+    captured = capsys.readouterr()
+    assert captured.err == "loss 0.5 {'a': [[1 2]], 'b': (3)}\n"
+    assert captured.out == "1.5-x!"
+
+
+def test_print_shortens_what_is_long(capsys):
+    tf.print(tf.range(100), output_stream=sys.stdout)
+    tf.print(tf.range(20), summarize=-1, output_stream=sys.stdout)
+    short, whole = capsys.readouterr().out.splitlines()
+    assert short == "[ 0  1  2 ... 97 98 99]"
+    assert "..." not in whole
+
+
+def test_print_needs_something_to_write_to():
+    with pytest.raises(ValueError, match=r"sys\.stdout"):
+        tf.print("x", output_stream="file:///tmp/x")

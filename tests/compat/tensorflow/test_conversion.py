@@ -1,0 +1,85 @@
+"""Values become arrays of the dtypes that TensorFlow 2.21 makes tensors of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ringlet
+from ringlet.compat.tensorflow.conversion import as_array
+from ringlet.errors import InvalidArgumentError
+
+# value, dtype and list that TensorFlow's constant gives
+CONSTANTS = [
+    (3.0, "float32", 3.0),
+    (1, "int32", 1),
+    (2**40, "int64", 2**40),
+    (-(2**31), "int32", -(2**31)),
+    (True, "bool", True),
+    (1j, "complex128", 1j),
+    ([1, 2.5], "float32", [1.0, 2.5]),
+    ([[1, 2], [3, 4]], "int32", [[1, 2], [3, 4]]),
+    ((1, 2), "int32", [1, 2]),
+    (range(3), "int32", [0, 1, 2]),
+    ([], "float32", []),
+    ([1, True], "int32", [1, 1]),
+    (np.float64(3), "float64", 3.0),
+    ([np.float64(3)], "float64", [3.0]),
+    ([np.float32(3), 1.0], "float32", [3.0, 1.0]),
+    ([np.int64(3), 1], "int32", [3, 1]),
+    (np.array([1, 2]), "int64", [1, 2]),
+    (np.arange(2.0), "float64", [0.0, 1.0]),
+    (np.array([1.5], ">f4"), "float32", [1.5]),
+    ("text", "object", b"text"),
+    (["a", b"bc"], "object", [b"a", b"bc"]),
+    (b"ends in zero\0", "object", b"ends in zero\0"),
+    ([b"ends in zero\0", b""], "object", [b"ends in zero\0", b""]),
+    (np.array(["a", "b"]), "object", [b"a", b"b"]),
+]
+
+
+@pytest.mark.parametrize(("value", "dtype", "expected"), CONSTANTS)
+def test_values_have_tensorflow_s_dtypes(value, dtype, expected):
+    array = as_array(value)
+    assert (array.dtype, array.tolist()) == (np.dtype(dtype), expected)
+    assert array.dtype.isnative
+
+
+# value, dtype asked for, list
+CONVERTED = [
+    ([1, 2], "float32", [1.0, 2.0]),
+    (3, "float64", 3.0),
+    (1, "complex64", 1 + 0j),
+    (np.array([1, 2]), "float32", [1.0, 2.0]),
+    (np.array([1.5, 2]), "int32", [1, 2]),
+    (True, "bool", True),
+]
+
+
+@pytest.mark.parametrize(("value", "dtype", "expected"), CONVERTED)
+def test_values_are_converted_where_a_dtype_is_asked_for(value, dtype, expected):
+    array = as_array(value, dtype)
+    assert (array.dtype, array.tolist()) == (np.dtype(dtype), expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"), [(1.5, "int32"), ([1.0], "int32"), (1, "bool"), ("1", "int32"), (1.5, object)]
+)
+def test_a_number_that_does_not_fit_is_refused(value, dtype):
+    with pytest.raises(TypeError, match=r"Cannot convert .* to EagerTensor of dtype"):
+        as_array(value, dtype)
+
+
+@pytest.mark.parametrize("value", [None, {"a": 1}, object(), [None], np.array(["a", 1], object)])
+def test_what_is_no_tensor_is_refused(value):
+    with pytest.raises(ValueError, match="unsupported type"):
+        as_array(value)
+
+
+def test_rows_of_different_lengths_are_refused():
+    with pytest.raises(InvalidArgumentError, match="non-rectangular"):
+        as_array([[1], [2, 3]])
+
+
+def test_a_variable_is_read():
+    assert as_array(ringlet.Variable([1.5, 2.5])).tolist() == [1.5, 2.5]

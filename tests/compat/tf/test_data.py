@@ -1,0 +1,38 @@
+"""tf.data has the names of ringlet.data that TensorFlow has, too."""
+
+from __future__ import annotations
+
+import ringlet
+from ringlet.compat import tf
+
+
+def test_settings_and_constants_are_ringlet_s():
+    for name in ("AUTOTUNE", "INFINITE_CARDINALITY", "Options", "ThreadingOptions", "UNKNOWN_CARDINALITY"):
+        assert getattr(tf.data, name) is getattr(ringlet.data, name)
+    for name in ("AutoShardPolicy", "DistributeOptions", "ExternalStatePolicy", "SHARD_HINT"):
+        assert getattr(tf.data.experimental, name) is getattr(ringlet.data, name)
+
+
+def test_files_of_records_are_written_and_read(tmp_path):
+    path = str(tmp_path / "records")
+    with tf.io.TFRecordWriter(path) as writer:
+        writer.write(b"one")
+        writer.write(b"two")
+    dataset = tf.data.TFRecordDataset([path])
+    assert isinstance(dataset, tf.data.Dataset)
+    assert [record.numpy() for record in dataset] == [b"one", b"two"]
+    parts = tf.data.FixedLengthRecordDataset(path, 2)
+    assert isinstance(next(iter(parts)), tf.Tensor)
+
+
+def test_the_cardinality_of_a_dataset_is_a_tensor():
+    found = tf.data.experimental.cardinality(tf.data.Dataset.range(3))
+    assert isinstance(found, tf.Tensor)
+    assert (found.dtype, found.numpy()) == (tf.int64, 3)
+
+
+def test_the_length_of_a_dataset_is_asserted():
+    dataset = tf.data.Dataset.range(5).filter(lambda x: x < 3)
+    known = dataset.apply(tf.data.experimental.assert_cardinality(3))
+    assert isinstance(known, tf.data.Dataset)
+    assert len(known) == 3

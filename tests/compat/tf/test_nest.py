@@ -1,0 +1,38 @@
+"""tf.nest takes structures apart as TensorFlow's does; test_answers.py has more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from ringlet.compat import tf
+
+
+@dataclass
+class Point:
+    x: int
+
+
+def test_dataclasses_are_leaves_unless_composites_are_expanded():
+    assert tf.nest.flatten([Point(1)]) == [Point(1)]
+    assert tf.nest.flatten([Point(1)], expand_composites=True) == [1]
+    assert tf.nest.pack_sequence_as([Point(1)], [2], expand_composites=True) == [Point(2)]
+    assert not tf.nest.is_nested(Point(1))
+
+
+def test_structures_that_differ_are_shown():
+    with pytest.raises(ValueError, match=r"\[\*\] and \[\*, \*\]"):
+        tf.nest.assert_same_structure([1], [1, 2])
+    with pytest.raises(TypeError, match=r"\[\*\] and \(\*,\)"):
+        tf.nest.assert_same_structure([1], (1,))
+    tf.nest.assert_same_structure([1], (1,), check_types=False)
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(TypeError, match="callable"):
+        tf.nest.map_structure(3, [1])
+    with pytest.raises(ValueError, match="check_typos"):
+        tf.nest.map_structure(abs, [1], check_typos=True)
+    with pytest.raises(ValueError, match=r"1 atoms.*2 items"):
+        tf.nest.pack_sequence_as([0], [1, 2])
