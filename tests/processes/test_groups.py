@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from tests.processes.harness import descriptors_of, eventually
 
 GRADUAL = """
@@ -32,6 +34,51 @@ def test_a_process_whose_members_are_all_closed_holds_nothing(processes, name):
         assert eventually(lambda pid=process.pid: descriptors_of(pid) <= 4), "no socket, handle or segment is left"
         process.say()
         assert process.wait() == 0
+
+
+OVERLAP = """
+from ringlet.collectives import init_process_group
+import numpy as np, threading
+rank, name, call = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+ranks = [0, 1] if rank == 0 else [2]
+members = init_process_group(ranks=ranks, num_ranks=3, name=name, timeout_seconds=50)
+same = np.zeros(3000)
+def run(member):
+    x, other = np.arange(9000.0), np.zeros(3000)
+    out = same if rank == 0 else other
+    try:
+        eval(call)
+        told = [member.rank, "returned", ""]
+    except Exception as error:
+        told = [member.rank, type(error).__name__, str(error)]
+    tell(told)
+threads = [threading.Thread(target=run, args=(member,)) for member in members]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "member.reduce_scatter(x, out=out)",
+        "member.all_reduce(x[:3000], out=out)",
+        "member.all_gather(x[:1000], out=out)",
+        "member.broadcast(x[:3000] if member.rank == 2 else None, root=2, out=out)",
+        "member.scatter(x if member.rank == 2 else None, root=2, out=out)",
+        "member.all_to_all(x[:3000], out=out)",
+        "member.exclusive_scan(x[:3000], out=out)",
+        "member.collective_permute(x[:3000], [(0, 1), (1, 0)], out=out)",
+        "member.all_reduce(out if member.rank == 0 else x[:3000], out=out if member.rank == 1 else other)",
+    ],
+)
+def test_ranks_of_one_process_must_not_share_an_output_although_copies_stand_for_it(processes, name, call):
+    started = [processes.start(OVERLAP, rank, name, call) for rank in range(2)]
+    for process in (started[0], started[0], started[1]):
+        rank, kind, text = process.told()
+        assert kind == "InvalidArgumentError", (rank, kind, text)
+        assert "of rank 0 (array 0) and " in text
+        assert "of rank 1 (array 0) share memory" in text
 
 
 MIXED = """

@@ -76,11 +76,13 @@ void Round::name_buffers(Purpose purpose) {
         has_output(set.call, rank_) && part.output != nullptr && output_bytes(set.call, part, num_ranks()) > 0;
     // A payload that travels in the slot needs names for its buffers only to see whether they overlap.
     const auto name = [&](const void* data) {
-      return purpose == Purpose::kSlots ? world.known_place_of(data) : world.place_of(data);
+      return purpose == Purpose::kSlots ? world.known_place_of(data) : world.place_of(data, interruption_.poll());
     };
     set.inputs.push_back(reads ? name(part.input) : Place());
     set.outputs.push_back(writes ? name(part.output) : Place());
   }
+  set.own_inputs = set.inputs;
+  set.own_outputs = set.outputs;
   if (purpose == Purpose::kWork) {
     stage_inputs();
     stage_outputs();
@@ -149,7 +151,7 @@ void Round::stage_outputs() {
 // A record that is too long for its area lies in a block of its own: then the area has no length, but a place.
 void Round::write_own_record() {
   RankNotes::Set& set = mine().sets[set_];
-  const Telling telling{set.call, set.inputs, set.outputs, set.result_places};
+  const Telling telling{set.call, set.inputs, set.outputs, set.own_inputs, set.own_outputs, set.result_places};
   const std::size_t words = record_words(telling);
   RecordArea& area = group_.control_->record(rank_, set_);
   if (words < area.size()) {
@@ -191,6 +193,12 @@ Place Round::further_place(int rank, std::size_t part, bool is_input) {
   if (group_.is_here(rank)) return place_in(is_input ? set_of(rank).inputs : set_of(rank).outputs);
   const ForeignCall& foreign = group_.foreign_call(mine(), rank, sequence_);
   return place_in(is_input ? foreign.inputs : foreign.outputs);
+}
+
+Place Round::own_place(int rank, std::size_t part, bool is_input) {
+  if (group_.is_here(rank)) return (is_input ? set_of(rank).own_inputs : set_of(rank).own_outputs)[part];
+  const ForeignCall& foreign = group_.foreign_call(mine(), rank, sequence_);
+  return (is_input ? foreign.own_inputs : foreign.own_outputs)[part];
 }
 
 Spot Round::spot_of(int rank, Place place) {

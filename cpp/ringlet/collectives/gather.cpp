@@ -91,8 +91,8 @@ void check_gather(Round& round, const Gather& gather) {
   Buffers buffers(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
     const bool is_receiver = round.call().kind == Kind::kAllGather || rank == announcer;
-    const Place input = round.input_place(rank, 0);
-    const Place output = is_receiver ? round.output_place(rank, 0) : Place();
+    const Place input = round.own_input_place(rank, 0);
+    const Place output = is_receiver ? round.own_output_place(rank, 0) : Place();
     if (is_receiver) buffers.add_output(rank, output, gather.total_bytes());
     const bool is_in_place = is_receiver && gather.has_one_row() && input == output + gather.first_byte(rank);
     if (!is_in_place) buffers.add_input(rank, input, gather.input_bytes(rank));

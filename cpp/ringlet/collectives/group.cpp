@@ -107,6 +107,11 @@ Member Group::member(int rank) {
 }
 
 bool Group::was_forked() const noexcept { return fork_generation_ != sync::fork_generation(); }
+  std::vector<bool> has_rank(world_ == nullptr ? 0 : static_cast<std::size_t>(world_->num_processes()));
+  for (const int process : process_of_) {
+    shares_processes_ = shares_processes_ || has_rank[static_cast<std::size_t>(process)];
+    has_rank[static_cast<std::size_t>(process)] = true;
+  }
 int Group::process_of(int rank) const noexcept {
   return process_of_.empty() ? 0 : process_of_[static_cast<std::size_t>(rank)];
 }

@@ -129,6 +129,7 @@ class Group {
   Group* parent_ = nullptr;           // between processes; guarded by the World
   mutable std::mutex failure_mutex_;  // guards what follows; never held while waiting
   mutable std::optional<Failure> failure_;
+  bool shares_processes_ = false;     // whether some process has several ranks
   std::vector<Part> parts_;
   bool was_split_ = false;
   std::mutex join_mutex_;  // held while a part is joined; taken before failure_mutex_

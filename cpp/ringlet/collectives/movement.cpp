@@ -51,9 +51,9 @@ Results scatter(Round& round) {
   if (has_outputs) {
     check_pieces(round);
     Buffers buffers(round);
-    buffers.add_input(root, round.input_place(root, 0), part.input_bytes());
+    buffers.add_input(root, round.own_input_place(root, 0), part.input_bytes());
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
-      buffers.add_output(rank, round.output_place(rank, 0), places.size(static_cast<std::size_t>(rank)));
+      buffers.add_output(rank, round.own_output_place(rank, 0), places.size(static_cast<std::size_t>(rank)));
     }
     buffers.check();
   }
@@ -105,8 +105,8 @@ template <class Sent, class Received>
 void check_exchange(Round& round, Sent&& bytes_sent, Received&& bytes_received) {
   Buffers buffers(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    buffers.add_output(rank, round.output_place(rank, 0), bytes_received(static_cast<std::size_t>(rank)));
-    buffers.add_input(rank, round.input_place(rank, 0), bytes_sent(static_cast<std::size_t>(rank)));
+    buffers.add_output(rank, round.own_output_place(rank, 0), bytes_received(static_cast<std::size_t>(rank)));
+    buffers.add_input(rank, round.own_input_place(rank, 0), bytes_sent(static_cast<std::size_t>(rank)));
   }
   buffers.check();
 }
@@ -208,8 +208,8 @@ void permute(Round& round) {
   round.arrive_for_work();
   Buffers buffers(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    buffers.add_output(rank, round.output_place(rank, 0), bytes);
-    buffers.add_input(rank, round.input_place(rank, 0), bytes);
+    buffers.add_output(rank, round.own_output_place(rank, 0), bytes);
+    buffers.add_input(rank, round.own_input_place(rank, 0), bytes);
   }
   buffers.check();
   round.share_work(Ranges(total, 1, round.num_ranks()), [&](Range range) {

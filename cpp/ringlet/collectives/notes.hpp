@@ -31,9 +31,12 @@ struct RankNotes {
     std::vector<Place> result_places;
     Results kept;  // until the call is over
 
-    // Between processes: what this rank's buffers are called, and what stands for those that others cannot reach.
+    // Between processes: what this rank's buffers are called, what stands for those that others cannot reach, and what
+    // they were called before.
     std::vector<Place> inputs;
     std::vector<Place> outputs;
+    std::vector<Place> own_inputs;
+    std::vector<Place> own_outputs;
     memory::Block staged_inputs;
     memory::Block staged_outputs;
     memory::Block record;  // one that its RecordArea is too small for

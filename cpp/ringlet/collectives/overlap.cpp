@@ -54,8 +54,8 @@ void check_overlap(Round& round) {
     for (std::size_t part = 0; part < call.parts.size(); ++part) {
       const std::size_t input_bytes = call.parts[part].input_bytes();
       const std::size_t result_bytes = call.result_bytes(call.parts[part]);
-      const Place input = round.input_place(rank, part);
-      const Place output = has_output ? round.output_place(rank, part) : Place();
+      const Place input = round.own_input_place(rank, part);
+      const Place output = has_output ? round.own_output_place(rank, part) : Place();
       if (has_output) buffers.add_output(rank, output, result_bytes, part);
       const bool is_in_place = input == output && input_bytes == result_bytes;
       if (!is_in_place) buffers.add_input(rank, input, input_bytes, part);

@@ -8,7 +8,7 @@ namespace ringlet::collectives {
 namespace {
 
 constexpr std::size_t kHeadWords = 4;
-constexpr std::size_t kPartWords = 5;
+constexpr std::size_t kPartWords = 7;
 constexpr std::uint64_t kHasOutputsBit = 1;
 constexpr std::uint64_t kHasPartsBit = 2;
 constexpr std::uint64_t kIsRaggedBit = 4;
@@ -72,6 +72,8 @@ void write_record(const Telling& telling, std::span<std::uint64_t> words) {
     const Part& part = call.parts[index];
     writer.put(telling.inputs[index].bits());
     writer.put(telling.outputs[index].bits());
+    writer.put(telling.own_inputs[index].bits());
+    writer.put(telling.own_outputs[index].bits());
     writer.put(part.count);
     writer.put(pair_of(static_cast<std::size_t>(part.dtype), part.shape.size()));
     writer.put(static_cast<std::uint64_t>(part.output_length));
@@ -99,12 +101,16 @@ void read_record(std::span<const std::uint64_t> words, ForeignCall& into) {
   const std::uint64_t sizes = reader.take();
   into.inputs.clear();
   into.outputs.clear();
+  into.own_inputs.clear();
+  into.own_outputs.clear();
   into.results.clear();
   call.dims.clear();
   std::vector<std::size_t> ndims;
   for (std::uint64_t index = 0; index < (counts & kLow); ++index) {
     into.inputs.emplace_back(reader.take());
     into.outputs.emplace_back(reader.take());
+    into.own_inputs.emplace_back(reader.take());
+    into.own_outputs.emplace_back(reader.take());
     Part part;
     part.count = reader.take();
     const std::uint64_t type = reader.take();

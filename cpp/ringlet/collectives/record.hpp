@@ -16,15 +16,20 @@ struct ForeignCall {
   Call call;
   std::vector<Place> inputs;
   std::vector<Place> outputs;
+  std::vector<Place> own_inputs;
+  std::vector<Place> own_outputs;
   std::vector<Place> results;
   std::uint64_t sequence = 0;  // of the call that this is; 0 for none
 };
 
-// What a rank tells of its call: the places of its parts, and of the results that it announced.
+// What a rank tells of its call: the places of its parts, as others reach them and as its caller gave them, and of the
+// results that it announced.
 struct Telling {
   const Call& call;
   std::span<const Place> inputs;
   std::span<const Place> outputs;
+  std::span<const Place> own_inputs;
+  std::span<const Place> own_outputs;
   std::span<const Place> results;
 };
 

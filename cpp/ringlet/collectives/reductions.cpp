@@ -237,10 +237,10 @@ void check_places(Round& round, std::size_t share) {
   const bool may_be_in_place = call.result_dtype(part) == part.dtype;
   Buffers buffers(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    const Place output = round.output_place(rank, 0);
+    const Place output = round.own_output_place(rank, 0);
     buffers.add_output(rank, output, bytes);
-    buffers.add_input_around(rank, round.input_place(rank, 0), part.input_bytes(), may_be_in_place ? output : Place(),
-                             static_cast<std::size_t>(rank) * bytes, bytes);
+    buffers.add_input_around(rank, round.own_input_place(rank, 0), part.input_bytes(),
+                             may_be_in_place ? output : Place(), static_cast<std::size_t>(rank) * bytes, bytes);
   }
   buffers.check();
 }

@@ -53,6 +53,15 @@ class Round {
   Place output_place(int rank, std::size_t part) {
     return part == 0 ? Place(slot_of(rank).output) : further_place(rank, part, false);
   }
+  // The same as the rank's caller gave them, where something else stands for them: to see whether they overlap.
+  Place own_input_place(int rank, std::size_t part) {
+    const Place place = input_place(rank, part);
+    return place.is_staged() && may_overlap_unseen() ? own_place(rank, part, true) : place;
+  }
+  Place own_output_place(int rank, std::size_t part) {
+    const Place place = output_place(rank, part);
+    return place.is_staged() && may_overlap_unseen() ? own_place(rank, part, false) : place;
+  }
   // Where two places of equal bits may be different memory: the process of the rank, for its private memory.
   int process_of(int rank) const noexcept { return group_.process_of(rank); }
 
@@ -164,6 +173,11 @@ class Round {
 
   // Between processes: see between.cpp.
   Place further_place(int rank, std::size_t part, bool is_input);
+  Place own_place(int rank, std::size_t part, bool is_input);
+  // What stands for buffers does not overlap, although they may. Ranks of several processes, with one array each, have
+  // none in common; and telling takes time.
+  bool may_overlap_unseen() const noexcept { return group_.shares_processes_ || call_size() > 1; }
+  std::size_t call_size() const noexcept { return notes_->sets[set_].call.parts.size(); }
   void name_buffers(Purpose purpose);
   void stage_inputs();
   void stage_outputs();
