@@ -206,6 +206,21 @@ std::unique_ptr<HeldMember> split(HeldMember& member, std::optional<int> color, 
   return std::make_unique<HeldMember>(std::move(part.group), part.rank);
 }
 
+int num_ranks(HeldMember& member) { return member.group().num_ranks(); }
+std::shared_ptr<Group> group_of(HeldMember& member) { return member.keeper(); }
+std::uint64_t calls(HeldMember& member) { return member.calls(); }
+void depart(HeldMember& member, const std::string& reason) { member.depart(reason); }
+void rejoin(HeldMember& member) { member.rejoin(); }
+
+// The same for a member that is in use meanwhile.
+template <class Result, class... Args>
+auto in_use(Result (*call)(HeldMember&, Args...)) {
+  return [call](HeldMember& member, Args... args) -> Result {
+    const HeldMember::Use use(member);
+    return call(member, std::forward<Args>(args)...);
+  };
+}
+
 std::shared_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch,
                                   std::shared_ptr<collectives::World> world, bool from_interpreter) {
   const collectives::Options options{
@@ -231,24 +246,24 @@ void register_collectives(py::module_& m) {
   py::register_local_exception<Unusable>(m, "Unusable");
   py::class_<HeldMember>(m, "Member")
       .def_property_readonly("rank", &HeldMember::rank)
-      .def_property_readonly("num_ranks", [](const HeldMember& member) { return member.group().num_ranks(); })
-      .def_property_readonly("group", [](const HeldMember& member) { return member.keeper; })
-      .def_property_readonly("calls", &HeldMember::calls)
-      .def("all_reduce", all_reduce, "arrays"_a, "op"_a, "algorithm"_a, "outs"_a)
-      .def("reduce", reduce, "array"_a, "op"_a, "root"_a, "out"_a)
-      .def("reduce_scatter", reduce_scatter, "array"_a, "op"_a, "out"_a)
-      .def("exclusive_scan", exclusive_scan, "array"_a, "op"_a, "out"_a)
-      .def("all_gather", all_gather, "array"_a, "axis"_a, "out"_a)
-      .def("gather", gather_to, "array"_a, "root"_a, "axis"_a, "out"_a)
-      .def("scatter", scatter, "array"_a, "root"_a, "counts"_a, "out"_a)
-      .def("broadcast", broadcast, "arrays"_a, "root"_a, "outs"_a)
-      .def("all_to_all", all_to_all, "array"_a, "counts"_a, "out"_a)
-      .def("collective_permute", permute, "array"_a, "pairs"_a, "out"_a)
-      .def("barrier", barrier, "name"_a)
-      .def("split", split, "color"_a, "key"_a)
-      .def(
-          "depart", [](HeldMember& member, const std::string& reason) { member.depart(reason); }, "reason"_a)
-      .def("rejoin", &HeldMember::rejoin);
+      .def_property_readonly("num_ranks", in_use(num_ranks))
+      .def_property_readonly("group", in_use(group_of))
+      .def_property_readonly("calls", in_use(calls))
+      .def("all_reduce", in_use(all_reduce), "arrays"_a, "op"_a, "algorithm"_a, "outs"_a)
+      .def("reduce", in_use(reduce), "array"_a, "op"_a, "root"_a, "out"_a)
+      .def("reduce_scatter", in_use(reduce_scatter), "array"_a, "op"_a, "out"_a)
+      .def("exclusive_scan", in_use(exclusive_scan), "array"_a, "op"_a, "out"_a)
+      .def("all_gather", in_use(all_gather), "array"_a, "axis"_a, "out"_a)
+      .def("gather", in_use(gather_to), "array"_a, "root"_a, "axis"_a, "out"_a)
+      .def("scatter", in_use(scatter), "array"_a, "root"_a, "counts"_a, "out"_a)
+      .def("broadcast", in_use(broadcast), "arrays"_a, "root"_a, "outs"_a)
+      .def("all_to_all", in_use(all_to_all), "array"_a, "counts"_a, "out"_a)
+      .def("collective_permute", in_use(permute), "array"_a, "pairs"_a, "out"_a)
+      .def("barrier", in_use(barrier), "name"_a)
+      .def("split", in_use(split), "color"_a, "key"_a)
+      .def("depart", in_use(depart), "reason"_a)
+      .def("rejoin", in_use(rejoin))
+      .def("close", [](HeldMember& member, const std::string& reason) { return member.close(reason); }, "reason"_a);
   py::class_<Group, std::shared_ptr<Group>>(m, "Group")
       .def(py::init(&make_group), "num_ranks"_a, "timeout_seconds"_a, "epoch"_a, "world"_a = py::none(),
            "from_interpreter"_a = true)

@@ -55,6 +55,8 @@ void register_errors() {
       set_error(error);
     } catch (const core::AbortedError& error) {
       set_error("CollectiveAborted", error);
+    } catch (const core::ClosedError& error) {
+      set_error("FailedPreconditionError", error);
     } catch (const core::DeadlineError& error) {
       set_error("DeadlineExceededError", error);
     } catch (const core::PartitionError& error) {

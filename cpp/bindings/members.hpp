@@ -2,22 +2,67 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "ringlet/collectives/group.hpp"
 #include "ringlet/collectives/member.hpp"
+#include "ringlet/core/error.hpp"
 
 namespace ringlet::bindings {
 
-// A member that keeps its group alive.
-struct HeldMember : collectives::Member {
+// A member that keeps its group alive until it is closed. Copies, such as that of a plan, are closed with it. All of
+// this happens with the interpreter in hand, which keeps threads apart.
+class HeldMember : public collectives::Member {
+  struct Seat {
+    explicit Seat(std::shared_ptr<collectives::Group> held) : group(std::move(held)) {}
+    std::shared_ptr<collectives::Group> group;
+    int num_uses = 0;
+    bool is_closed = false;
+  };
+
+ public:
   HeldMember(std::shared_ptr<collectives::Group> held, int rank)
-      : Member(held->member(rank)), keeper(std::move(held)) {}
+      : Member(held->member(rank)), seat_(std::make_shared<Seat>(std::move(held))) {}
 
-  // Whether several ranks share this interpreter, and each has a core to wait for it on.
+  // Has to live as long as anything is done with the member. Throws core::ClosedError.
+  class Use {
+   public:
+    explicit Use(const HeldMember& member) : seat_(*member.seat_) {
+      if (seat_.is_closed) throw core::ClosedError(closed_text(member.rank()));
+      ++seat_.num_uses;
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use() {
+      if (--seat_.num_uses == 0 && seat_.is_closed) seat_.group.reset();
+    }
+
+   private:
+    Seat& seat_;
+  };
+
+  // Lets go of the group, at the latest when the last call of another thread is over; false if it was closed before.
+  bool close(std::string_view reason) {
+    if (seat_->is_closed) return false;
+    const Use last(*this);
+    depart(reason);
+    seat_->is_closed = true;
+    return true;
+  }
+
+  // In use only. Whether several ranks share this interpreter, and each has a core to wait for it on.
   bool takes_turns() const { return group().num_ranks_here() > 1 && group().num_ranks() <= sync::usable_cores(); }
+  const std::shared_ptr<collectives::Group>& keeper() const { return seat_->group; }
 
-  std::shared_ptr<collectives::Group> keeper;
+ private:
+  static std::string closed_text(int rank) {
+    return "rank " + std::to_string(rank) +
+           " has closed its group: make no calls after close(), or after the end of the with block.";
+  }
+
+  std::shared_ptr<Seat> seat_;
 };
 
 core::Op op_of(int number);

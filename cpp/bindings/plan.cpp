@@ -36,6 +36,7 @@ class MemberPlan final : public Plan {
   }
 
   py::object run() override {
+    const HeldMember::Use use(member_);
     arguments_.check_memory();
     collectives::Results results;
     sync::Poll* const poll = signal_poll();
@@ -129,6 +130,7 @@ void register_plan(py::module_& m) {
   member.def(
       "plan_all_reduce",
       [](const HeldMember& self, const py::object& array, int op, int algorithm, const py::object& out) {
+        const HeldMember::Use use(self);
         return callable_of(std::make_unique<MemberPlan>(self, array, op_of(op), algorithm_of(algorithm), out));
       },
       "array"_a, "op"_a, "algorithm"_a, "out"_a);

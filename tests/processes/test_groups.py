@@ -36,6 +36,34 @@ def test_a_process_whose_members_are_all_closed_holds_nothing(processes, name):
         assert process.wait() == 0
 
 
+KEPT_PLAN = """
+from ringlet.collectives import init_process_group
+import numpy as np
+rank, name = int(sys.argv[1]), sys.argv[2]
+with init_process_group(rank, 2, name=name, timeout_seconds=50) as member:
+    part = member.split(0)
+    plans = [each.plan_all_reduce(np.ones(3)) for each in (member, part)]
+    assert [plan().tolist() for plan in plans] == [[2.0] * 3] * 2
+tell("closed")
+hear()
+for call in (*plans, part.barrier):
+    try:
+        call()
+    except Exception as error:
+        tell(type(error).__name__)
+"""
+
+
+def test_plans_that_are_kept_hold_nothing_of_a_closed_group(processes, name):
+    started = [processes.start(KEPT_PLAN, rank, name) for rank in range(2)]
+    for process in started:
+        assert process.told() == "closed"
+    for process in started:
+        assert eventually(lambda pid=process.pid: descriptors_of(pid) <= 4), "no socket, handle or segment is left"
+        process.say()
+        assert [process.told() for _ in range(3)] == ["FailedPreconditionError"] * 3
+
+
 OVERLAP = """
 from ringlet.collectives import init_process_group
 import numpy as np, threading

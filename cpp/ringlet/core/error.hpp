@@ -61,6 +61,11 @@ class ArgumentError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+// Something that was closed is asked to go on.
+class ClosedError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // A tensor that cannot be cut as asked.
 class PartitionError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;

@@ -9,7 +9,7 @@ from ringlet import _core
 
 __all__ = ["MemberBase"]
 
-Made = TypeVar("Made")
+Part = TypeVar("Part")
 
 
 class MemberBase:
@@ -30,21 +30,21 @@ class MemberBase:
         Size of the group.
     """
 
-    __slots__ = ("__weakref__", "_core", "_hold", "_made", "num_ranks", "rank")
+    __slots__ = ("__weakref__", "_core", "_hold", "_parts", "num_ranks", "rank")
 
     def __init__(self, core: _core.Member, hold: object = None) -> None:
         self._core = core
         self._hold = hold
-        self._made: weakref.WeakSet[Any] | None = None  # the parts and plans that end with it
+        self._parts: weakref.WeakSet[Any] | None = None  # closed together with it
         self.rank = core.rank
         self.num_ranks = core.num_ranks
 
-    def _end_with_me(self, made: Made) -> Made:
-        """Have a part or a plan of this rank closed together with it; give it back."""
-        if self._made is None:
-            self._made = weakref.WeakSet()
-        self._made.add(made)
-        return made
+    def _closed_with_me(self, part: Part) -> Part:
+        """Have what this rank is in a part closed together with it; give it back."""
+        if self._parts is None:
+            self._parts = weakref.WeakSet()
+        self._parts.add(part)
+        return part
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.rank} of {self.num_ranks}>"

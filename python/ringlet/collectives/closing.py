@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from ringlet import _core
 from ringlet.collectives.arguments import as_text
 from ringlet.collectives.base import MemberBase
-from ringlet.collectives.plan import close_plan
-from ringlet.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
     from ringlet.cluster import Meeting
@@ -26,22 +23,6 @@ class Shared(Protocol):
 
     def abort(self, reason: str) -> None:
         """Make all ranks raise `CollectiveAborted`."""
-
-
-class _Closed:
-    """Stands in the place of the core of a member that was closed."""
-
-    def __init__(self, rank: int) -> None:
-        self._rank = rank
-
-    def __getattr__(self, name: str) -> NoReturn:
-        self.refuse()
-
-    def refuse(self) -> NoReturn:
-        """Raise what every call of this rank raises now."""
-        raise FailedPreconditionError(
-            f"rank {self._rank} has closed its group: make no calls after close(), or after the end of the with block."
-        )
 
 
 class Closing(MemberBase):
@@ -68,25 +49,14 @@ class Closing(MemberBase):
         Traceback (most recent call last):
         ringlet.errors.FailedPreconditionError: rank 1 has closed its group: make no calls after close(), ...
         """
-        core: Any = self._core
-        if isinstance(core, _Closed):
+        for part in list(self._parts or ()):
+            part.close()
+        if not self._core.close("closed its group"):
             return
-        self._shut(_Closed(self.rank))
-        core.depart("closed its group")
         meeting = None if self._hold is None else cast(Shared, self._hold).meeting
         self._hold = None  # the last member of a process gives back what they share
         if meeting is not None:
             meeting.wait()
-
-    def _shut(self, closed: _Closed) -> None:
-        """Make no calls any more, nor let parts and plans make any."""
-        self._core = cast(_core.Member, closed)
-        made, self._made = self._made, None
-        for part_or_plan in list(made or ()):
-            if isinstance(part_or_plan, Closing):
-                part_or_plan._shut(_Closed(part_or_plan.rank))
-            else:
-                close_plan(part_or_plan, closed.refuse)
 
     def __enter__(self: Self) -> Self:
         return self

@@ -98,7 +98,7 @@ class Member(Reductions, Movement, FromRoot, Closing):
         """
         number = None if color is None else whole_number_of(32, color, "color", "a whole number, or None")
         part = self._core.split(number, whole_number_of(64, key, "key", "a whole number"))
-        return None if part is None else self._end_with_me(type(self)(part))
+        return None if part is None else self._closed_with_me(type(self)(part))
 
     def depart(self, reason: str) -> None:
         """State that this rank makes no more calls, so that ranks that wait for it raise instead.

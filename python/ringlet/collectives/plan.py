@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +14,7 @@ from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["StagedPlan", "closable", "close_plan", "make_plan"]
-
-Plan = functools.partial[Array]
+__all__ = ["StagedPlan", "make_plan"]
 
 
 def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> Callable[[], Array]:
@@ -54,32 +51,6 @@ def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Arr
         check_pairs((x,), op)
         raise
     return StagedPlan(core, x, op, algorithm, out)
-
-
-def closable(plan: Callable[[], Array]) -> Plan:
-    """Give a plan that :func:`close_plan` can end.
-
-    A ``partial`` costs a run next to nothing, whereas a look at the member in Python would cost as much as a run on few
-    bytes.
-    """
-    return functools.partial(plan)
-
-
-def close_plan(plan: Plan, refuse: Callable[[], Any]) -> None:
-    """Have a plan call `refuse` in the place of its run, from now on.
-
-    Examples
-    --------
-    >>> plan = closable(lambda: np.ones(1))
-    >>> close_plan(plan, lambda: "closed")
-    >>> plan()
-    'closed'
-    """
-    run: Any = plan.func
-    # Another thread may be in a run, which nobody else holds.
-    kept = {**vars(plan), "_run_that_may_go_on": run}
-    state: Any = (refuse, (), {}, kept)
-    plan.__setstate__(state)  # type: ignore[attr-defined]
 
 
 class StagedPlan:

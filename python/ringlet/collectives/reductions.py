@@ -28,7 +28,7 @@ from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_bu
 from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.kind_outputs import KindOutputs, outputs_for
 from ringlet.collectives.op import Algorithm, Op
-from ringlet.collectives.plan import closable, make_plan
+from ringlet.collectives.plan import make_plan
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["Reductions"]
@@ -324,7 +324,7 @@ class Reductions(MemberBase):
         """
         if type(op) is not Op or type(algorithm) is not Algorithm:
             refuse_selection(op, algorithm)
-        return self._end_with_me(closable(make_plan(self._core, x, op, algorithm, out)))
+        return make_plan(self._core, x, op, algorithm, out)
 
 
 def _all_reduce(
