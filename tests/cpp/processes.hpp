@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -93,6 +94,7 @@ class Processes {
       const int pid = fork();
       check(pid >= 0, "a process can be made");
       if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);  // a check that fails leaves nobody behind
         keep_sockets_of(process);
         board_->pids[process].store(getpid());
         board_->num_ready.fetch_add(1);
@@ -133,6 +135,13 @@ class Processes {
     board_->killed_at.store(nanoseconds_now());
     ::kill(pid(process), SIGKILL);
   }
+
+  // Stops a process where it is, and lets it go on.
+  void stop(int process) {
+    ::kill(pid(process), SIGSTOP);
+    while (!sync::is_stopped(pid(process))) usleep(100);
+  }
+  void go_on(int process) { ::kill(pid(process), SIGCONT); }
 
   // The status with which a process ended, or minus the signal. Ends it by force after `seconds`.
   int wait_for(int process, int seconds = 120) {

@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 using ringlet::stress::check;
 using ringlet::sync::Descriptor;
 using ringlet::sync::Ending;
+using ringlet::sync::LivingProcess;
 using ringlet::sync::Pidfd;
 using ringlet::sync::WatchCalls;
 using ringlet::sync::Watching;
@@ -211,6 +212,22 @@ int count_entries(const char* folder) {
   return count;
 }
 
+void a_process_is_known_without_a_handle() {
+  const Child child = start([](int) { pause(); });
+  const int pid = child.pidfd.pid();
+  const LivingProcess process(pid);
+  check(!LivingProcess().has_ended() && !LivingProcess(getpid()).has_ended(), "nobody has not ended, nor has this one");
+  check(!process.has_ended() && !ringlet::sync::is_stopped(pid), "it lives, and goes on");
+  kill(pid, SIGSTOP);
+  waitpid(pid, nullptr, WUNTRACED);
+  check(!process.has_ended() && ringlet::sync::is_stopped(pid), "a stopped process lives");
+  kill(pid, SIGKILL);
+  for (int i = 0; i < 2000 && !process.has_ended(); ++i) std::this_thread::sleep_for(1ms);
+  check(process.has_ended() && !ringlet::sync::is_stopped(pid), "one that nobody has waited for has ended");
+  reap(child);
+  check(process.has_ended() && !ringlet::sync::is_stopped(pid), "one that is gone has ended");
+}
+
 }  // namespace
 
 int main() {
@@ -224,6 +241,7 @@ int main() {
   without_pidfds_the_socket_tells();
   a_forked_child_holds_no_socket_open();
   no_call_comes_after_the_end_of_a_watching(2000);
+  a_process_is_known_without_a_handle();
   for (int i = 0; i < 2000 && count_entries("/proc/self/task") > threads; ++i) std::this_thread::sleep_for(10ms);
   check(count_entries("/proc/self/task") == threads, "the thread ends with the last watching");
   check(count_entries("/proc/self/fd") == descriptors, "no descriptor is left");

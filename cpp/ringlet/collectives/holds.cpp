@@ -1,5 +1,6 @@
 #include "ringlet/collectives/holds.hpp"
 
+#include <new>
 #include <utility>
 
 #include "ringlet/sync/fork.hpp"
@@ -42,9 +43,35 @@ void Borrowers::lend(const memory::SharedBlock& block) const noexcept {
 bool Borrowers::has_back(const memory::SharedBlock& block) const noexcept {
   const BlockHeader& header = header_of(block.data);
   for (std::size_t process = 0; process < has_ended_.size(); ++process) {
-    if (header.holds[process].is_held() && !has_ended_[process].is_set()) return false;
+    if (header.holds[process].is_held() && !has_ended(static_cast<int>(process))) return false;
   }
   return true;
+}
+
+bool Borrowers::has_ended(int process) const noexcept {
+  const sync::Flag& flag = has_ended_[static_cast<std::size_t>(process)];
+  if (flag.is_set()) return true;
+  if (process == own_index_ || !is_alone_.is_set()) return false;
+  if (next_look_.pass(kBetweenLooks)) look();
+  return flag.is_set();
+}
+
+void Borrowers::set_process(int process, const sync::Pidfd& handle) noexcept {
+  const auto index = static_cast<std::size_t>(process);
+  try {
+    processes_[index] = sync::LivingProcess(handle.pid());
+  } catch (const std::bad_alloc&) {  // then what it holds stays lent
+  }
+  if (handle.has_ended()) has_ended_[index].set(true);  // then that was perhaps another one
+}
+
+void Borrowers::look() const noexcept {
+  try {
+    for (std::size_t process = 0; process < processes_.size(); ++process) {
+      if (!has_ended_[process].is_set() && processes_[process].has_ended()) has_ended_[process].set(true);
+    }
+  } catch (const std::bad_alloc&) {  // next time
+  }
 }
 
 memory::Block hold(std::byte* data, int own_index, std::shared_ptr<const void> keeper) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,8 @@
 #include "ringlet/memory/shared_heap.hpp"
 #include "ringlet/sync/counters.hpp"
 #include "ringlet/sync/hold_word.hpp"
+#include "ringlet/sync/process.hpp"
+#include "ringlet/sync/time_mark.hpp"
 
 namespace ringlet::collectives {
 
@@ -28,22 +31,38 @@ inline BlockHeader& header_of(std::byte* data) {
   return *reinterpret_cast<BlockHeader*>(data - memory::SharedBlock::kHeaderBytes);
 }
 
-// Those who may hold blocks of this process. One that has ended holds nothing any more.
+// Those who may hold blocks of this process. One that has ended holds nothing any more. That is told by whoever watches
+// the processes; blocks may be lent for longer than that, and then this looks for itself, now and then. It keeps no
+// handles for that: arrays may be kept for ever.
 class Borrowers final : public memory::Lender {
  public:
   Borrowers(int own_index, int num_processes)
-      : own_index_(own_index), has_ended_(static_cast<std::size_t>(num_processes)) {}
+      : own_index_(own_index),
+        has_ended_(static_cast<std::size_t>(num_processes)),
+        processes_(static_cast<std::size_t>(num_processes)) {}
 
   void lend(const memory::SharedBlock& block) const noexcept override;
   bool has_back(const memory::SharedBlock& block) const noexcept override;
 
-  bool has_ended(int process) const noexcept { return has_ended_[static_cast<std::size_t>(process)].is_set(); }
+  bool has_ended(int process) const noexcept;
   void set_ended(int process) noexcept { has_ended_[static_cast<std::size_t>(process)].set(true); }
   int own_index() const noexcept { return own_index_; }
 
+  // Which process that is, by one who knows it. Before watch_alone().
+  void set_process(int process, const sync::Pidfd& handle) noexcept;
+  // From now on nobody else tells which processes have ended.
+  void watch_alone() noexcept { is_alone_.set(true); }
+
  private:
+  static constexpr std::chrono::milliseconds kBetweenLooks{100};
+
+  void look() const noexcept;
+
   int own_index_;
-  std::vector<sync::Flag> has_ended_;
+  mutable std::vector<sync::Flag> has_ended_;
+  std::vector<sync::LivingProcess> processes_;
+  sync::Flag is_alone_;
+  mutable sync::TimeMark next_look_;
 };
 
 // A Block that lets go of one hold of this process. `keeper` keeps the mapping.

@@ -67,6 +67,10 @@ std::string World::name_of(int process) const {
   const std::vector<int>& ranks = ranks_of(process);
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  for (int process = 0; process < num_processes(); ++process) {
+    if (is_other(process)) borrowers_->set_process(process, peer(process).pidfd);
+  }
+  borrowers_->watch_alone();
   return text;
 }
 

@@ -113,14 +113,25 @@ std::optional<int> status_of_own_child(int fd) {
   return info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
+struct Stat {
+  char state;  // R, S, D, Z, T or t, ...
+  std::string text;
+};
+
+std::optional<Stat> stat_of(int pid) {
+  std::string text = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = text.rfind(") ");
+  if (name_end == std::string::npos || text.size() < name_end + 3) return std::nullopt;
+  return Stat{text[name_end + 2], std::move(text)};
+}
+
 // The last field of /proc/PID/stat, while the number still means the process that `fd` means.
 std::optional<int> status_of_zombie(int fd, int pid) {
-  const std::string text = read_file("/proc/" + std::to_string(pid) + "/stat");
-  const std::size_t name_end = text.rfind(") ");
-  if (name_end == std::string::npos || text.size() < name_end + 3 || text[name_end + 2] != 'Z') return std::nullopt;
+  const std::optional<Stat> stat = stat_of(pid);
+  if (!stat || stat->state != 'Z') return std::nullopt;
   if (syscall(SYS_pidfd_send_signal, fd, 0, nullptr, 0) != 0) return std::nullopt;  // its parent has asked meanwhile
-  const std::size_t last = text.find_last_of(' ');
-  return std::atoi(text.c_str() + last + 1);
+  const std::size_t last = stat->text.find_last_of(' ');
+  return std::atoi(stat->text.c_str() + last + 1);
 }
 
 // What newer systems keep for who holds a pidfd, once the parent has asked.
@@ -183,12 +194,44 @@ std::string Pidfd::how_it_ended() const {
   return text;
 }
 
+namespace {
+
+// Field 22 of /proc/PID/stat, in clock ticks; 0 if it cannot be read.
+std::uint64_t start_of(const Stat& stat) {
+  constexpr int kFieldsBetween = 19;  // from the state on, which is field 3
+  std::size_t at = stat.text.rfind(") ") + 2;
+  for (int field = 0; field < kFieldsBetween; ++field) at = stat.text.find(' ', at) + 1;
+  return std::strtoull(stat.text.c_str() + at, nullptr, 10);
+}
+
+}  // namespace
+
+LivingProcess::LivingProcess(int pid) : pid_(pid) {
+  if (const std::optional<Stat> stat = stat_of(pid)) started_at_ = start_of(*stat);
+}
+
+bool LivingProcess::has_ended() const {
+  if (pid_ < 0) return false;
+  if (kill(pid_, 0) != 0 && errno == ESRCH) return true;
+  if (started_at_ == 0) return false;
+  const std::optional<Stat> stat = stat_of(pid_);
+  return stat && (stat->state == 'Z' || start_of(*stat) != started_at_);
+}
+
+bool is_stopped(int pid) {
+  const std::optional<Stat> stat = stat_of(pid);
+  return stat && (stat->state == 'T' || stat->state == 't');
+}
+
 #else
 
 Pidfd::Pidfd(int fd, int pid) : descriptor_(fd), pid_(pid) {}
 Pidfd Pidfd::open(int) { throw std::runtime_error("groups of processes need Linux"); }
 bool Pidfd::has_ended() const noexcept { return false; }
 std::string Pidfd::how_it_ended() const { return "ended; the system does not tell how"; }
+LivingProcess::LivingProcess(int pid) : pid_(pid) {}
+bool LivingProcess::has_ended() const { return false; }
+bool is_stopped(int) { return false; }
 
 #endif
 

@@ -45,4 +45,21 @@ class Pidfd {
   std::uint64_t oom_kills_before_ = 0;
 };
 
+// A process by its number and the time at which it started: needs no handle, but somebody who knows that the process
+// lives when this is made.
+class LivingProcess {
+ public:
+  LivingProcess() noexcept = default;  // of no process: never ends
+  explicit LivingProcess(int pid);
+
+  bool has_ended() const;  // false where the system does not tell
+
+ private:
+  int pid_ = -1;
+  std::uint64_t started_at_ = 0;
+};
+
+// Whether a process has been stopped, by SIGSTOP or a debugger: it does nothing until somebody lets it go on.
+bool is_stopped(int pid);
+
 }  // namespace ringlet::sync
