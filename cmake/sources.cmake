@@ -49,4 +49,5 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/collectives/round.cpp
   cpp/ringlet/collectives/small.cpp
   cpp/ringlet/collectives/split.cpp
+  cpp/ringlet/collectives/text.cpp
   cpp/ringlet/collectives/world.cpp)

@@ -10,10 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 
+#include "ringlet/collectives/fixed_text.hpp"
 #include "ringlet/sync/counters.hpp"
 #include "ringlet/sync/event.hpp"
 #include "ringlet/sync/failure_word.hpp"
@@ -25,23 +24,6 @@ namespace ringlet::collectives {
 // Calls use two sets of everything in turn. A rank that begins call s has seen all ranks arrive at call s - 1, so all
 // of them have left call s - 2, whose set it takes.
 inline constexpr std::size_t kSets = 2;
-
-// Text of a bounded length. Its one writer publishes it by a word elsewhere.
-template <std::size_t kCapacity>
-class FixedText {
- public:
-  // Cuts off what does not fit, at the end of a character.
-  void set(std::string_view text) noexcept {
-    size_ = text.size() < kCapacity ? text.size() : kCapacity;
-    while (size_ < text.size() && size_ > 0 && (text[size_] & 0xC0) == 0x80) --size_;
-    text.copy(chars_.data(), size_);
-  }
-  std::string get() const { return {chars_.data(), size_ < kCapacity ? size_ : kCapacity}; }
-
- private:
-  std::size_t size_ = 0;
-  std::array<char, kCapacity> chars_;
-};
 
 // What a rank shows to the others. They read it between the rank's arrival and its next call but one.
 struct alignas(sync::kCacheLine) RankBoard {
