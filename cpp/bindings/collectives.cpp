@@ -222,11 +222,14 @@ auto in_use(Result (*call)(HeldMember&, Args...)) {
 }
 
 std::shared_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch,
-                                  std::shared_ptr<collectives::World> world, bool from_interpreter) {
-  const collectives::Options options{
+                                  std::shared_ptr<collectives::World> world, bool from_interpreter,
+                                  std::optional<double> seconds_left) {
+  collectives::Options options{
       .timeout = timeout_of(timeout_seconds), .epoch = epoch, .from_interpreter = from_interpreter};
+  if (seconds_left.has_value()) options.left = timeout_of(*seconds_left);
   std::shared_ptr<Group> group;
-  without_interpreter([&] { group = std::make_shared<Group>(num_ranks, options, std::move(world)); });
+  sync::Poll* const poll = signal_poll();
+  without_interpreter([&] { group = std::make_shared<Group>(num_ranks, options, std::move(world), poll); });
   return group;
 }
 
@@ -266,7 +269,7 @@ void register_collectives(py::module_& m) {
       .def("close", [](HeldMember& member, const std::string& reason) { return member.close(reason); }, "reason"_a);
   py::class_<Group, std::shared_ptr<Group>>(m, "Group")
       .def(py::init(&make_group), "num_ranks"_a, "timeout_seconds"_a, "epoch"_a, "world"_a = py::none(),
-           "from_interpreter"_a = true)
+           "from_interpreter"_a = true, "seconds_left"_a = py::none())
       .def_property_readonly("num_ranks", &Group::num_ranks)
       .def_property_readonly("epoch", &Group::epoch)
       .def_property_readonly("failure", &Group::failure)

@@ -107,6 +107,9 @@ class Processes {
     keep_sockets_of(-1);
   }
 
+  // In a child: its end of the connection to another process, before its world takes that over.
+  int socket(int process, int other) const { return sockets_.at({process, other}); }
+
   // In a child.
   std::shared_ptr<collectives::World> world(int process) {
     std::vector<collectives::ProcessInfo> infos;

@@ -1,6 +1,10 @@
 // Ranks in processes: every kind of call over private and shared memory, in parts of groups, with every result checked;
 // then processes that are killed, or fail, at random moments.
+#include <pthread.h>
+
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -43,7 +47,8 @@ void mix_memory(Caller& caller, std::uint64_t seed) {
 }
 
 // One rank's calls: the same on all, drawn from `seed`; parts are used and dropped.
-void make_calls(Group& group, int rank, std::uint64_t seed, std::size_t times, stress::Board* board) {
+void make_calls(Group& group, int rank, std::uint64_t seed, std::size_t times, stress::Board* board,
+                sync::Poll* poll = nullptr) {
   Random random(seed);
   Planner planner(random, group.num_ranks());
   Caller caller(group.member(rank));
@@ -51,9 +56,9 @@ void make_calls(Group& group, int rank, std::uint64_t seed, std::size_t times, s
   for (std::size_t number = 0; number < times; ++number) {
     const stress::Plan plan = planner.draw(number % 8 == 0);
     if (plan.kind != collectives::Kind::kSplit) {
-      caller.make(plan);
+      caller.make(plan, poll);
     } else {
-      const PartMember part = caller.split(plan);
+      const PartMember part = caller.split(plan, poll);
       const auto color = plan.colors[static_cast<std::size_t>(rank)];
       if (part.group != nullptr && times > 3) {
         make_calls(*part.group, part.rank, plan.seed + static_cast<std::uint64_t>(*color + 2), 3, nullptr);
@@ -136,14 +141,44 @@ void a_loss_is_told(const Layout& layout, std::uint64_t seed) {
   }
 }
 
-enum class Fate { kAbort, kDepart, kDisagree, kDeadline, kExit };
-constexpr std::uint64_t kNumFates = 5;
+enum class Fate { kAbort, kDepart, kDisagree, kDeadline, kExit, kInterrupt };
+constexpr std::uint64_t kNumFates = 6;
+
+// What a handler of signals may raise in a wait.
+class Interruption {};
+
+class Interrupt final : public sync::Poll {
+ public:
+  void operator()() override { throw Interruption(); }
+};
+
+// Signals to the thread that makes this, until its end, so that it does not sleep through its waits.
+class Alarm {
+ public:
+  Alarm() {
+    struct sigaction action{};
+    action.sa_handler = [](int) {};  // and no SA_RESTART
+    sigaction(SIGUSR1, &action, nullptr);
+    thread_ = std::jthread([this, sleeper = pthread_self()] {
+      while (!is_over_.load()) {
+        pthread_kill(sleeper, SIGUSR1);
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+    });
+  }
+  ~Alarm() { is_over_.store(true); }
+
+ private:
+  std::atomic<bool> is_over_{false};
+  std::jthread thread_;
+};
 
 // Whether a rank that met its end by this error has met its fate.
 template <class Error>
 bool is_end_of(Fate fate) {
   switch (fate) {
     case Fate::kAbort:
+    case Fate::kInterrupt:
       return std::is_same_v<Error, core::AbortedError>;
     case Fate::kDepart:
     case Fate::kDisagree:
@@ -171,8 +206,19 @@ void live_until_strike(Group& group, int rank, Fate fate, std::uint64_t seed, St
   try {
     make_calls(group, rank, seed, 1 + seed % 20, nullptr);
     if (rank == group.num_ranks() - 1) strike();
-    for (std::uint64_t turn = 0;; ++turn) make_calls(group, rank, turn, 5, nullptr);
+    const bool is_interrupted = fate == Fate::kInterrupt && rank == group.num_ranks() - 1;
+    Interrupt interrupt;
+    std::optional<Alarm> alarm;
+    if (is_interrupted) alarm.emplace();
+    for (std::uint64_t turn = 0;; ++turn)
+      make_calls(group, rank, turn, 5, nullptr, is_interrupted ? &interrupt : nullptr);
+  } catch (const Interruption&) {
+    check(fate == Fate::kInterrupt && group.failure().has_value(), "an interruption fails the group");
+    check(group.failure()->find("interrupted") != std::string::npos, "and says so");
   } catch (const core::AbortedError& error) {
+    if (fate == Fate::kInterrupt) {
+      check(std::string(error.what()).find("interrupted") != std::string::npos, "an interruption is told to all");
+    }
     check_end(error);
   } catch (const core::MismatchError& error) {
     check_end(error);
@@ -222,7 +268,7 @@ int main(int argc, char** argv) {
     }
   }
   for (std::uint64_t failure = 0; failure < calls / 20; ++failure) {
-    failures_reach_all_processes({.ranks = homes[failure % 5], .may_cross = failure % 2 == 0}, failure);
+    failures_reach_all_processes({.ranks = homes[failure % 5], .may_cross = failure / kNumFates % 2 == 0}, failure);
   }
   for (std::uint64_t kill = 0; kill < calls / 10; ++kill) {
     const auto& ranks = homes[kill % 5];

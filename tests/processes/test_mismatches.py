@@ -76,3 +76,64 @@ def test_every_pair_of_different_calls_is_a_mismatch_on_both_ranks_within_a_seco
                     assert "rank 0: " in text, (pair, text)
                     assert "rank 1: " in text, (pair, text)
     assert slowest < 1.0
+
+
+MANY = """
+import threading
+import numpy as np
+from ringlet.collectives import init_process_group
+process, name = int(sys.argv[1]), sys.argv[2]
+members = init_process_group(ranks=range(30 * process, 30 * process + 30), num_ranks=60, name=name, timeout_seconds=50)
+texts = set()
+def run(member):
+    length = {"same": 3 + (member.rank == 47), "different": 1000 + member.rank}[sys.argv[3]]
+    try:
+        member.all_reduce(np.ones((length, 1, 2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)))
+    except Exception as error:
+        texts.add(str(error))
+threads = [threading.Thread(target=run, args=(member,)) for member in members]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+tell(sorted(texts))
+"""
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        (
+            "same",
+            ["\n  ranks 0 to 46, 48 to 59: all_reduce(SUM, float64[3,1", "\n  rank 47: all_reduce(SUM, float64[4,1"],
+        ),
+        ("different", ["\n  rank 0: ", "[1000,1,", "\n  and 44 more\n", "\n  rank 59: ", "[1059,1,"]),
+    ],
+)
+def test_a_mismatch_of_many_ranks_is_told_to_all_processes_alike(processes, name, shapes, words):
+    started = [processes.start(MANY, rank, name, shapes) for rank in range(2)]
+    told = [process.told() for process in started]
+    assert told[0] == told[1]
+    assert len(told[0]) == 1
+    for word in words:
+        assert word in told[0][0]
+    assert told[0][0].endswith("on every rank.")
+
+
+LONG = """
+from ringlet.collectives import init_process_group
+rank, name = int(sys.argv[1]), sys.argv[2]
+try:
+    with init_process_group(rank, 2, name=name, timeout_seconds=50) as member:
+        if rank == 0:
+            raise ValueError("the beginning " + "." * 10_000 + " the end")
+        member.barrier()
+except Exception as error:
+    tell(str(error))
+"""
+
+
+def test_a_cause_that_is_too_long_keeps_its_beginning_and_its_end(processes, name):
+    _, other = [processes.start(LONG, rank, name) for rank in range(2)]
+    text = other.told()
+    assert text.startswith("rank 0 raised ValueError: the beginning ....")
+    assert ". [...] ." in text
+    assert text.endswith(".... the end")

@@ -116,7 +116,7 @@ void Round::stage_inputs() {
     set.staged_inputs = nullptr;
     set.staged_inputs = group_.world_->allocate(total);
   }
-  const Place stage = group_.world_->place_of(set.staged_inputs->data());
+  const Place stage = group_.world_->place_of(set.staged_inputs->data(), interruption_.poll());
   std::size_t used = 0;
   for (std::size_t index = 0; index < set.inputs.size(); ++index) {
     const Part& part = set.call.parts[index];
@@ -139,7 +139,7 @@ void Round::stage_outputs() {
     set.staged_outputs = nullptr;
     set.staged_outputs = group_.world_->allocate(total);
   }
-  const Place stage = group_.world_->place_of(set.staged_outputs->data());
+  const Place stage = group_.world_->place_of(set.staged_outputs->data(), interruption_.poll());
   std::size_t used = 0;
   for (std::size_t index = 0; index < set.outputs.size(); ++index) {
     if (!is_to_be_staged(set.outputs[index], bytes_of(index))) continue;
@@ -163,7 +163,7 @@ void Round::write_own_record() {
   if (set.record == nullptr || set.record->size() < bytes) set.record = group_.world_->allocate(bytes);
   write_record(telling, {reinterpret_cast<std::uint64_t*>(set.record->data()), words});
   area[0] = 0;
-  area[1] = group_.world_->place_of(set.record->data()).bits();
+  area[1] = group_.world_->place_of(set.record->data(), interruption_.poll()).bits();
   area[2] = words;
 }
 
@@ -203,7 +203,7 @@ Place Round::own_place(int rank, std::size_t part, bool is_input) {
 
 Spot Round::spot_of(int rank, Place place) {
   if (place.is_null()) return {nullptr, place, process_of(rank)};
-  if (place.is_shared()) return {group_.world_->address_of(place), place, process_of(rank)};
+  if (place.is_shared()) return {group_.world_->address_of(place, interruption_.poll()), place, process_of(rank)};
   const bool is_here = group_.is_here(rank);
   is_all_here_ = is_all_here_ && is_here;
   return {is_here ? place.address() : nullptr, place, process_of(rank)};
@@ -225,9 +225,11 @@ void Round::settle() {
     }
     settle_results(announcer_of(own), num_parts);
     announcer_ = announcer_of(own);
+  } catch (const sync::Interrupted&) {
+    fail_interrupted();
+    leave_together();
   } catch (const std::exception& error) {
-    group_.fail(Group::Cause::kAborted, "rank " + std::to_string(rank_) + " cannot reach the buffers of " +
-                                            name_of_call() + " " + error.what());
+    group_.fail(Group::Cause::kAborted, name_of_call() + " failed: " + error.what());
     leave_together();
   }
 }
@@ -347,20 +349,33 @@ void Round::check_crossing(int process) const {
   if (group_.world_->is_gone(process) || is_left_behind()) throw Unreachable();
 }
 
-// So that no rank goes on, and uses its memory, while another still works on it.
+bool Round::only_stopped_ones_stay() const {
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    const int process = process_of(rank);
+    if (rank == rank_ || group_.world_->is_gone(process)) continue;
+    if (group_.control_->board(rank).left.has_reached(sequence_)) continue;
+    if (group_.is_here(rank) || !sync::is_stopped(group_.world_->pid_of(process))) return false;
+  }
+  return true;
+}
+
 void Round::leave_together() {
-  sync::Event& event = (*group_.control_)->event;
-  own_board().left.publish(sequence_);
-  event.notify();
-  sync::wait_until(event, group_.patience_, kLeavingLimit, nullptr, [&] { return others_have_left(); });
+  wait_for_leavers([] { return false; });
+  raise_after_leaving();
+}
+
+void Round::raise_after_leaving() {
+  finish();
   group_.raise_failure(name_of_call());
 }
 
 // The process behind the memory has ended, which will be noticed; else the system has changed its mind.
 void Round::give_up_unreachable() {
   constexpr std::chrono::seconds kNoticed{1};
-  sync::Event& event = (*group_.control_)->event;
-  if (!sync::wait_until(event, group_.patience_, kNoticed, nullptr, [&] { return group_.has_failed(); })) {
+  const bool is_noticed = wait_for(kNoticed, [&] { return group_.has_failed(); });
+  if (interruption_.has_come()) {
+    fail_interrupted();
+  } else if (!is_noticed) {
     group_.fail(Group::Cause::kAborted, name_of_call() + " cannot reach the memory of another process any more.");
   }
   leave_together();

@@ -76,7 +76,7 @@ void Round::stage_shares() {
       block = nullptr;
       block = group_.world_->allocate(bytes);
     }
-    return group_.world_->place_of(block->data()).as_staged();
+    return group_.world_->place_of(block->data(), interruption_.poll()).as_staged();
   };
   announce_place(stage(set.staged_outputs, result_bytes));
   if (!set.outputs.front().is_shared()) set.outputs.front() = set.result_places.front();

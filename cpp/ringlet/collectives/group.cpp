@@ -7,6 +7,7 @@
 #include "ringlet/collectives/member.hpp"
 #include "ringlet/collectives/notes.hpp"
 #include "ringlet/collectives/parts.hpp"
+#include "ringlet/collectives/text.hpp"
 #include "ringlet/collectives/world.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/kernels/kernels.hpp"
@@ -38,7 +39,7 @@ sync::Patience patience_of(int num_ranks, int num_ranks_here, bool from_interpre
 
 }  // namespace
 
-Group::Group(int num_ranks, const Options& options, std::shared_ptr<World> world)
+Group::Group(int num_ranks, const Options& options, std::shared_ptr<World> world, sync::Poll* poll)
     : options_(options),
       world_(std::move(world)),
       fork_generation_(sync::fork_generation()),
@@ -50,22 +51,39 @@ Group::Group(int num_ranks, const Options& options, std::shared_ptr<World> world
     make_notes();
     return;
   }
-  world_->meet(options.timeout);
   for (int rank = 0; rank < num_ranks; ++rank) process_of_.push_back(world_->process_of(rank));
-  const int num_processes = world_->num_processes();
-  if (world_->index() == 0) {
-    memory_ = world_->allocate(ControlBlock::bytes_for(num_ranks, num_processes));
-    control_ = std::make_unique<ControlBlock>(ControlBlock::make(memory_->data(), num_ranks, num_processes));
-    for (int process = 1; process < num_processes; ++process) {
-      header_of(memory_->data()).holds[static_cast<std::size_t>(process)].add(1);
-    }
-    world_->send_control(world_->place_of(memory_->data()));
-  } else {
-    memory_ = world_->take_hold(world_->receive_control(options.timeout));
-    control_ = std::make_unique<ControlBlock>(ControlBlock::find(memory_->data(), num_ranks, num_processes));
+  sync::Interruption interruption(poll);
+  try {
+    join_world(interruption.poll());
+  } catch (const sync::Interrupted&) {
+    world_->leave("was interrupted");
+    interruption.rethrow();
+  } catch (const core::DeadlineError&) {
+    world_->leave("gave up after " + seconds_text(options.timeout));
+    throw;
+  } catch (...) {
+    world_->leave("could not go on");
+    throw;
   }
   make_notes();
   world_->add(*this);
+}
+
+void Group::join_world(sync::Poll* poll) {
+  const int num_processes = world_->num_processes();
+  const JoinLimit limit = JoinLimit::after(options_.left.value_or(options_.timeout), options_.timeout);
+  world_->meet(limit, poll);
+  if (world_->index() == 0) {
+    memory_ = world_->allocate(ControlBlock::bytes_for(num_ranks(), num_processes));
+    control_ = std::make_unique<ControlBlock>(ControlBlock::make(memory_->data(), num_ranks(), num_processes));
+    for (int process = 1; process < num_processes; ++process) {
+      header_of(memory_->data()).holds[static_cast<std::size_t>(process)].add(1);
+    }
+    world_->send_control(world_->place_of(memory_->data(), poll), poll);
+  } else {
+    memory_ = world_->take_hold(world_->receive_control(limit, poll), poll);
+    control_ = std::make_unique<ControlBlock>(ControlBlock::find(memory_->data(), num_ranks(), num_processes));
+  }
 }
 
 Group::~Group() {
@@ -89,6 +107,11 @@ void Group::make_notes() {
     notes_[static_cast<std::size_t>(rank)] = std::move(notes);
     ++num_ranks_here_;
   }
+  std::vector<bool> has_rank(world_ == nullptr ? 0 : static_cast<std::size_t>(world_->num_processes()));
+  for (const int process : process_of_) {
+    shares_processes_ = shares_processes_ || has_rank[static_cast<std::size_t>(process)];
+    has_rank[static_cast<std::size_t>(process)] = true;
+  }
   patience_ = patience_of(num_ranks(), num_ranks_here_, options_.from_interpreter, world_.get());
 }
 
@@ -107,11 +130,6 @@ Member Group::member(int rank) {
 }
 
 bool Group::was_forked() const noexcept { return fork_generation_ != sync::fork_generation(); }
-  std::vector<bool> has_rank(world_ == nullptr ? 0 : static_cast<std::size_t>(world_->num_processes()));
-  for (const int process : process_of_) {
-    shares_processes_ = shares_processes_ || has_rank[static_cast<std::size_t>(process)];
-    has_rank[static_cast<std::size_t>(process)] = true;
-  }
 int Group::process_of(int rank) const noexcept {
   return process_of_.empty() ? 0 : process_of_[static_cast<std::size_t>(rank)];
 }
@@ -212,8 +230,7 @@ bool Group::lose(int process, const std::string& reason) noexcept {
   }
   if (is_lost) {
     claim_failure({.cause = Cause::kLost,
-                   .text = world_->name_of(process) + " (pid " + std::to_string(world_->pid_of(process)) + " on " +
-                           world_->host_of(process) + ") " + reason,
+                   .text = world_->whereabouts_of(process) + " " + reason,
                    .lost_process = process,
                    .reason = reason});
   }

@@ -28,6 +28,7 @@ struct RankNotes;
 
 struct Options {
   sync::Clock::duration timeout = sync::kForever;  // how long a rank waits for the others to arrive
+  std::optional<sync::Clock::duration> left{};     // how much of it is left for making the group; without: all
   std::uint64_t epoch = 0;                         // tells apart the groups that a strategy makes one after the other
   bool from_interpreter = false;                   // the ranks are Python threads, which must not spin
 };
@@ -35,8 +36,9 @@ struct Options {
 class Group {
  public:
   // Of threads of this process; or of all ranks of a world, each process of which makes the group: then this waits for
-  // the others, at most for the time-out.
-  explicit Group(int num_ranks, const Options& options = {}, std::shared_ptr<World> world = nullptr);
+  // the others, at most for the time-out. `poll` runs now and then meanwhile, and may end the wait.
+  explicit Group(int num_ranks, const Options& options = {}, std::shared_ptr<World> world = nullptr,
+                 sync::Poll* poll = nullptr);
   // Groups between processes are parts of groups, too: for make_part alone.
   struct PartOf;
   explicit Group(PartOf part);
@@ -81,6 +83,7 @@ class Group {
     int num_awaited = 0;
   };
 
+  void join_world(sync::Poll* poll);
   void make_notes();
   bool was_forked() const noexcept;
   bool has_failed() const noexcept;
@@ -104,8 +107,8 @@ class Group {
   // Makes the group of these ranks, which fails when this one does.
   std::shared_ptr<Group> make_part(const std::vector<int>& ranks);
   // The same between processes: one rank makes the control block, each rank of the part then joins it.
-  memory::Block make_control_of_part(const std::vector<int>& ranks, Place& place);
-  std::shared_ptr<Group> join_part(const std::vector<int>& ranks, Place place);
+  memory::Block make_control_of_part(const std::vector<int>& ranks, Place& place, sync::Poll* poll);
+  std::shared_ptr<Group> join_part(const std::vector<int>& ranks, Place place, sync::Poll* poll);
   std::shared_ptr<Group> find_part(Place place);
 
   // The call of a rank elsewhere, as the notes of a rank that is here have it.
@@ -126,10 +129,10 @@ class Group {
   std::vector<std::unique_ptr<RankNotes>> notes_;  // null for ranks of other processes
   std::vector<int> process_of_;                    // of each rank; empty for threads of this process
   int num_ranks_here_ = 0;
+  bool shares_processes_ = false;     // whether some process has several ranks
   Group* parent_ = nullptr;           // between processes; guarded by the World
   mutable std::mutex failure_mutex_;  // guards what follows; never held while waiting
   mutable std::optional<Failure> failure_;
-  bool shares_processes_ = false;     // whether some process has several ranks
   std::vector<Part> parts_;
   bool was_split_ = false;
   std::mutex join_mutex_;  // held while a part is joined; taken before failure_mutex_

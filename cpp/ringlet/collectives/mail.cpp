@@ -6,9 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string>
-
-#include "ringlet/core/error.hpp"
+#include <system_error>
 
 namespace ringlet::collectives {
 
@@ -60,10 +58,7 @@ bool Mailbox::try_send(const Message& message, int descriptor) {
     if (sendmsg(socket_.get(), &header, kSendFlags) >= 0) return true;
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return false;
     if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN) return true;
-    if (errno != EINTR) {
-      throw core::AbortedError(std::string("cannot pass shared memory to another process of this group: ") +
-                               std::strerror(errno) + ".");
-    }
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category());
   }
 }
 
@@ -87,6 +82,8 @@ std::optional<Letter> Mailbox::try_receive() {
     return std::nullopt;
   }
 }
+
+void Mailbox::hang_up() const noexcept { (void)shutdown(socket_.get(), SHUT_RDWR); }
 
 void Mailbox::wait(bool to_send, int milliseconds) const noexcept {
   pollfd wanted{.fd = socket_.get(), .events = static_cast<short>(to_send ? POLLIN | POLLOUT : POLLIN), .revents = 0};

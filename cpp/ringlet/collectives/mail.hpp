@@ -17,6 +17,7 @@ enum class Subject : std::uint32_t {
   kSegment,    // a segment of shared memory, with its descriptor
   kControl,    // where the control block of a group is
   kLook,       // a group has failed: look which
+  kLeave,      // I go before the group is made; and why
 };
 
 struct Message {
@@ -42,10 +43,12 @@ class Mailbox {
   bool is_closed() const noexcept { return is_closed_; }
 
   // False if there is no room now. What goes to a process that has ended is lost without a word. Throws
-  // core::AbortedError if the system does not let it pass.
+  // std::system_error if the system does not let it pass.
   bool try_send(const Message& message, int descriptor = -1);
   // What has come, if anything.
   std::optional<Letter> try_receive();
+  // Lets the other end know that nothing more comes.
+  void hang_up() const noexcept;
   // Sleeps until a message can be received, or sent, or the other end is closed; at most so long.
   void wait(bool to_send, int milliseconds) const noexcept;
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #endif
 
+#include "ringlet/collectives/text.hpp"
 #include "ringlet/collectives/world.hpp"
 #include "ringlet/core/error.hpp"
 
@@ -41,44 +42,51 @@ int count_bits(const std::array<std::byte, 128>& mask) {
 
 // Waits until `is_ready(process)` has held for every other process, reading what they send.
 template <class Ready>
-void World::wait_for_all(Clock::time_point end, Clock::duration timeout, Ready&& is_ready) {
+void World::wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_ready) {
   for (int process = 0; process < num_processes(); ++process) {
     while (is_other(process)) {
       receive_from(process);
+      bool has_left = false;
       {
         const std::scoped_lock lock(mail_mutex_);
         if (is_ready(process)) break;
-        if (peer(process).mailbox.is_closed()) {
-          // A process closes its sockets a moment before its end can be told.
-          for (int i = 0; i < 50 && peer(process).pidfd.fd() >= 0 && !peer(process).pidfd.has_ended(); ++i) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
-          }
-          raise_lost(process, peer(process).pidfd.has_ended() ? peer(process).pidfd.how_it_ended()
-                                                              : "closed its connection to this group");
-        }
+        has_left = peer(process).mailbox.is_closed() || !peer(process).farewell.empty();
       }
+      if (has_left) raise_lost(process, reason_of_leaving(process, poll));
       peer(process).mailbox.wait(false, kWaitMilliseconds);
-      if (Clock::now() > end) {
-        throw core::DeadlineError(
-            "process " + std::to_string(process) + " (pid " + std::to_string(pid_of(process)) + " on " +
-            host_of(process) + ") did not answer within " +
-            std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) +
-            " s while the group was made. Find out what it does, or allow more with timeout_seconds=.");
+      if (poll != nullptr) (*poll)();
+      if (Clock::now() > limit.end) {
+        throw core::DeadlineError(whereabouts_of(process) + " did not answer within " + seconds_text(limit.asked) +
+                                  " while the group was made. Find out what it does, or allow more with "
+                                  "timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
       }
     }
   }
 }
 
-void World::greet() {
+// A process closes its sockets a moment before its end can be told.
+std::string World::reason_of_leaving(int process, sync::Poll* poll) {
+  {
+    const std::scoped_lock lock(mail_mutex_);
+    if (!peer(process).farewell.empty()) return peer(process).farewell;
+  }
+  const sync::Pidfd& pidfd = peer(process).pidfd;
+  const auto end = Clock::now() + std::chrono::milliseconds(sync::kHangUpGraceMs);
+  while (pidfd.fd() >= 0 && !pidfd.has_ended() && Clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (poll != nullptr) (*poll)();
+  }
+  return pidfd.has_ended() ? pidfd.how_it_ended() : "closed its connection to this group";
+}
+
+void World::greet(sync::Poll* poll) {
   Message hello;
   hello.subject = Subject::kHello;
   hello.number = may_cross_ ? 1 : 0;
   hello.words = {std::hash<std::string>()(token_), reinterpret_cast<std::uintptr_t>(&probe_), probe_};
   hello.bytes = own_cores();
   peer(index_).hello = hello;
-  for (int process = 0; process < num_processes(); ++process) {
-    if (is_other(process)) send(process, hello);
-  }
+  send_to_all(hello, poll);
 }
 
 // Whether this process can read the memory of all others; that it can write it, too, follows: the system asks the same.
@@ -95,26 +103,24 @@ bool World::try_all_memories() {
   return can_read;
 }
 
-void World::meet(Clock::duration timeout) {
+void World::meet(const JoinLimit& limit, sync::Poll* poll) {
   std::call_once(met_, [&] {
-    const auto end = timeout == sync::kForever ? Clock::time_point::max() : Clock::now() + timeout;
-    greet();
-    wait_for_all(end, timeout, [&](int process) { return peer(process).has_greeted; });
+    greet(poll);
+    wait_for_all(limit, poll, [&](int process) { return peer(process).has_greeted; });
     std::array<std::byte, 128> cores{};
-    for (const auto& known : peers_) {
-      if (known->hello.words[0] != peer(index_).hello.words[0]) {
-        throw core::MismatchError("a process of another job is connected to this group.");
+    for (int process = 0; process < num_processes(); ++process) {
+      const Message& hello = peer(process).hello;
+      if (hello.words[0] != peer(index_).hello.words[0]) {
+        throw core::MismatchError(whereabouts_of(process) + " is connected to this group, but of another job.");
       }
-      for (std::size_t i = 0; i < cores.size(); ++i) cores[i] |= known->hello.bytes[i];
+      for (std::size_t i = 0; i < cores.size(); ++i) cores[i] |= hello.bytes[i];
     }
     cores_ = std::max(1, count_bits(cores));
     Message verdict;
     verdict.subject = Subject::kVerdict;
     verdict.number = try_all_memories() ? 1 : 0;
-    for (int process = 0; process < num_processes(); ++process) {
-      if (is_other(process)) send(process, verdict);
-    }
-    wait_for_all(end, timeout, [&](int process) { return peer(process).has_judged; });
+    send_to_all(verdict, poll);
+    wait_for_all(limit, poll, [&](int process) { return peer(process).has_judged; });
     can_cross_ = verdict.number != 0;
     for (int process = 0; process < num_processes(); ++process) {
       can_cross_ = can_cross_ && (!is_other(process) || peer(process).can_read_all);
@@ -125,11 +131,10 @@ void World::meet(Clock::duration timeout) {
   });
 }
 
-Place World::receive_control(Clock::duration timeout) {
+Place World::receive_control(const JoinLimit& limit, sync::Poll* poll) {
   constexpr int kMaker = 0;
   Place place;
-  const auto end = timeout == sync::kForever ? Clock::time_point::max() : Clock::now() + timeout;
-  wait_for_all(end, timeout, [&](int process) {
+  wait_for_all(limit, poll, [&](int process) {
     if (process != kMaker || !place.is_null()) return true;
     if (controls_.empty()) return false;
     place = controls_.front();

@@ -43,12 +43,12 @@ std::shared_ptr<Group> Group::make_part(const std::vector<int>& ranks) {
 }
 
 // With a hold for each process that joins.
-memory::Block Group::make_control_of_part(const std::vector<int>& ranks, Place& place) {
+memory::Block Group::make_control_of_part(const std::vector<int>& ranks, Place& place, sync::Poll* poll) {
   const int num_processes = world_->num_processes();
   const auto num_ranks = static_cast<int>(ranks.size());
   memory::Block block = world_->allocate(ControlBlock::bytes_for(num_ranks, num_processes));
   ControlBlock::make(block->data(), num_ranks, num_processes);
-  place = world_->place_of(block->data());
+  place = world_->place_of(block->data(), poll);
   std::vector<bool> joins(static_cast<std::size_t>(num_processes));
   for (const int rank : ranks) joins[static_cast<std::size_t>(process_of(rank))] = true;
   for (std::size_t process = 0; process < joins.size(); ++process) {
@@ -69,10 +69,10 @@ std::shared_ptr<Group> Group::find_part(Place place) {
 
 // The ranks of a part that are here have one Group: the first to join makes it, and the list keeps it for the others,
 // who may come after the first has let go of it.
-std::shared_ptr<Group> Group::join_part(const std::vector<int>& ranks, Place place) {
+std::shared_ptr<Group> Group::join_part(const std::vector<int>& ranks, Place place, sync::Poll* poll) {
   const std::scoped_lock lock_join(join_mutex_);
   if (std::shared_ptr<Group> known = find_part(place)) return known;
-  auto part = std::make_shared<Group>(PartOf{*this, ranks, world_->take_hold(place)});
+  auto part = std::make_shared<Group>(PartOf{*this, ranks, world_->take_hold(place, poll)});
   const auto here = std::count_if(ranks.begin(), ranks.end(), [&](int rank) { return is_here(rank); });
   const std::scoped_lock lock(failure_mutex_);
   was_split_ = true;

@@ -87,9 +87,13 @@ void Round::announce_blocks(std::span<const std::size_t> sizes) {
   set.result_places.clear();
   for (const std::size_t bytes : sizes) {
     set.kept.push_back(bytes == 0 && sizes.size() > 1 && call().has_outputs ? nullptr : group_.world_->allocate(bytes));
-    set.result_places.push_back(set.kept.back() == nullptr ? Place()
-                                                           : group_.world_->place_of(set.kept.back()->data()));
   }
+  or_fail([&] {
+    for (const memory::Block& block : set.kept) {
+      set.result_places.push_back(block == nullptr ? Place()
+                                                   : group_.world_->place_of(block->data(), interruption_.poll()));
+    }
+  });
 }
 
 // Calls f(hold word) for each hold on results that this rank has announced.

@@ -2,28 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
+#include <vector>
 
+#include "ringlet/collectives/text.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/sync/fork.hpp"
 
 namespace ringlet::collectives {
 
-namespace {
-
-std::string seconds_text(sync::Clock::duration duration) {
-  std::ostringstream text;
-  text << std::chrono::duration<double>(duration).count();
-  return text.str();
-}
-
-}  // namespace
-
 Round::Round(Group& group, int rank, sync::Poll* poll)
-    : group_(group), rank_(rank), notes_(group.notes_[static_cast<std::size_t>(rank)].get()), poll_(poll) {
+    : group_(group), rank_(rank), notes_(group.notes_[static_cast<std::size_t>(rank)].get()), interruption_(poll) {
   if (group.fork_generation_ != sync::fork_generation()) {
     throw core::AbortedError(
         "this group was made before the process was forked: its ranks are threads of the parent. Make a new group in "
@@ -80,7 +70,7 @@ void Round::publish(Purpose purpose) {
   slot.call_fingerprint = own.call_fingerprint();
   slot.parts_fingerprint = own.has_parts ? own.parts_fingerprint() : 0;
   if (is_between_processes()) {
-    name_buffers(purpose);
+    or_fail([&] { name_buffers(purpose); });
   } else if (!own.parts.empty()) {
     slot.input = Place::of_private(own.parts.front().input).bits();
     slot.output = Place::of_private(own.parts.front().output).bits();
@@ -98,7 +88,7 @@ void Round::meet_others(Purpose purpose) {
   if (all_have_arrived()) {
     (*group_.control_)->event.notify();
   } else {
-    const bool in_time = wait_for_arrivals([this] { return all_have_arrived() || is_hopeless(); });
+    const bool in_time = wait_for(group_.options_.timeout, [this] { return all_have_arrived() || is_hopeless(); });
     if (!all_have_arrived()) give_up(!in_time);
   }
   compare();
@@ -117,8 +107,8 @@ void Round::meet_for_work(Purpose purpose) {
     goes = !control.has_leavers.is_set() || control.gates[set_].propose_to_go(sequence_);
     if (!goes) give_up(false);
   } else {
-    const bool in_time = wait_for_arrivals([this] { return all_have_arrived() || is_hopeless(); });
-    goes = all_have_arrived() && interruption_ == nullptr && !is_hopeless() && !control.has_leavers.is_set();
+    const bool in_time = wait_for(group_.options_.timeout, [this] { return all_have_arrived() || is_hopeless(); });
+    goes = all_have_arrived() && !interruption_.has_come() && !is_hopeless() && !control.has_leavers.is_set();
     if (!goes && propose_to_leave()) give_up(!in_time);
   }
   compare();
@@ -152,16 +142,18 @@ void Round::finish_work(std::size_t finished, std::size_t num_chunks, bool is_cu
 }
 
 void Round::finish() {
-  if (interruption_ == nullptr) return;
-  group_.fail(Group::Cause::kAborted, name_of_call() + " was interrupted.");
-  std::rethrow_exception(interruption_);
+  if (!interruption_.has_come()) return;
+  fail_interrupted();
+  interruption_.rethrow();
 }
+
+void Round::fail_interrupted() { group_.fail(Group::Cause::kAborted, name_of_call() + " was interrupted."); }
 
 void Round::give_up(bool timed_out) {
   finish();
   if (timed_out) {
     group_.fail(Group::Cause::kDeadline,
-                name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " s for " + missing_ranks() +
+                name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " + missing_ranks() +
                     ". Find out what they do, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
   } else if (saw_departed_) {
     group_.fail(Group::Cause::kMismatch, name_of_call() +
@@ -169,11 +161,12 @@ void Round::give_up(bool timed_out) {
                                              ". Make the same calls in the same order on every rank.");
   }
   // Whoever called this off states the cause before it leaves; if its process ends before, that is the cause.
-  const bool is_stated = sync::wait_until((*group_.control_)->event, group_.patience_, group_.options_.timeout, nullptr,
-                                          [this] { return group_.has_failed(); });
+  const auto limit = std::min<sync::Clock::duration>(group_.options_.timeout, kLeavingLimit);
+  const bool is_stated = wait_for(limit, [this] { return group_.has_failed(); });
+  finish();
   if (!is_stated) {
-    group_.fail(Group::Cause::kAborted, name_of_call() + " was called off by a rank that did not say why within " +
-                                            seconds_text(group_.options_.timeout) + " s.");
+    group_.fail(Group::Cause::kAborted,
+                name_of_call() + " was called off by a rank that did not say why within " + seconds_text(limit) + ".");
   }
   group_.raise_failure(name_of_call());
 }
@@ -195,13 +188,13 @@ void Round::compare() {
                (other.parts_fingerprint == root.parts_fingerprint || !call_of(rank).has_parts);
   }
   if (matches) return;
-  std::string text = "the ranks did not make the same call (their call number " + std::to_string(sequence_) + "):";
-  for (int rank = 0; rank < num_ranks(); ++rank) {
-    text += "\n  rank " + std::to_string(rank) + ": " + call_of(rank).describe();
-  }
-  text += "\nMake the same calls in the same order, with equal shapes and dtypes, on every rank.";
+  std::vector<std::string> calls;
+  for (int rank = 0; rank < num_ranks(); ++rank) calls.push_back(call_of(rank).describe());
   finish();
-  group_.fail(Group::Cause::kMismatch, std::move(text));
+  group_.fail(Group::Cause::kMismatch,
+              "the ranks did not make the same call (their call number " + std::to_string(sequence_) +
+                  "):" + ranks_and_texts(calls) +
+                  "\nMake the same calls in the same order, with equal shapes and dtypes, on every rank.");
   group_.raise_failure();
 }
 
@@ -223,7 +216,7 @@ void Round::refuse(const std::string& problem) {
 
 void Round::fail_late_work() {
   group_.fail(Group::Cause::kDeadline, name_of_call() + " waited " + seconds_text(group_.options_.timeout) +
-                                           " s for other ranks to finish their part of it. Find out what they do, or " +
+                                           " for other ranks to finish their part of it. Find out what they do, or " +
                                            "allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
 }
 
@@ -233,15 +226,18 @@ std::string Round::name_of_call() const {
 }
 
 std::string Round::missing_ranks() const {
+  constexpr int kMostShown = 16;
   std::string text;
+  int num_missing = 0;
   for (int rank = 0; rank < num_ranks(); ++rank) {
     const RankBoard& board = group_.control_->board(rank);
-    if (board.slots[set_].has_arrived(sequence_)) continue;
+    if (board.slots[set_].has_arrived(sequence_) || ++num_missing > kMostShown) continue;
     const std::uint64_t made = std::max(board.slots[0].sequence(), board.slots[1].sequence());
     text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + " (";
     if (board.has_departed.is_set()) text += board.departure.get() + " ";
     text += "after " + std::to_string(made) + (made == 1 ? " call)" : " calls)");
   }
+  if (num_missing > kMostShown) text += " and " + std::to_string(num_missing - kMostShown) + " more";
   return text.empty() ? "ranks that came at the last moment" : text;
 }
 

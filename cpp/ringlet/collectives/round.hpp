@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +12,7 @@
 #include "ringlet/collectives/group.hpp"
 #include "ringlet/collectives/notes.hpp"
 #include "ringlet/collectives/place.hpp"
+#include "ringlet/core/error.hpp"
 #include "ringlet/kernels/kernels.hpp"
 #include "ringlet/sync/wait.hpp"
 
@@ -114,7 +114,7 @@ class Round {
   // Combines this rank's share, waits for the others, and takes the rest from them. After arrive_for_exchange().
   void exchange_shares();
 
-  // Ends a call that took place: raises what interrupted the wait for it, if anything did.
+  // Ends a call that took place: raises what interrupted a wait of it, if anything did, and fails the group then.
   void finish();
 
   // This rank's hold on the results that `announcer` allocated, without the scratch buffers.
@@ -190,6 +190,19 @@ class Round {
   static Spot spot_of(Place place) noexcept { return {place.address(), place, 0}; }
   void check_crossing(int process) const;
   void announce_blocks(std::span<const std::size_t> sizes);
+  // Calls f(), which passes shared memory to other processes. Where that fails, or is interrupted, so does the group:
+  // others may wait for this rank in the middle of what it does.
+  template <class F>
+  void or_fail(F&& f) {
+    try {
+      f();
+    } catch (const sync::Interrupted&) {
+      finish();
+    } catch (const core::AbortedError& error) {
+      group_.fail(Group::Cause::kAborted, name_of_call() + " failed: " + error.what());
+      group_.raise_failure();
+    }
+  }
   // Who takes the results that this rank has announced.
   enum class Takers { kNobody, kAll, kOwn, kEachItsOwn };
   template <class F>
@@ -208,11 +221,10 @@ class Round {
 
   // False if the time was over first. An interruption ends the wait, too: finish() raises it.
   template <class Ready>
-  bool wait_for_arrivals(Ready&& is_ready) {
+  bool wait_for(sync::Clock::duration limit, Ready&& is_ready) {
     try {
-      return sync::wait_until((*group_.control_)->event, group_.patience_, group_.options_.timeout, poll_, is_ready);
-    } catch (...) {
-      interruption_ = std::current_exception();
+      return sync::wait_until((*group_.control_)->event, group_.patience_, limit, interruption_.poll(), is_ready);
+    } catch (const sync::Interrupted&) {
       return true;
     }
   }
@@ -222,33 +234,52 @@ class Round {
   // writes to. A call that was brought to an end counts, whatever failed meanwhile.
   template <class Ready>
   void wait_to_the_end(Ready&& is_ready) {
-    sync::Event& event = (*group_.control_)->event;
     if (!is_between_processes()) {
-      sync::wait_until(event, group_.patience_, sync::kForever, nullptr, is_ready);
+      sync::wait_until((*group_.control_)->event, group_.patience_, sync::kForever, nullptr, is_ready);
       return;
     }
-    const bool in_time = sync::wait_until(event, group_.patience_, group_.options_.timeout, nullptr,
-                                          [&] { return is_ready() || group_.has_failed(); });
+    // Who was interrupted before does not want to wait.
+    const auto limit = interruption_.has_come() ? kShortWait : group_.options_.timeout;
+    const bool in_time = wait_for(limit, [&] { return is_ready() || group_.has_failed(); });
     if (is_ready()) return;
-    if (!in_time) fail_late_work();
-    // Others may still be at work, and bring it to an end.
+    if (interruption_.has_come()) {
+      fail_interrupted();
+    } else if (!in_time) {
+      fail_late_work();
+    }
+    wait_for_leavers(is_ready);  // others may still be at work, and bring it to an end
+    if (!is_ready()) raise_after_leaving();
+  }
+  void fail_interrupted();
+  void fail_late_work();
+
+  // So that no rank goes on, and uses its memory, while another still works on it. Those who have been stopped cannot
+  // say when they will: nobody waits for them.
+  template <class Ready>
+  void wait_for_leavers(Ready&& is_ready) {
+    sync::Event& event = (*group_.control_)->event;
     own_board().left.publish(sequence_);
     event.notify();
-    sync::wait_until(event, group_.patience_, kLeavingLimit, nullptr, [&] { return is_ready() || others_have_left(); });
-    if (!is_ready()) group_.raise_failure(name_of_call());
+    const auto end = sync::Clock::now() + kLeavingLimit;
+    while (!sync::wait_until(event, group_.patience_, kShortWait, nullptr,
+                             [&] { return is_ready() || others_have_left(); })) {
+      if (sync::Clock::now() >= end || only_stopped_ones_stay()) return;
+    }
   }
-  void fail_late_work();
   bool others_have_left() const noexcept;
+  bool only_stopped_ones_stay() const;
+  [[noreturn]] void raise_after_leaving();
   // Whether others have gone on without this rank, which then touches no memory of theirs.
   bool is_left_behind() const noexcept;
 
-  // Longer than a rank that lives takes for a chunk, or for its share of one pass.
-  static constexpr std::chrono::seconds kLeavingLimit{5};
+  // Longer than a rank that runs takes for a chunk, or for its share of one pass, on a machine that is not far too
+  // busy.
+  static constexpr sync::Clock::duration kShortWait = std::chrono::milliseconds(100);
+  static constexpr sync::Clock::duration kLeavingLimit = std::chrono::seconds(5);
 
   Group& group_;
   int rank_;
   RankNotes* notes_;
-  sync::Poll* poll_;
   std::uint64_t sequence_;
   std::size_t set_;
   bool is_all_here_ = true;
@@ -257,7 +288,7 @@ class Round {
   bool has_taken_ = false;
   std::optional<int> announcer_;  // of results, once their places are known
   Takers takers_ = Takers::kNobody;
-  std::exception_ptr interruption_;
+  sync::Interruption interruption_;
 };
 
 template <class Work>

@@ -51,11 +51,15 @@ std::shared_ptr<Group> share_part(Round& round, const Ranks& part, std::shared_p
 
 namespace {
 
-// Calls f() for what the others wait for in the middle of a split.
+// Calls f(poll) for what the others wait for in the middle of a split.
 template <class F>
-auto or_fail_split(Group& group, int rank, F&& f) {
+auto or_fail_split(Group& group, int rank, sync::Poll* poll, F&& f) {
+  sync::Interruption interruption(poll);
   try {
-    return f();
+    return f(interruption.poll());
+  } catch (const sync::Interrupted&) {
+    group.abort("rank " + std::to_string(rank) + " was interrupted while it made a part of the group.");
+    interruption.rethrow();
   } catch (const std::exception& error) {
     group.abort("rank " + std::to_string(rank) + " could not make a part of the group: " + error.what() + ".");
     throw;
@@ -66,7 +70,7 @@ auto or_fail_split(Group& group, int rank, F&& f) {
 
 std::shared_ptr<Group> Member::split_here(const std::vector<int>& part, bool is_first, sync::Poll* poll) {
   std::shared_ptr<Group> made;
-  if (is_first) made = or_fail_split(*group_, rank_, [&] { return group_->make_part(part); });
+  if (is_first) made = or_fail_split(*group_, rank_, poll, [&](sync::Poll*) { return group_->make_part(part); });
   Round round(*group_, rank_, poll);
   round.begin(Kind::kSplit);
   std::shared_ptr<Group> group = share_part(round, part, std::move(made));
@@ -77,14 +81,17 @@ std::shared_ptr<Group> Member::split_here(const std::vector<int>& part, bool is_
 std::shared_ptr<Group> Member::split_between(const std::vector<int>& part, bool is_first, sync::Poll* poll) {
   Place place;
   memory::Block made;  // until the others have joined: the next call of this rank
-  if (is_first) made = or_fail_split(*group_, rank_, [&] { return group_->make_control_of_part(part, place); });
+  if (is_first) {
+    made = or_fail_split(*group_, rank_, poll,
+                         [&](sync::Poll* kept) { return group_->make_control_of_part(part, place, kept); });
+  }
   Round round(*group_, rank_, poll);
   round.begin(Kind::kSplit);
   show_part(round, place);
   round.finish();
   if (part.empty()) return nullptr;
   place = Place(round.slot_of(part.front()).result);
-  return or_fail_split(*group_, rank_, [&] { return group_->join_part(part, place); });
+  return or_fail_split(*group_, rank_, poll, [&](sync::Poll* kept) { return group_->join_part(part, place, kept); });
 }
 
 PartMember Member::split(std::optional<int> color, std::int64_t key, sync::Poll* poll) {

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <functional>
+#include <system_error>
 #include <utility>
 
 #include "ringlet/collectives/group.hpp"
+#include "ringlet/collectives/text.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/sync/fork.hpp"
 
@@ -16,6 +19,10 @@ namespace ringlet::collectives {
 namespace {
 
 constexpr int kWaitMilliseconds = 20;
+
+void run(sync::Poll* poll) {
+  if (poll != nullptr) (*poll)();
+}
 // Far longer than it takes to make room in a socket, or for a message that was sent to come.
 constexpr std::chrono::seconds kMailLimit{30};
 constexpr std::size_t kMostRanges = 4096;
@@ -60,26 +67,34 @@ World::World(int index, std::vector<ProcessInfo> processes, std::string token, b
 
 World::~World() {
   for (const auto& known : peers_) known->watching.end();
-  if (generation_ == sync::fork_generation()) memory::SharedHeap::of_this_process().trim();
-}
-
-std::string World::name_of(int process) const {
-  const std::vector<int>& ranks = ranks_of(process);
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   for (int process = 0; process < num_processes(); ++process) {
     if (is_other(process)) borrowers_->set_process(process, peer(process).pidfd);
   }
   borrowers_->watch_alone();
-  return text;
+  if (generation_ == sync::fork_generation()) memory::SharedHeap::of_this_process().trim();
 }
 
-void World::send(int process, const Message& message, int descriptor) {
+std::string World::name_of(int process) const { return ranks_text(ranks_of(process)); }
+
+std::string World::whereabouts_of(int process) const {
+  return name_of(process) + " (pid " + std::to_string(pid_of(process)) + " on " + host_of(process) + ")";
+}
+
+void World::send_to_all(const Message& message, sync::Poll* poll, int descriptor) {
+  for (int process = 0; process < num_processes(); ++process) {
+    if (is_other(process)) send(process, message, poll, descriptor);
+  }
+}
+
+void World::send(int process, const Message& message, sync::Poll* poll, int descriptor) {
   const auto end = Clock::now() + kMailLimit;
   for (;;) {
-    {
+    try {
       const std::scoped_lock lock(mail_mutex_);
       if (peer(process).mailbox.try_send(message, descriptor)) return;
+    } catch (const std::system_error& error) {
+      throw core::AbortedError("cannot pass shared memory to " + whereabouts_of(process) + ": " +
+                               error.code().message() + ".");
     }
     if (is_gone(process)) return;
     // Who does not read may be waiting for room itself.
@@ -87,21 +102,25 @@ void World::send(int process, const Message& message, int descriptor) {
       if (is_other(other)) receive_from(other);
     }
     peer(process).mailbox.wait(true, kWaitMilliseconds);
+    run(poll);
     if (Clock::now() > end) {
-      throw core::AbortedError("cannot pass shared memory to " + name_of(process) + " (pid " +
-                               std::to_string(pid_of(process)) + "): that process does not read what it is sent.");
+      throw core::AbortedError("cannot pass shared memory to " + whereabouts_of(process) +
+                               ": that process does not read what it is sent.");
     }
   }
 }
 
+// Whatever comes is a reason to look which groups have failed: a process whose socket is full has not been told.
 void World::receive_from(int process) {
-  bool looks = false;
+  bool has_received = false;
   {
     const std::scoped_lock lock(mail_mutex_);
-    while (auto letter = peer(process).mailbox.try_receive()) handle(process, std::move(*letter));
-    looks = std::exchange(must_look_, false);
+    while (auto letter = peer(process).mailbox.try_receive()) {
+      handle(process, std::move(*letter));
+      has_received = true;
+    }
   }
-  if (looks) look();
+  if (has_received) look();
 }
 
 void World::handle(int process, Letter letter) {
@@ -122,7 +141,9 @@ void World::handle(int process, Letter letter) {
       controls_.emplace_back(letter.message.words[0]);
       break;
     case Subject::kLook:
-      must_look_ = true;
+      break;
+    case Subject::kLeave:
+      sender.farewell.assign(reinterpret_cast<const char*>(letter.message.bytes.data()), letter.message.number);
       break;
   }
 }
@@ -159,24 +180,22 @@ Place World::known_place_of(const void* address) const noexcept {
   return Place::of_private(address);
 }
 
-Place World::place_of(const void* address) {
+Place World::place_of(const void* address, sync::Poll* poll) {
   if (const Place known = known_place_of(address); known.is_shared()) return known;
   const auto found = memory::SharedHeap::of_this_process().find(address);
   if (!found.has_value()) return Place::of_private(address);
-  send_segment(found->segment);
+  send_segment(found->segment, poll);
   return Place::of_shared(index_, found->segment, found->offset);
 }
 
 // Two ranks of this process may send one segment twice: whoever gets it again maps it again and uses either.
-void World::send_segment(std::uint32_t index) {
+void World::send_segment(std::uint32_t index, sync::Poll* poll) {
   const memory::Segment& segment = memory::SharedHeap::of_this_process().segment(index);
   Message message;
   message.subject = Subject::kSegment;
   message.number = index;
   message.words[0] = segment.size();
-  for (int process = 0; process < num_processes(); ++process) {
-    if (is_other(process)) send(process, message, segment.fd());
-  }
+  send_to_all(message, poll, segment.fd());
   const std::scoped_lock lock(mail_mutex_);
   if (peer(index_).segments.get(index) != nullptr) return;
   ranges_.add({segment.data(), segment.size(), Place::of_shared(index_, index, 0)});
@@ -184,7 +203,7 @@ void World::send_segment(std::uint32_t index) {
 }
 
 // Its owner sent the segment before it named the place, so it lies in the socket if the table does not have it yet.
-std::byte* World::address_of(Place place) {
+std::byte* World::address_of(Place place, sync::Poll* poll) {
   const auto end = Clock::now() + kMailLimit;
   for (;;) {
     if (std::byte* const begin = peer(place.process()).segments.get(place.segment()); begin != nullptr) {
@@ -201,24 +220,23 @@ std::byte* World::address_of(Place place) {
       }
     }
     peer(place.process()).mailbox.wait(false, 1);
+    run(poll);
   }
 }
 
-memory::Block World::take_hold(Place place) {
-  std::byte* const data = address_of(place);
+memory::Block World::take_hold(Place place, sync::Poll* poll) {
+  std::byte* const data = address_of(place, poll);
   const bool is_own = place.process() == index_;
   return hold(data, index_, is_own ? nullptr : std::shared_ptr<const void>(mappings_));
 }
 
 // --- Groups ----------------------------------------------------------------------------------------------------------
 
-void World::send_control(Place place) {
+void World::send_control(Place place, sync::Poll* poll) {
   Message message;
   message.subject = Subject::kControl;
   message.words[0] = place.bits();
-  for (int process = 0; process < num_processes(); ++process) {
-    if (is_other(process)) send(process, message);
-  }
+  send_to_all(message, poll);
 }
 
 void World::add(Group& group) {
@@ -238,12 +256,30 @@ void World::remove(Group& group) noexcept {
 void World::spread_failure() noexcept {
   Message message;
   message.subject = Subject::kLook;
-  const std::scoped_lock lock(mail_mutex_);
   for (int process = 0; process < num_processes(); ++process) {
-    try {
-      if (is_other(process)) peer(process).mailbox.try_send(message);
-    } catch (const std::exception&) {  // it will find out by itself, at its next call in the group
-    }
+    if (is_other(process)) tell_to_look(process, message);
+  }
+}
+
+// Where there is no room, messages lie there that have not been read yet: whoever reads them looks. A process that
+// cannot be sent anything looks when the connection ends.
+void World::tell_to_look(int process, const Message& message) noexcept {
+  const std::scoped_lock lock(mail_mutex_);
+  const Mailbox& mailbox = peer(process).mailbox;
+  try {
+    (void)peer(process).mailbox.try_send(message);
+  } catch (const std::system_error&) {
+    mailbox.hang_up();
+  }
+}
+
+void World::leave(std::string_view reason) noexcept {
+  Message message;
+  message.subject = Subject::kLeave;
+  message.number = static_cast<std::uint32_t>(std::min(reason.size(), message.bytes.size()));
+  std::memcpy(message.bytes.data(), reason.data(), message.number);
+  for (int process = 0; process < num_processes(); ++process) {
+    if (is_other(process)) tell_to_look(process, message);
   }
 }
 
@@ -259,8 +295,14 @@ void World::on_end(int process, sync::Ending how) noexcept {
   const sync::Pidfd& pidfd = peer(process).pidfd;
   const bool has_exited = how == sync::Ending::kExited;
   if (has_exited) borrowers_->set_ended(process);
-  const std::string reason =
-      has_exited || pidfd.fd() < 0 ? pidfd.how_it_ended() : std::string("closed its connection to this group");
+  std::string reason;
+  {
+    const std::scoped_lock lock(mail_mutex_);
+    reason = peer(process).farewell;
+  }
+  if (reason.empty()) {
+    reason = has_exited || pidfd.fd() < 0 ? pidfd.how_it_ended() : std::string("closed its connection to this group");
+  }
   {
     const std::scoped_lock lock(groups_mutex_);
     peer(process).ending = reason;
@@ -280,9 +322,9 @@ void World::watch(int process) {
 
 void World::raise_lost(int process, const std::string& reason) const {
   const int rank = ranks_of(process).empty() ? -1 : ranks_of(process).front();
-  throw core::WorkerLostError(name_of(process) + " (pid " + std::to_string(pid_of(process)) + " on " +
-                                  host_of(process) + ") " + reason + " while the group was made. Start the job again.",
-                              rank, host_of(process), pid_of(process), reason);
+  throw core::WorkerLostError(
+      whereabouts_of(process) + " " + reason + " while the group was made. Start the job again.", rank,
+      host_of(process), pid_of(process), reason);
 }
 
 }  // namespace ringlet::collectives

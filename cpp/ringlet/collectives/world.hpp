@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringlet/collectives/crossing.hpp"
@@ -27,6 +28,16 @@
 namespace ringlet::collectives {
 
 class Group;
+
+// When to give up making a group.
+struct JoinLimit {
+  sync::Clock::time_point end;
+  sync::Clock::duration asked;  // for messages
+
+  static JoinLimit after(sync::Clock::duration left, sync::Clock::duration asked) {
+    return {left == sync::kForever ? sync::Clock::time_point::max() : sync::Clock::now() + left, asked};
+  }
+};
 
 struct ProcessInfo {
   std::vector<int> ranks;  // of the whole world
@@ -54,29 +65,32 @@ class World {
   const std::vector<int>& ranks_of(int process) const noexcept { return info(process).ranks; }
   int pid_of(int process) const noexcept { return info(process).pid; }
   const std::string& host_of(int process) const noexcept { return info(process).host; }
-  std::string name_of(int process) const;  // by its ranks
+  std::string name_of(int process) const;         // by its ranks
+  std::string whereabouts_of(int process) const;  // by its ranks, pid and host
   // Whether its end has been noticed: it touches nobody's memory any more.
   bool is_gone(int process) const noexcept { return is_gone_[static_cast<std::size_t>(process)].is_set(); }
 
   // Exchanges with all others what each must know, and begins to watch them. Once; throws core::DeadlineError, or
-  // core::WorkerLostError if one of them ends.
-  void meet(Clock::duration timeout);
+  // core::WorkerLostError if one of them ends. `poll` may end a wait, here and below.
+  void meet(const JoinLimit& limit, sync::Poll* poll = nullptr);
+  // Tells all others, who still wait for this process, that it goes, and why: "was interrupted".
+  void leave(std::string_view reason) noexcept;
   // How many cores the processes may run on, all together.
   int cores() const noexcept { return cores_; }
   bool can_cross() const noexcept { return can_cross_; }
 
   // Names an address of this process. Places in shared memory can be reached by all others from then on.
-  Place place_of(const void* address);
+  Place place_of(const void* address, sync::Poll* poll = nullptr);
   // The same by what is known without looking further: memory that was not shared yet counts as private.
   Place known_place_of(const void* address) const noexcept;
   // Where a shared place is in this process. May wait for its segment to come: throws core::AbortedError if that fails.
-  std::byte* address_of(Place place);
+  std::byte* address_of(Place place, sync::Poll* poll = nullptr);
 
   // A new block in the shared memory of this process.
   memory::Block allocate(std::size_t bytes) { return allocate_shared(bytes, borrowers_); }
   const std::shared_ptr<Borrowers>& borrowers() const noexcept { return borrowers_; }
   // A hold that the owner of the block at this place has added for this process.
-  memory::Block take_hold(Place place);
+  memory::Block take_hold(Place place, sync::Poll* poll = nullptr);
 
   Crossing read(int process, Place place, std::size_t bytes, void* to) const noexcept {
     return read_across(pid_of(process), place.bits(), bytes, to);
@@ -86,8 +100,8 @@ class World {
   }
 
   // Hands the place of a group's control block from process 0 to all others.
-  void send_control(Place place);
-  Place receive_control(Clock::duration timeout);
+  void send_control(Place place, sync::Poll* poll = nullptr);
+  Place receive_control(const JoinLimit& limit, sync::Poll* poll = nullptr);
 
   // The groups that learn of an end. A group that is a part leaves after its parent, or forgets it.
   void add(Group& group);
@@ -113,6 +127,7 @@ class World {
     bool has_greeted = false;
     bool has_judged = false;
     bool can_read_all = false;
+    std::string farewell;     // why the process left before the group was made; guarded by mail_mutex_
     std::string ending;       // how the process ended, if it has; guarded by groups_mutex_
     sync::Watching watching;  // ends first
   };
@@ -121,17 +136,20 @@ class World {
   Peer& peer(int process) noexcept { return *peers_[static_cast<std::size_t>(process)]; }
   bool is_other(int process) const noexcept { return process != index_; }
 
-  void greet();
+  void greet(sync::Poll* poll);
   bool try_all_memories();
   template <class Ready>
-  void wait_for_all(Clock::time_point end, Clock::duration timeout, Ready&& is_ready);
-  void send(int process, const Message& message, int descriptor = -1);
-  void send_segment(std::uint32_t segment);
+  void wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_ready);
+  void send_to_all(const Message& message, sync::Poll* poll, int descriptor = -1);
+  void send(int process, const Message& message, sync::Poll* poll, int descriptor = -1);
+  void tell_to_look(int process, const Message& message) noexcept;
+  void send_segment(std::uint32_t segment, sync::Poll* poll);
   void receive_from(int process);
   void handle(int process, Letter letter);
   void take_segment(int process, Letter letter);
   void watch(int process);
   void on_end(int process, sync::Ending how) noexcept;
+  std::string reason_of_leaving(int process, sync::Poll* poll);
   [[noreturn]] void raise_lost(int process, const std::string& reason) const;
 
   int index_;
@@ -148,7 +166,6 @@ class World {
   std::once_flag met_;
 
   std::mutex mail_mutex_;  // guards what comes and goes by the sockets; never held while waiting
-  bool must_look_ = false;
   std::string segment_problem_;
   std::deque<Place> controls_;
   sync::AppendOnly<Range> ranges_;  // all segments that can be named or reached

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <thread>
 
 #include "ringlet/sync/event.hpp"
@@ -40,6 +41,37 @@ class Poll {
 
  protected:
   ~Poll() = default;
+};
+
+// What an Interruption throws in the place of what it keeps.
+class Interrupted final : public std::exception {
+ public:
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+// Runs a poll until that throws, and keeps what it threw for the end of everything that has to be done first.
+class Interruption final : public Poll {
+ public:
+  explicit Interruption(Poll* poll) noexcept : poll_(poll) {}  // null for none
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  void operator()() override {
+    try {
+      (*poll_)();
+    } catch (...) {
+      raised_ = std::current_exception();
+      throw Interrupted();
+    }
+  }
+  // What a wait takes: null if there is nothing to run.
+  Poll* poll() noexcept { return poll_ == nullptr || has_come() ? nullptr : this; }
+  bool has_come() const noexcept { return raised_ != nullptr; }
+  [[noreturn]] void rethrow() const { std::rethrow_exception(raised_); }
+
+ private:
+  Poll* poll_;
+  std::exception_ptr raised_;
 };
 
 inline constexpr std::chrono::nanoseconds kPollInterval = std::chrono::milliseconds(50);

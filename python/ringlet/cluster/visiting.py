@@ -71,7 +71,8 @@ class Visit:
         """
         self._came = set()
         connection = new_socket()
-        connection.settimeout(1.0)  # else it would wait for a listener that is stopped
+        # Else it would wait for a listener that is stopped.
+        connection.settimeout(max(self._deadline.left(1.0), 0.001))
         try:
             connection.connect(self._address)
         except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import weakref
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
 from ringlet import _core
-from ringlet.cluster import MOST_PROCESSES, Job, Meeting, meet
+from ringlet.cluster import MOST_PROCESSES, Deadline, Job, Meeting, meet
 from ringlet.collectives.arguments import as_text, whole_number, whole_number_of
 from ringlet.collectives.member import Member
 from ringlet.collectives.options import resolve_timeout
@@ -20,6 +21,9 @@ __all__ = ["init_process_group"]
 RANK_VARIABLE = "RINGLET_RANK"
 NUM_RANKS_VARIABLE = "RINGLET_NUM_RANKS"
 JOB_VARIABLE = "RINGLET_JOB_ID"
+
+# For processes that have all come in time to look at each other.
+_LAST_MOMENT_SECONDS = 0.2
 
 
 @overload
@@ -104,7 +108,8 @@ def init_process_group(
         if sys.platform != "linux":
             raise FailedPreconditionError("groups of several processes need Linux: give one process all ranks.")
         job = Job(as_text(name or ""), as_text(os.environ.get(JOB_VARIABLE, "")), count)
-        hold = _join(meet(job, mine, seconds), count, seconds)
+        deadline = Deadline.after(seconds)
+        hold = _join(meet(job, mine, seconds), count, deadline)
     members = [Member(hold.group.member(number), hold) for number in mine]
     return members if ranks is not None else members[0]
 
@@ -123,12 +128,13 @@ class _Hold:
         self.group.abort(reason)
 
 
-def _join(meeting: Meeting, num_ranks: int, timeout_seconds: float) -> _Hold:
+def _join(meeting: Meeting, num_ranks: int, deadline: Deadline) -> _Hold:
     try:
         processes = [(list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in meeting.peers]
         world = _core.World(meeting.index, processes, meeting.token)
         epoch = int.from_bytes(meeting.token[:7], "little")
-        return _Hold(_core.Group(num_ranks, timeout_seconds, epoch, world), meeting)
+        left = max(deadline.left(math.inf), _LAST_MOMENT_SECONDS)
+        return _Hold(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), meeting)
     except BaseException:
         meeting.close()
         raise

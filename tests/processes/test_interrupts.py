@@ -1,0 +1,149 @@
+"""Ctrl-C, and handlers of signals that raise: heard soon wherever a rank waits, and told to all others."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+# Soon on a machine that is busy with other work. Nothing here takes so long unless it failed.
+SOON_SECONDS = 3.0
+
+WORK = """
+import signal
+import numpy as np, ringlet
+from ringlet.collectives import init_process_group
+rank, name, seconds = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+def handler(number, frame):
+    raise LookupError("from the handler")
+signal.signal(signal.SIGUSR1, handler)
+member = init_process_group(rank, 3, name=name, timeout_seconds=seconds)
+x = ringlet.empty_shared(6_000_000, np.float32)
+out = ringlet.empty_shared(6_000_000, np.float32)
+x[...], out[...] = 1, 0
+member.barrier()
+tell("at work")
+try:
+    while True:
+        started = time.monotonic()
+        member.all_reduce(x, out=out)
+except BaseException as error:
+    out[...] = -1  # it belongs to the caller again
+    tell([type(error).__name__, str(error), time.monotonic() - started])
+    hear()
+    tell(bool((out == -1).all()))
+"""
+
+
+def start_work(processes, name, seconds):
+    ranks = [processes.start(WORK, rank, name, seconds) for rank in range(3)]
+    for process in ranks:
+        assert process.told() == "at work"
+    time.sleep(0.3)
+    ranks[2].kill(signal.SIGSTOP)  # most probably with a piece of the work in hand, so that nobody can finish it
+    time.sleep(0.3)
+    return ranks
+
+
+@pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGUSR1, "LookupError")])
+def test_a_signal_is_heard_in_the_middle_of_the_work_and_fails_the_group_for_all(processes, name, number, raised):
+    interrupted, other, stopped = start_work(processes, name, 50)
+    began = time.monotonic()
+    interrupted.kill(number)
+    assert interrupted.told()[0] == raised
+    kind, text, _ = other.told()
+    assert time.monotonic() - began < SOON_SECONDS
+    assert kind == "CollectiveAborted"
+    assert "of rank 0, was interrupted" in text
+    stopped.kill(signal.SIGCONT)
+    assert stopped.told()[:2] == [kind, text]
+    for process in (other, stopped):  # who runs all the time has seen the others leave before it raised
+        process.say()
+        assert process.told() is True
+
+
+def test_a_deadline_in_the_middle_of_the_work_is_kept_although_a_rank_is_stopped(processes, name):
+    ranks = start_work(processes, name, 1)
+    for process in ranks[:2]:
+        kind, _, seconds = process.told()
+        assert kind in ("DeadlineExceededError", "CollectiveAborted")
+        assert seconds < 1 + SOON_SECONDS  # and not the 5 s that a rank which runs would be given
+
+
+SPLIT = """
+from ringlet.collectives import init_process_group
+rank, name = int(sys.argv[1]), sys.argv[2]
+member = init_process_group(rank, 2, name=name, timeout_seconds=50)
+tell("ready")
+if rank == 1:
+    hear()
+try:
+    member.split(0)
+except BaseException as error:
+    tell([type(error).__name__, str(error)])
+    hear()
+"""
+
+
+def test_ctrl_c_is_heard_in_a_split(processes, name):
+    waiting, late = [processes.start(SPLIT, rank, name) for rank in range(2)]
+    assert waiting.told() == late.told() == "ready"
+    time.sleep(0.5)  # for it to be in the call
+    began = time.monotonic()
+    waiting.kill(signal.SIGINT)
+    assert waiting.told()[0] == "KeyboardInterrupt"
+    assert time.monotonic() - began < SOON_SECONDS
+    late.say()
+    assert late.told() == ["CollectiveAborted", "split(), call 1 of rank 0, was interrupted."]
+
+
+# Rank 1 has met the other, and waits for a word before it makes the group.
+MAKE = """
+from ringlet.cluster import Deadline, Job, meet
+from ringlet.collectives import process_group
+rank, name, seconds = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+if rank == 1:
+    time.sleep(float(sys.argv[4]))
+started = time.monotonic()
+deadline = Deadline.after(seconds)
+try:
+    meeting = meet(Job(name, "", 2), [rank], seconds)
+    tell("met")
+    if rank == 1:
+        hear()
+    process_group._join(meeting, 2, deadline)
+except BaseException as error:
+    tell([type(error).__name__, str(error), time.monotonic() - started])
+    hear()
+"""
+
+
+def test_ctrl_c_is_heard_while_a_group_is_made_and_told_to_the_others(processes, name):
+    waiting, late = [processes.start(MAKE, rank, name, 50, 0) for rank in range(2)]
+    assert waiting.told() == late.told() == "met"
+    time.sleep(0.5)  # for it to be in the core
+    began = time.monotonic()
+    waiting.kill(signal.SIGINT)
+    assert waiting.told()[0] == "KeyboardInterrupt"
+    assert time.monotonic() - began < SOON_SECONDS
+    late.say()
+    kind, text, _ = late.told()
+    assert kind == "WorkerLostError"
+    assert text.startswith(f"rank 0 (pid {waiting.pid} on ")
+    assert ") was interrupted while the group was made." in text
+
+
+def test_the_time_for_making_a_group_is_counted_once_from_the_beginning(processes, name):
+    waiting, late = [processes.start(MAKE, rank, name, 4, 3) for rank in range(2)]
+    assert waiting.told() == late.told() == "met"
+    kind, text, seconds = waiting.told()
+    assert kind == "DeadlineExceededError"
+    assert text.startswith(f"rank 1 (pid {late.pid} on ")
+    assert "did not answer within 4 s" in text
+    assert seconds < 6.5  # and not 3 s until they met and another 4
+    late.say()
+    kind, text, _ = late.told()
+    assert kind == "WorkerLostError"
+    assert "rank 0" in text
+    assert "gave up after 4 s while the group was made" in text
