@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processes.harness import descriptors_of
+from tests.processes.harness import descriptors_of, eventually
 
 # As when a collection finds the member in a cycle: while the thread that collects holds a lock of `threading`, or
 # on the guard's own thread.
@@ -68,7 +68,7 @@ def test_a_member_may_be_collected_anywhere(processes, name, ending):
         assert processes.start(STRANGER, name).told() == "FailedPreconditionError"
         told = first.told()
     assert (told, first.told()) == ("collected", "ended")
-    assert descriptors_of(first.pid) <= 4
+    assert eventually(lambda: descriptors_of(first.pid) <= 4), "no socket or handle is left"
     for process in (first, other):
         process.say()
         assert process.wait() == 0
