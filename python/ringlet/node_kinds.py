@@ -91,7 +91,7 @@ def _put_sequence(rest: Rest, children: Iterable[Any]) -> Any:
     # Without the constructor of the class, which may take its arguments for something else.
     maxlen, attributes = rest.extra
     if issubclass(rest.node_type, tuple):
-        return _with_attributes(tuple.__new__(rest.node_type, children), attributes)
+        return _put_tuple(rest.node_type, tuple(children), attributes)
     twin = rest.node_type.__new__(rest.node_type)
     if isinstance(twin, collections.deque):
         collections.deque.__init__(twin, children, maxlen)
@@ -99,6 +99,17 @@ def _put_sequence(rest: Rest, children: Iterable[Any]) -> Any:
         twin.data = list(children)
     else:
         list.__init__(twin, children)
+    return _with_attributes(twin, attributes)
+
+
+def _put_tuple(node_type: type[Any], children: tuple[Any, ...], attributes: Mapping[str, Any]) -> Any:
+    try:
+        twin = tuple.__new__(node_type, children)
+    except TypeError:  # a class of C
+        try:
+            twin = node_type(children)
+        except TypeError:  # one that holds nothing else than it was made for, such as torch.Size
+            return children
     return _with_attributes(twin, attributes)
 
 

@@ -61,17 +61,31 @@ def test_a_state_behind_the_end_has_nothing_to_come():
 @pytest.mark.parametrize(
     "other",
     [
-        DistributedDataset(Dataset.range(8).batch(4), 4),
         DistributedDataset(Dataset.range(8).batch(2), 2),
         DistributedDataset(Dataset.range(8).batch(4), 2, rebatch=False),
         DistributedDataset(Dataset.range(8).batch(4), 2, num_workers=2),
-        DistributedDataset(Dataset.range(8).batch(4), 2, uneven="keep"),
+        DistributedDataset(with_policy(Dataset.range(8).batch(4), AutoShardPolicy.OFF), 2),
     ],
 )
 def test_the_state_of_another_distribution_is_refused(other):
     iterator = iter(DistributedDataset(Dataset.range(8).batch(4), 2))
     with pytest.raises(FailedPreconditionError, match=r"saved: .*\n  here: "):
         iterator.set_state(iter(other).get_state())
+
+
+@pytest.mark.parametrize("uneven", [None, "keep"])
+@given(saved=st.integers(1, 5), restored=st.integers(1, 5), taken=st.integers(0, 6))
+def test_where_each_step_is_a_global_batch_another_number_of_replicas_goes_on(uneven, saved, restored, taken):
+    def distribute(num_replicas):
+        dataset = Dataset.range(23).shuffle(23).map(lambda x: x, num_parallel_calls=2).batch(5).prefetch(2)
+        return DistributedDataset(dataset, num_replicas, uneven=uneven)
+
+    with iter(distribute(saved)) as iterator, iter(distribute(restored)) as later:
+        for _ in range(taken):
+            next(iterator, None)
+        later.set_state(through_a_file(iterator.get_state()))
+        whole = [[[row for part in parts(step) for row in part] for step in rest] for rest in (iterator, later)]
+    assert whole[0] == whole[1]
 
 
 def test_states_of_workers_are_told_apart():

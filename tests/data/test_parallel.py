@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ringlet.data import AUTOTUNE, Dataset
+from ringlet.data import AUTOTUNE, Dataset, DistributedDataset
 from ringlet.data.parallel import Calls, count_calls
 from ringlet.devices import visible_cores
 from ringlet.errors import FailedPreconditionError
@@ -194,3 +194,30 @@ def test_large_batches_of_rows_are_gathered_in_threads():
     expected = [x.sum() for x in Dataset.range(3 * rows + 1).shuffle(100, seed=1).batch(rows)]
     assert [x.sum() for x in parallel] == expected
     assert len(list(plain)) == 4
+
+
+def _fails(x):
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Dataset.range(9).map(_fails, num_parallel_calls=2),
+        lambda: Dataset.range(9).interleave(_fails, num_parallel_calls=2),
+        lambda: Dataset.range(9).map(_fails).map(abs, num_parallel_calls=2).interleave(_fails),
+        lambda: Dataset.zip((Dataset.range(9).map(_fails), Dataset.range(9).map(abs, num_parallel_calls=2))),
+        lambda: DistributedDataset(Dataset.range(9).map(_fails, num_parallel_calls=2).batch(2), 2, uneven="keep"),
+    ],
+)
+def test_an_iterator_dropped_behind_an_exception_leaves_no_thread_to_the_garbage_collector(make):
+    before = threading.active_count()
+    gc.disable()
+    try:
+        iterator = iter(make())
+        with pytest.raises(ZeroDivisionError):
+            next(iterator)
+        del iterator
+        assert threading.active_count() == before
+    finally:
+        gc.enable()

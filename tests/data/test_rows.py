@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import TensorSpec
-from ringlet.data.rows import empty_like_spec, example_rows, join_rows, num_rows
+from ringlet.data.rows import empty_like_spec, example_rows, join_rows, num_rows, zeros_like_spec
 from ringlet.errors import InvalidArgumentError
 
 
@@ -45,3 +45,9 @@ def test_an_empty_array_follows_its_spec_as_far_as_that_goes():
 def test_an_example_has_as_many_rows_as_are_wanted():
     example = example_rows((np.array([[1, 2]]), np.zeros((0, 3))), 2)
     assert [array.tolist() for array in example] == [[[1, 2]] * 2, [[0.0] * 3] * 2]
+
+
+def test_zeros_of_text_are_empty_text():
+    assert zeros_like_spec(TensorSpec([], object)) == b""
+    assert zeros_like_spec(TensorSpec([None, 2], object)).tolist() == [[b"", b""]]
+    assert example_rows(np.empty((0, 2), object), 3).tolist() == [[b"", b""]] * 3

@@ -100,3 +100,83 @@ def test_batches_of_a_data_loader_are_cut_as_tensors():
     (first, second), (labels, _) = (local(part, strategy) for part in step)
     assert (first.tolist(), second.tolist()) == ([[0, 1], [2, 3]], [[4, 5], [6, 7]])
     assert (type(labels), labels.tolist()) == (torch.Tensor, [0, 2])
+
+
+def rows_of(make: Any) -> Any:
+    return Dataset.from_tensor_slices(make(ROWS))
+
+
+def pairs_of_windows(make: Any) -> Any:
+    return rows_of(make).window(2).flat_map(lambda window: window.batch(2))
+
+
+def pairs_of_mapped_windows(make: Any) -> Any:
+    return rows_of(make).map(lambda x: x + 0).window(2).flat_map(lambda window: window.batch(2))
+
+
+KEEPERS: dict[str, tuple[Any, Any]] = {
+    # what is done, and the first element of what comes out
+    "from_tensors": (lambda make: Dataset.from_tensors(make(ROWS)), ROWS),
+    "interleave": (lambda make: rows_of(make).interleave(Dataset.from_tensors, cycle_length=2), ROWS[0]),
+    "padded_batch": (lambda make: rows_of(make).padded_batch(2, [3]), [[0, 1, 0], [2, 3, 0]]),
+    "unbatch": (lambda make: rows_of(make).batch(4).unbatch(), ROWS[0]),
+    "window": (pairs_of_windows, ROWS[:2]),
+    "window of mapped": (pairs_of_mapped_windows, ROWS[:2]),
+    "concatenate": (lambda make: rows_of(make).concatenate(rows_of(make)).skip(3).batch(4), ROWS[[3, 4, 5, 0]]),
+    "filter": (lambda make: rows_of(make).filter(lambda x: x[0] > 3), ROWS[2]),
+    "take_while": (lambda make: rows_of(make).take_while(lambda x: x[0] < 1), ROWS[0]),
+    "cache": (lambda make: rows_of(make).map(lambda x: x + 0).cache(), ROWS[0]),
+    "zip": (lambda make: Dataset.zip(rows_of(make), rows_of(make)).map(lambda x, y: x + y), 2 * ROWS[0]),
+}
+
+
+@pytest.mark.parametrize("operation", KEEPERS)
+def test_an_operation_keeps_the_kind(make, operation):
+    apply, expected = KEEPERS[operation]
+    assert_like(next(iter(apply(make))), make, np.asarray(expected).tolist())
+
+
+def test_shuffled_rows_of_two_datasets_are_joined_in_their_kind(make):
+    both = rows_of(make).concatenate(rows_of(make).map(lambda x: x)).cache()
+    tables = rows_of(make).concatenate(rows_of(make)).shuffle(12, seed=1).batch(12)
+    assert len(list(both)) == 12
+    (batch,) = tables
+    assert type(batch) is type(make(0))
+    assert sorted(batch[:, 0].tolist()) == sorted([*ROWS[:, 0].tolist()] * 2)
+
+
+def test_datasets_of_different_libraries_have_no_batch_in_common():
+    dataset = Dataset.from_tensor_slices(torch.ones(3)).concatenate(Dataset.from_tensor_slices(np.ones(3, "f4")))
+    with pytest.raises(InvalidArgumentError, match=r"a torch\.Tensor, .* a numpy\.ndarray"):
+        list(dataset.batch(4))
+
+
+def test_a_generator_s_tensors_are_converted_to_the_signature_s_dtype_in_their_kind(make):
+    dataset = Dataset.from_generator(lambda: iter(make(ROWS)), output_signature=TensorSpec((2,), np.float32))
+    element = next(iter(dataset))
+    assert type(element) is type(make(0))
+    assert (str(element.dtype).rpartition(".")[2], element.tolist()) == ("float32", [0, 1])
+
+
+def test_a_function_behind_a_batch_is_tried_on_an_example_of_the_kind():
+    x = torch.arange(6.0)
+    dataset = Dataset.from_tensor_slices(x).batch(4).map(lambda batch: batch.mul_(2).unsqueeze(1))
+    assert dataset.element_spec == TensorSpec((None, 1), np.float32)
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_iterator_of_numpy_gives_numpy_s(make):
+    dataset = rows_of(make).map(lambda x: (x, 1))
+    row, one = dataset.as_numpy_iterator().get_next()
+    assert (type(row), row.dtype.name, row.tolist(), one) == (np.ndarray, "bfloat16", [0, 1], 1)
+
+
+def test_whole_numbers_are_told_apart(make):
+    numbers = torch.tensor([3, 1, 3]) if make is MAKERS["torch"] else jnp.array([3, 1, 3])
+    assert [int(number) for number in Dataset.from_tensor_slices(numbers).unique()] == [3, 1]
+
+
+def test_asking_for_the_spec_of_a_function_that_writes_to_its_rows_leaves_them_alone():
+    x = torch.arange(6.0).reshape(3, 2)
+    assert Dataset.from_tensor_slices(x).map(lambda row: row.add_(1)).element_spec == TensorSpec((2,), np.float32)
+    assert x.tolist() == [[0, 1], [2, 3], [4, 5]]

@@ -115,3 +115,22 @@ def test_an_output_is_refused_because_nobody_can_write_to_it() -> None:
 def test_a_dtype_that_the_core_lacks_is_refused_by_name() -> None:
     with pytest.raises(InvalidArgumentError, match="int4"):
         alone().all_reduce(jnp.ones(2, "int4"))
+
+
+def test_64_bits_that_were_made_elsewhere_are_kept() -> None:
+    with jax.enable_x64(True):
+        array = jnp.full(3, 2**40)
+    result = alone().all_reduce(array)
+    assert (result.dtype, result.tolist()) == ("int64", [2**40] * 3)
+
+
+def test_donating_a_result_leaves_the_other_ranks_alone() -> None:
+    def step(member: Member) -> Any:
+        result = member.all_reduce(jnp.ones(100_000))
+        member.barrier()
+        if member.rank == 0:
+            jax.jit(lambda x: x + 100, donate_argnums=0)(result).block_until_ready()
+        member.barrier()
+        return result
+
+    assert float(run_on_ranks(2, step)[1].max()) == 2

@@ -245,3 +245,33 @@ def test_variables_begin_with_them_and_take_them(make):
 def test_a_variable_says_how_to_convert_a_tensor_of_another_dtype():
     with pytest.raises(ValueError, match=r"holds float32, .* an array of float64.* Write value\.to\(torch\.float32\)"):
         ringlet.Variable(np.ones(2, "float32")).assign(torch.ones(2, dtype=torch.float64))
+
+
+def test_a_tensor_is_no_slices_to_scatter():
+    with pytest.raises(TypeError, match="a scatter takes an IndexedSlices, got tensor"):
+        ringlet.Variable(np.ones(2)).scatter_add(torch.ones(2))
+
+
+def test_shapes_of_tensors_come_back_from_steps():
+    strategy = mirrored()
+    assert strategy.run(lambda: torch.ones(2, 3).shape) == torch.Size([2, 3])
+    rows, columns = strategy.run(lambda: torch.ones(2 + replica_id(), 3).shape)
+    assert (local(rows, strategy), columns) == ((2, 3), 3)
+
+
+def test_replicas_that_take_turns_with_results_of_their_own_never_see_each_other_s():
+    strategy = mirrored(8)
+
+    def step() -> Any:
+        for count in (1, 1000, 100_000):
+            x = torch.full((count,), float(replica_id()))
+            total = replica().all_reduce("SUM", x)
+            x.fill_(-1)
+            assert bool((total == 28).all())
+            total.fill_(99)
+            rows = replica().all_gather(torch.full((replica_id() + 1,), float(replica_id())), 0)
+            assert rows.tolist() == [float(i) for i in range(8) for _ in range(i + 1)]
+            rows.fill_(99)
+
+    for _ in range(3):
+        strategy.run(step)

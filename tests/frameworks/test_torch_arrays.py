@@ -11,7 +11,8 @@ import pytest
 
 from ringlet.collectives import Group, Member, Op
 from ringlet.collectives.array_kinds import kind_of
-from ringlet.errors import InvalidArgumentError
+from ringlet.collectives.controller import plan_all_reduce_all
+from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
 from ringlet.testing import run_on_ranks
 from tests.frameworks.libraries import library
 
@@ -97,6 +98,12 @@ def sparse() -> Any:
     return torch.eye(2).to_sparse()
 
 
+def nested() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+
+
 def quantized() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -113,6 +120,8 @@ def quantized() -> Any:
         (lambda: torch.ones(2, device="meta"), "on the device meta, which has a shape and no values"),
         (sparse, r"of the layout torch\.sparse_coo.*\.to_dense\(\)"),
         (quantized, r"a quantized Tensor.*\.dequantize\(\)"),
+        (nested, r"of rows of different lengths \(nested\): give its \.to_padded_tensor\(0\)"),
+        (lambda: torch.nn.parameter.UninitializedParameter(requires_grad=False), "Parameter .* that NumPy cannot read"),
     ],
 )
 def test_what_has_no_memory_to_read_is_refused_with_what_to_call(make: Any, said: str) -> None:
@@ -184,3 +193,55 @@ def test_a_dtype_that_the_core_lacks_is_refused_by_name() -> None:
 
 def test_numpy_scalars_and_lists_are_still_numpy_s() -> None:
     assert type(alone().all_reduce([1.0])) is np.ndarray
+
+
+def test_autograd_knows_of_a_write_to_an_output() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 1
+    loss = (y * y).sum()  # whose gradient needs the values of y
+    alone().all_reduce(torch.full((2,), 7.0), out=y.detach())
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_a_tensor_of_inference_mode_may_be_an_output() -> None:
+    with torch.inference_mode():
+        out = torch.zeros(2)
+    assert alone().all_reduce(torch.ones(2), out=out) is out
+    assert out.tolist() == [1, 1]
+
+
+def test_an_expanded_output_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"out is an expanded view, .* its \.clone\(\)"):
+        alone().all_reduce(torch.tensor([1.0, 2.0, 3.0]), out=torch.zeros(1).expand(3))
+
+
+def test_sizes_that_tensors_tell_each_other_are_not_taken_for_an_array() -> None:
+    def step(member: Member) -> Any:
+        return member.all_gather(torch.tensor([5, 6, 7]) if member.rank == 0 else np.array([9]))
+
+    with pytest.raises(CollectiveMismatchError, match=r"torch\.Tensor"):
+        run_on_ranks(2, step)
+
+
+def test_a_plan_for_all_ranks_writes_to_the_tensors_that_were_given() -> None:
+    arrays, outs = [torch.ones(3), torch.ones(3)], [torch.zeros(3), torch.zeros(3)]
+    plan = plan_all_reduce_all(arrays, Op.SUM, outs, 1)
+    arrays[0].fill_(4)
+    results = plan()
+    assert all(result is out for result, out in zip(results, outs, strict=True))
+    assert [out.tolist() for out in outs] == [[5, 5, 5]] * 2
+
+
+@pytest.mark.parametrize(
+    ("arrays", "outs"),
+    [
+        ([torch.ones(3)] * 2, [torch.zeros(6)[::2], torch.zeros(6)[::2]]),
+        ([torch.ones(3, dtype=torch.complex64).conj()] * 2, None),
+        ([torch.ones(2, 3).T] * 2, None),
+    ],
+    ids=["strided outputs", "conjugated arrays", "transposed arrays"],
+)
+def test_a_plan_for_all_ranks_refuses_what_it_would_have_to_copy(arrays: Any, outs: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="a plan works on arrays as they are"):
+        plan_all_reduce_all(arrays, Op.SUM, outs, 1)

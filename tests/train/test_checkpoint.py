@@ -183,6 +183,41 @@ def test_what_is_set_after_a_restore_is_restored_then(tmp_path):
     assert float(later.v) == 7.0, "only the first one is restored"
 
 
+def test_what_an_older_restore_has_left_is_restored_when_it_is_set(tmp_path):
+    older = Checkpoint(v=Variable(1.0), w=Variable(2.0)).write(tmp_path / "older")
+    newer = Checkpoint(v=Variable(3.0)).write(tmp_path / "newer")
+    checkpoint = Checkpoint(v=Variable(0.0))
+    checkpoint.read(older).expect_partial()
+    checkpoint.read(newer)
+    checkpoint.w = Variable(0.0)
+    assert (float(checkpoint.v), float(checkpoint.w)) == (3.0, 2.0)
+
+
+def test_what_is_set_later_is_restored_from_another_folder_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = Checkpoint(v=Variable(1.0)).write("it")
+    checkpoint = Checkpoint()
+    checkpoint.read(path)
+    monkeypatch.chdir("/")
+    checkpoint.v = Variable(0.0)
+    assert float(checkpoint.v) == 1.0
+
+
+def test_a_checkpoint_that_has_itself_is_shown_and_refused(tmp_path):
+    path = Checkpoint(v=Variable(1.0)).write(tmp_path / "it")
+    checkpoint = Checkpoint(v=Variable(0.0))
+    checkpoint.me = checkpoint
+    assert repr(checkpoint).endswith("me=...)")
+    for use in (checkpoint.write, checkpoint.read):
+        with pytest.raises(ValueError, match=r"me/me/me/\.\.\. is nested more than 100 levels deep"):
+            use(path)
+
+
+def test_one_without_attributes_says_so():
+    with pytest.raises(AttributeError, match="has no 'x', it has: nothing yet"):
+        _ = Checkpoint().x
+
+
 def test_a_name_of_the_checkpoint_itself_is_refused():
     for name in ("save", "restore", "save_counter", "_objects"):
         with pytest.raises(ValueError, match=f"'{name}' is a name that every Checkpoint has"):

@@ -19,6 +19,15 @@ def test_the_text_of_a_form_makes_it_again(name):
     assert form.shape_in_memory(form.shape_in_file((3, 2))) == (3, 2)
 
 
+def test_every_dtype_of_ml_dtypes_comes_back():
+    import ml_dtypes
+
+    scalars = [each for each in vars(ml_dtypes).values() if isinstance(each, type) and issubclass(each, np.generic)]
+    assert scalars
+    for dtype in map(np.dtype, scalars):
+        assert form_of_text(form_of(dtype).text).dtype == dtype
+
+
 @pytest.mark.parametrize(
     "text", ["|O8", "O", "object", "f4", "<f3", "V8", "|V8", "i4,i4", "", "<U", "bfloat17", "float32"]
 )

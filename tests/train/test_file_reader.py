@@ -14,7 +14,7 @@ import pytest
 import safetensors.numpy
 
 from ringlet import Variable
-from ringlet.errors import CheckpointCorruptError, NotFoundError
+from ringlet.errors import CheckpointCorruptError, InvalidArgumentError, NotFoundError
 from ringlet.train import Checkpoint
 from ringlet.train.file_reader import open_file
 from ringlet.train.file_writer import checksum_of
@@ -174,7 +174,7 @@ def test_a_header_that_promises_much_allocates_nothing(memory_disk):
 def test_a_file_of_another_program_is_no_checkpoint(tmp_path):
     safetensors.numpy.save_file({"a": np.ones(2)}, tmp_path / "a.safetensors")
     with (
-        pytest.raises(CheckpointCorruptError, match="is no checkpoint of ringlet"),
+        pytest.raises(CheckpointCorruptError, match=r"is no checkpoint of ringlet.*load_file, and assign"),
         open_file(str(tmp_path / "a.safetensors")),
     ):
         pass
@@ -184,11 +184,24 @@ def test_a_file_of_a_later_version_says_so(tmp_path):
     content = small_checkpoint(tmp_path)
     path = tmp_path / "later.safetensors"
     path.write_bytes(with_header(content, lambda header: header["__metadata__"].update(format="ringlet checkpoint 2")))
+    words = r"is a 'ringlet checkpoint 2', and this version.*reads"
+    # With a checksum that fits it is no damage; in another version the checksum may be another one, too.
+    with pytest.raises(InvalidArgumentError, match=words), open_file(str(path)):
+        pass
+    path.write_bytes(path.read_bytes().replace(b"ringlet checkpoint 2", b"ringlet checkpoint 3"))
     with (
-        pytest.raises(CheckpointCorruptError, match=r"is a 'ringlet checkpoint 2', and this version.*reads"),
+        pytest.raises(CheckpointCorruptError, match="of another one; or it is a 'ringlet checkpoint 3'"),
         open_file(str(path)),
     ):
         pass
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.safetensors")
+    (tmp_path / "folder.safetensors").mkdir()
+    for name, what in [("pipe", "a pipe"), ("folder", "a folder")]:
+        with pytest.raises(CheckpointCorruptError, match=f"is {what}"):
+            Checkpoint(v=Variable(0.0)).read(tmp_path / name)
 
 
 @pytest.mark.parametrize("size", [0, 3, 8, 200])

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from ringlet.errors import DeadlineExceededError
+from ringlet import Variable
+from ringlet.errors import CheckpointCorruptError, DeadlineExceededError
+from ringlet.train import Checkpoint
 from ringlet.train import folder as folders
-from ringlet.train.folder import clean, locked, make_folder, remove_files, write_durably
+from ringlet.train.folder import clean, locked, make_folder, open_to_read, remove_files, write_durably
 
 
 def test_a_file_is_brought_to_the_disk_before_it_takes_its_name_and_the_name_after(tmp_path, monkeypatch):
@@ -53,7 +57,7 @@ def test_an_error_of_the_system_says_what_was_to_be_written_and_keeps_its_class(
     with pytest.raises(OSError, match=r"No space left on device: .*/a was not written\. \d+ bytes are free") as caught:
         write_durably(str(tmp_path), "a", fail)
     assert caught.value.errno == errno.ENOSPC
-    with pytest.raises(FileNotFoundError, match="was not written"):
+    with pytest.raises(FileNotFoundError, match=r"was not written\. What was saved"):
         write_durably(str(tmp_path / "no"), "a", print)
 
 
@@ -143,14 +147,28 @@ def test_many_writers_of_one_file_leave_one_whole_file(tmp_path):
 
 
 def test_a_folder_that_another_has_locked_is_waited_for_and_then_named(tmp_path):
-    with (
-        locked(str(tmp_path)),
-        pytest.raises(DeadlineExceededError, match=r"has had the lock of the folder .* for 0\.05 s"),
-        locked(str(tmp_path), timeout_seconds=0.05),
-    ):
-        pass
-    with locked(str(tmp_path), timeout_seconds=0.05):
-        pass
+    def lock():
+        with locked(str(tmp_path), timeout_seconds=0.05):
+            pass
+
+    with ThreadPoolExecutor(1) as another:
+        with (
+            locked(str(tmp_path)),
+            pytest.raises(DeadlineExceededError, match=r"has had the lock of the folder .* for 0\.05 s"),
+        ):
+            another.submit(lock).result(30)
+        another.submit(lock).result(30)
+
+
+def test_a_signal_handler_may_save_while_its_thread_does(tmp_path):
+    checkpoint = Checkpoint(v=Variable(1.0))
+    before = signal.signal(signal.SIGUSR1, lambda *_: checkpoint.save(tmp_path / "ckpt"))
+    try:
+        with locked(str(tmp_path)):
+            signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert sorted(os.listdir(tmp_path)) == ["checkpoint", "ckpt-1.safetensors"]
 
 
 def test_where_there_are_no_locks_nothing_is_taken_for_a_leftover(tmp_path, monkeypatch):
@@ -172,6 +190,57 @@ def test_files_that_are_gone_are_removed_already(tmp_path):
     (tmp_path / "a").touch()
     remove_files([str(tmp_path / "a"), str(tmp_path / "b")])
     assert os.listdir(tmp_path) == []
+
+
+def test_a_process_that_was_forked_meanwhile_does_not_keep_a_folder_locked(tmp_path, monkeypatch):
+    opened, open_of_system = [], os.open
+
+    def noted_open(*args):
+        opened.append(open_of_system(*args))
+        return opened[-1]
+
+    monkeypatch.setattr(os, "open", noted_open)
+    with locked(str(tmp_path)):
+        forked = os.dup(opened[-1])  # what a fork leaves in the other process
+    try:
+        with locked(str(tmp_path), timeout_seconds=0.05):
+            pass
+    finally:
+        os.close(forked)
+
+
+def test_what_another_user_left_is_let_alone(tmp_path, monkeypatch):
+    (tmp_path / ".ringlet-0123456789abcdef.saving").mkdir()
+    opened = os.open
+
+    def refuse(path, *args, **kwargs):
+        if str(path).endswith(".saving"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return opened(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refuse)  # root may open everything
+    clean(str(tmp_path))
+    assert os.listdir(tmp_path) == [".ringlet-0123456789abcdef.saving"]
+
+
+@pytest.mark.parametrize("error", [errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP])
+def test_where_the_disk_knows_no_locks_files_are_written_all_the_same(tmp_path, monkeypatch, error):
+    def refuse(*_):
+        raise OSError(error, "no locks")
+
+    monkeypatch.setattr(folders.fcntl, "flock", refuse)
+    (tmp_path / ".ringlet-0123456789abcdef.saving").mkdir()
+    clean(str(tmp_path))
+    with locked(str(tmp_path)):
+        write_durably(str(tmp_path), "a", lambda path: Path(path).write_bytes(b"new"))
+    assert sorted(os.listdir(tmp_path)) == [".ringlet-0123456789abcdef.saving", "a"]
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, what in [(tmp_path / "pipe", "a pipe or a device"), (tmp_path, "a folder"), ("/dev/zero", "a pipe or a")]:
+        with pytest.raises(CheckpointCorruptError, match=f"is {what}"):
+            open_to_read(str(path))
 
 
 SMALL_DISK = """

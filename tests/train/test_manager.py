@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ringlet import Variable
+from ringlet import MirroredStrategy, Variable
 from ringlet.errors import CheckpointCorruptError
 from ringlet.train import Checkpoint, CheckpointManager, CheckpointOptions, latest_checkpoint, manager
 
@@ -287,3 +287,42 @@ def test_only_the_chief_writes_and_all_meet_at_a_barrier(tmp_path):
 
 def test_sync_waits_for_nothing(checkpoint, tmp_path):
     assert CheckpointManager(checkpoint, tmp_path, 1).sync() is None
+
+
+def test_threads_may_save_at_once(checkpoint, tmp_path):
+    m, errors, paths = CheckpointManager(checkpoint, tmp_path, 3), [], []
+
+    def work():
+        try:
+            paths.extend(m.save() for _ in range(10))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+    assert len(set(paths)) == 40
+    assert files(tmp_path) == sorted(os.path.basename(path) + ".safetensors" for path in m.checkpoints)
+    assert len(files(tmp_path)) == 3
+
+
+def test_who_is_not_chief_knows_as_few_checkpoints_as_the_chief(checkpoint, tmp_path):
+    m = CheckpointManager(checkpoint, tmp_path, 2)
+    for _ in range(5):
+        m.save(options=CheckpointOptions(is_chief=False))
+    assert names(m.checkpoints) == ["ckpt-4", "ckpt-5"]
+
+
+def test_replicas_do_not_save_and_count_nothing(checkpoint, tmp_path):
+    m = CheckpointManager(checkpoint, tmp_path, 2)
+    with pytest.raises(RuntimeError, match="saved once for all replicas"):
+        MirroredStrategy(["CPU:0", "CPU:1"]).run(m.save)
+    assert int(checkpoint.save_counter) == 0
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"is a ringlet\.train\.Checkpoint, got \{'v': 1\}"):
+        CheckpointManager({"v": 1}, tmp_path, 2)

@@ -398,4 +398,4 @@ def test_memory_of_such_arrays_is_written_to_again_when_nobody_reads_it():
     assert address(storage.read(0)) == first
     plain = np.asarray(storage.read(0))
     storage.write_all(replace, np.zeros(1000))
-    assert plain[0] == 1.0
+    assert plain[0] == 1

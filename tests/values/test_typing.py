@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """\
 import numpy as np
 import numpy.typing as npt
+from ringlet.compat import tf
 from ringlet.values import DistributedValues, Mirrored, PerReplica
 
 def total(losses: PerReplica[float]) -> float:
@@ -30,6 +31,7 @@ reveal_type(losses)
 reveal_type(losses.values[0])
 reveal_type(weights.component(0).sum())
 total(losses)
+elements = tf.data.Dataset.range(3).batch(2)
 names(losses)  # a PerReplica of floats is a value of objects
 total(PerReplica(["a", "b"]))
 losses.values[0].upper()

@@ -88,6 +88,15 @@ class ArrayKind(ABC):
             An array of this kind that the result belongs with: for example, it is to be on the same device.
         """
 
+    def note_write(self, value: Any) -> None:  # noqa: B027 - most have nobody to tell
+        """Tell the library that the memory of an array was written to without it.
+
+        Parameters
+        ----------
+        value : object
+            An array of this kind.
+        """
+
 
 # --- which kind -------------------------------------------------------------------------------------------------------
 
@@ -95,7 +104,7 @@ class ArrayKind(ABC):
 _kinds: dict[type[Any], ArrayKind | None] = {np.ndarray: None}
 _registered: dict[type[Any], ArrayKind] = {}
 _MOST_KNOWN = 4096
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finalizer may ask in the middle
 
 
 def _load_torch() -> ArrayKind:

@@ -22,6 +22,7 @@ __all__ = [
     "as_buffers",
     "as_ndarray",
     "is_direct",
+    "is_view_of",
     "read_first",
 ]
 
@@ -96,6 +97,8 @@ def as_ndarray(value: Any, name: str = "the array") -> Array:
     >>> as_ndarray([1, 2])
     array([1, 2])
     """
+    if type(value) is np.ndarray:
+        return value
     kind = kind_of(value)
     if kind is not None:
         return kind.as_ndarray(value, name)
@@ -178,11 +181,16 @@ class Output:
         is_usable = is_direct(self._target)
         self.direct: Array = self._target if is_usable else np.empty(self._target.shape, native(out.dtype))
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether the core writes to where the caller wants the result."""
+        return self._target is self.direct
+
     def store(self) -> Any:
         """Bring the result to where the caller wants it, and return the caller's array."""
-        if self._target is not self.direct:
+        if not self.is_direct:
             self._target[...] = self.direct
-        return self._given
+        return self._written()
 
     def fill(self, result: Array) -> Any:
         """Put a result where the caller wants it, and return the caller's array.
@@ -195,6 +203,12 @@ class Output:
         if result.shape != self._out.shape:
             _refuse_output(self._out, result.shape, result.dtype)
         self._out[...] = result
+        return self._written()
+
+    def _written(self) -> Any:
+        kind = kind_of(self._given)
+        if kind is not None:
+            kind.note_write(self._given)
         return self._given
 
 
@@ -266,14 +280,30 @@ def read_first(out: Array | None, buffer: Array) -> Array:
     return buffer.copy() if out is not None and np.may_share_memory(out, buffer) else buffer
 
 
+def is_view_of(array: Array, value: Any) -> bool:
+    """Tell whether an array is the memory of a value, and not a copy that :func:`as_ndarray` makes each time anew.
+
+    Examples
+    --------
+    >>> x = np.arange(4)
+    >>> is_view_of(x, x), is_view_of(x, [0, 1, 2, 3])
+    (True, False)
+    """
+    return not array.size or np.may_share_memory(array, as_ndarray(value))
+
+
 def _writeable(out: Any) -> Array:
     """The memory of an output, as an array."""
     kind = kind_of(out)
     if kind is not None and kind.is_mutable:
         array = kind.as_ndarray(out, "out")
-        if not array.size or np.may_share_memory(array, kind.as_ndarray(out, "out")):
-            return array
-        raise InvalidArgumentError("out is a view that shows other values than its memory holds: give its .clone().")
+        if not is_view_of(array, out):
+            raise InvalidArgumentError(
+                "out is a view that shows other values than its memory holds: give its .clone()."
+            )
+        if any(size > 1 and not stride for size, stride in zip(array.shape, array.strides, strict=True)):
+            raise InvalidArgumentError("out is an expanded view, of which many elements are one: give its .clone().")
+        return array
     if not isinstance(out, np.ndarray):
         what = f"a {type(out).__name__}" if kind is None else f"a {kind.name}, which cannot be written to"
         raise InvalidArgumentError(f"out is {what}: expected a writeable ndarray.")

@@ -11,7 +11,7 @@ import numpy as np
 from ringlet import _core
 from ringlet.collectives.arguments import as_sequence, refuse_selection, whole_number
 from ringlet.collectives.array_kinds import common_kind, in_kind_of, kind_of
-from ringlet.collectives.buffers import Array, Output, as_buffers, as_ndarray
+from ringlet.collectives.buffers import Array, Output, as_buffers, as_ndarray, is_view_of
 from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Op
 from ringlet.devices import visible_cores
@@ -22,6 +22,10 @@ __all__ = ["all_reduce_all", "all_reduce_buffers", "default_workers", "plan_all_
 
 # More would wait for each other.
 _MOST_WORKERS = 1024
+_NOT_AS_IT_IS = (
+    "a plan works on arrays as they are: give C-contiguous, aligned arrays in native byte order, and outs of the "
+    "result's shape and dtype, each one of the arrays or apart from all of them. all_reduce_all takes any layout."
+)
 
 
 @functools.cache
@@ -167,25 +171,29 @@ def plan_all_reduce_all(
     if any(kind_of(array) is not None for array in (*arrays, *(places or ()))):
         return _plan_of_kinds(list(arrays), op, places, threads)
     all_reduce_all([np.array(array) for array in arrays], op, None, 1)  # says what is wrong, if anything is
-    raise InvalidArgumentError(
-        "a plan works on arrays as they are: give C-contiguous, aligned ndarrays in native byte order, and outs of the "
-        "result's shape and dtype, each one of the arrays or apart from all of them. all_reduce_all takes any layout."
-    )
+    raise InvalidArgumentError(_NOT_AS_IT_IS)
 
 
 def _plan_of_kinds(arrays: list[Any], op: Op, outs: list[Any] | None, workers: int) -> Callable[[], Any]:
     """A plan over the memory of arrays of other libraries."""
     common_kind(arrays, "rank")
     views = [as_ndarray(array) for array in arrays]
+    if not all(map(is_view_of, views, arrays)):
+        raise InvalidArgumentError(_NOT_AS_IT_IS)
+    if outs is None:
+        run = plan_all_reduce_all(views, op, None, workers)
+        return lambda: in_kind_of(arrays[0], run(), is_own=True)
     dtype = as_result(views[0].dtype, op)
-    places = None if outs is None else [Output(out, views[0].shape, dtype).direct for out in outs]
-    run = plan_all_reduce_all(views, op, places, workers)
+    outputs = [Output(out, views[0].shape, dtype) for out in outs]
+    if not all(output.is_direct for output in outputs):
+        raise InvalidArgumentError(_NOT_AS_IT_IS)
+    run = plan_all_reduce_all(views, op, [output.direct for output in outputs], workers)
 
-    def plan() -> Any:
-        result = run()
-        return in_kind_of(arrays[0], result, is_own=True) if outs is None else outs
+    def run_and_store() -> list[Any]:
+        run()
+        return [output.store() for output in outputs]
 
-    return plan
+    return run_and_store
 
 
 def _checked_workers(workers: Any) -> int:

@@ -14,6 +14,9 @@ __all__ = ["JaxKind"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+# dtypes that jax has only where jax_enable_x64 is set.
+_WIDE = ("int64", "uint64", "float64", "complex128")
+
 
 class JaxKind(ArrayKind):
     """Arrays of jax: immutable, so replicas share the memory of a result; each has an array object of its own.
@@ -57,14 +60,18 @@ class JaxKind(ArrayKind):
             )
         try:
             return np.asarray(value)
-        except TypeError as error:  # keys of random numbers, which are no array of numbers
+        except TypeError as error:
             raise InvalidArgumentError(
-                f"{name} is a jax.Array of {value.dtype} that NumPy cannot read: {error}. Of a key of random numbers, "
-                "give jax.random.key_data(x)"
+                f"{name} is a jax.Array of {value.dtype}, keys of random numbers that NumPy cannot read: give "
+                "jax.random.key_data(x)"
             ) from error
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
         """Give an array of jax in the memory of NumPy's where it is aligned to a cache line, else in a copy."""
         jax: Any = sys.modules["jax"]
         device = next(iter(like.devices())) if like.committed else None
+        if array.dtype.name in _WIDE and array.dtype == like.dtype and not jax.config.jax_enable_x64:
+            # It was made where 64 bits were enabled, and half of them would be lost here.
+            with jax.enable_x64(True):
+                return jax.device_put(array, device, may_alias=True)
         return jax.device_put(array, device, may_alias=True)

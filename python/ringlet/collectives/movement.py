@@ -236,7 +236,7 @@ def _all_gather(core: _core.Member, x: Any, axis: Any, out: Array | None) -> Any
         return output.store()
     kind = kind_of(x)
     if kind is not None and kind.is_mutable:
-        return _all_gather_to_own(core, x, buffer, axis)
+        return _all_gather_to_own(core, x, buffer, axis, kind.name)
     return in_kind_of(x, core.all_gather(buffer, axis, None))
 
 
@@ -258,8 +258,10 @@ def _permute(core: _core.Member, x: Any, pairs: list[tuple[int, int]], out: Arra
     return output.store()
 
 
-def _all_gather_to_own(core: _core.Member, x: Any, buffer: Array, axis: int) -> Any:
+def _all_gather_to_own(core: _core.Member, x: Any, buffer: Array, axis: int, kind_name: str) -> Any:
     """Gather into memory of this rank's own, whose size the ranks first tell each other in a step of its own."""
+    # Or their numbers would pass for the array of a rank that has no such step.
+    core.barrier(f"all_gather({kind_name}, axis={axis})")
     sizes = core.all_gather(np.array([buffer.shape[axis]]), 0, None)
     shape = (*buffer.shape[:axis], int(sizes.sum()), *buffer.shape[axis + 1 :])
     outputs = KindOutputs([x], [shape], [buffer.dtype])

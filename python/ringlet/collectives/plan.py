@@ -9,7 +9,7 @@ import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.array_kinds import in_kind_of, kind_of, result_memory
-from ringlet.collectives.buffers import Array, Output, apart_from, as_buffer, as_ndarray
+from ringlet.collectives.buffers import Array, Output, apart_from, as_buffer, as_ndarray, is_view_of
 from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.errors import InvalidArgumentError
@@ -77,7 +77,7 @@ class StagedPlan:
                 f"x is a {type(x).__name__}, whose values a plan cannot follow: give an array, such as np.array(x)."
             )
         self._x, self._source = x, as_ndarray(x)
-        if not np.shares_memory(self._source, as_ndarray(x)) and self._source.size:
+        if not is_view_of(self._source, x):
             raise InvalidArgumentError(
                 f"x is a {type(x).__name__} that gives other memory each time, so that a plan could not follow its "
                 "values: give an array."

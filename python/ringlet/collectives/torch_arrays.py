@@ -41,8 +41,8 @@ class TorchKind(ArrayKind):
         InvalidArgumentError
             If the tensor is on another device, has no memory of one value after the other, or needs gradients.
         """
-        self._refuse(value, name)
         try:
+            self._refuse(value, name)
             tensor = value.detach().resolve_conj().resolve_neg()
             ml_name = self._ml_names.get(tensor.dtype)
             if ml_name is None:
@@ -50,10 +50,12 @@ class TorchKind(ArrayKind):
                 return array
             bits: Array = tensor.view(getattr(self._torch, _BITS[tensor.element_size()])).numpy()
             return bits.view(_ml_dtype(ml_name, name))
-        except (TypeError, RuntimeError) as error:
+        except InvalidArgumentError:
+            raise
+        except (TypeError, RuntimeError, ValueError) as error:  # ValueError: parameters of lazy modules
             raise InvalidArgumentError(
-                f"{name} is a {type(value).__name__} of {value.dtype} that NumPy cannot read: {error}. Give a plain "
-                "tensor of one of NumPy's dtypes, of bfloat16 or float8"
+                f"{name} is a {type(value).__name__} of {value.dtype} that NumPy cannot read: "
+                f"{str(error).strip().rstrip('.')}. Give a plain tensor of one of NumPy's dtypes, of bfloat16 or float8"
             ) from error
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
@@ -63,18 +65,25 @@ class TorchKind(ArrayKind):
         bits = self._torch.from_numpy(array.view(_BITS[array.dtype.itemsize]))
         return bits.view(getattr(self._torch, array.dtype.name))
 
+    def note_write(self, value: Any) -> None:
+        """Count a write, so that autograd refuses to go backward through values that are there no more."""
+        if not value.is_inference():  # which count none
+            self._torch.autograd.graph.increment_version(value)
+
     def _refuse(self, value: Any, name: str) -> None:
         kind, device = type(value).__name__, value.device.type
         remedy = ""
         if device == "meta":
             remedy = f"is a {kind} on the device meta, which has a shape and no values: make one with values first"
-        elif value.layout is not self._torch.strided:
-            remedy = (
-                f"is a {kind} of the layout {value.layout}, whose values do not follow each other: give its .to_dense()"
-            )
         elif device != "cpu":
             remedy = (
                 f"is a {kind} on the device {value.device}: ringlet works in the memory of the CPU. Give its .cpu()"
+            )
+        elif value.is_nested:
+            remedy = f"is a {kind} of rows of different lengths (nested): give its .to_padded_tensor(0)"
+        elif value.layout is not self._torch.strided:
+            remedy = (
+                f"is a {kind} of the layout {value.layout}, whose values do not follow each other: give its .to_dense()"
             )
         elif value.is_quantized:
             remedy = f"is a quantized {kind}, whose bits alone are no values: give its .dequantize()"

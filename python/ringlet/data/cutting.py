@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.data.chunks import chunk_slices
-from ringlet.data.node import Downstream, Node, Run, Stream
+from ringlet.data.node import Node, PassedOn, Run, Stream
 from ringlet.data.spec import PerReplicaSpec, TensorSpec
 from ringlet.data.structure import Nest, paths
 from ringlet.errors import InvalidArgumentError
@@ -47,6 +47,11 @@ class CutBatches:
         return (self.node,)
 
     @property
+    def carried(self) -> Node:
+        """The dataset: each step is one of its elements, for any number of replicas."""
+        return self.node
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What the steps depend on."""
         return {"num_replicas": self.num_replicas}
@@ -73,7 +78,7 @@ class CutBatches:
         return CutStream(self.node.open(run), self.num_replicas)
 
 
-class CutStream(Downstream):
+class CutStream(PassedOn):
     """The elements of another stream, each cut into views for the replicas."""
 
     __slots__ = ("_num_replicas", "_size", "_slices_of", "_take_parts")

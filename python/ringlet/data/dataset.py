@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.iterator import DatasetIterator
+from ringlet.data.iterator import DatasetIterator, NumpyIterator
 from ringlet.data.node import Node
 from ringlet.data.operations.apply import apply as _apply
 from ringlet.data.operations.batch import batch as _batch
@@ -135,7 +135,7 @@ class Dataset:
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec that every element follows. A function of `map` is called for it, on an example."""
+        """The nest of TensorSpec that every element follows. Functions of `map` are called for it, on examples."""
         return self._node.element_spec
 
     def cardinality(self) -> int:
@@ -151,14 +151,14 @@ class Dataset:
         return self._node.cardinality
 
     def as_numpy_iterator(self) -> DatasetIterator:
-        """Go through the dataset; the same as ``iter(dataset)``, whose elements are NumPy's already.
+        """Go through the dataset as ``iter(dataset)`` does, with tensors of PyTorch and arrays of JAX seen as NumPy's.
 
         Examples
         --------
         >>> list(Dataset.range(3).batch(2).as_numpy_iterator())
         [array([0, 1]), array([2])]
         """
-        return DatasetIterator(self)
+        return NumpyIterator(self)
 
     def __iter__(self) -> DatasetIterator:
         return DatasetIterator(self)

@@ -135,13 +135,14 @@ class DistributedIterator(Iterator[Nest]):
         Parameters
         ----------
         state : dict
-            What `get_state` gave, of an equal dataset that is distributed alike, in any process.
+            What `get_state` gave, of an equal dataset that is distributed alike, in any process. Where each step is one
+            global batch, as in memory with one worker, the number of replicas may be another.
 
         Raises
         ------
         FailedPreconditionError
-            If the state belongs to a dataset of other operations or settings, or to other numbers of replicas or
-            workers; both are named.
+            If the state belongs to a dataset of other operations or settings, or to numbers of replicas or workers with
+            other steps; both are named.
         InvalidArgumentError
             If it is no such state.
 
@@ -149,7 +150,7 @@ class DistributedIterator(Iterator[Nest]):
         --------
         >>> from ringlet.data import Dataset, DistributedDataset
         >>> iterator = iter(DistributedDataset(Dataset.range(8).batch(4), 2))
-        >>> iterator.set_state(iter(DistributedDataset(Dataset.range(8).batch(4), 4)).get_state())
+        >>> iterator.set_state(iter(DistributedDataset(Dataset.range(9).batch(4), 2)).get_state())
         Traceback (most recent call last):
         ringlet.errors.FailedPreconditionError: this state was saved by an iterator of another dataset:
         ...

@@ -6,7 +6,7 @@ from typing import Any
 
 from ringlet.data.node import State
 from ringlet.data.opened import Opened
-from ringlet.data.run import Graph
+from ringlet.data.run import Graph, carried
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
 __all__ = ["VERSION", "fingerprint", "restored", "saved"]
@@ -42,7 +42,7 @@ def saved(opened: Opened) -> State:
     >>> sorted(saved(Opened(Dataset.range(5).node)))
     ['graph', 'run', 'stream', 'version']
     """
-    return {"version": VERSION, "graph": fingerprint(opened.graph), **opened.get_state()}
+    return {"version": VERSION, "graph": fingerprint(carried(opened.graph)), **opened.get_state()}
 
 
 def restored(opened: Opened, state: State) -> Opened:
@@ -65,7 +65,7 @@ def restored(opened: Opened, state: State) -> Opened:
     >>> next(restored(Opened(node), saved(first)).stream)
     np.int64(2)
     """
-    _check(state, fingerprint(opened.graph))
+    _check(state, fingerprint(carried(opened.graph)))
     opened.close()
     fresh = Opened(opened.graph)
     try:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ringlet.collectives.array_kinds import kind_of
 from ringlet.data.external_state import check_external_state
 from ringlet.data.fingerprint import restored, saved
 from ringlet.data.node import State
 from ringlet.data.opened import Opened
 from ringlet.data.operations.with_options import with_options_applied
 from ringlet.data.optional import Optional
-from ringlet.data.structure import Nest
+from ringlet.data.structure import LEAF_TYPES, Nest
 from ringlet.errors import OutOfRangeError
+from ringlet.nest import map_structure
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["DatasetIterator"]
+__all__ = ["DatasetIterator", "NumpyIterator"]
 
 
 class DatasetIterator(Iterator[Nest]):
@@ -63,7 +67,7 @@ class DatasetIterator(Iterator[Nest]):
         np.int64(0)
         """
         try:
-            return next(self._stream)
+            return next(self)
         except StopIteration:
             raise OutOfRangeError("end of the dataset: make a new iterator to go through it again") from None
 
@@ -77,7 +81,7 @@ class DatasetIterator(Iterator[Nest]):
         False
         """
         try:
-            return Optional(next(self._stream))
+            return Optional(next(self))
         except StopIteration:
             return Optional()
 
@@ -174,3 +178,27 @@ class DatasetIterator(Iterator[Nest]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+class NumpyIterator(DatasetIterator):
+    """What ``dataset.as_numpy_iterator()`` makes: arrays of other libraries are seen as NumPy's.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> next(NumpyIterator(Dataset.range(3).batch(2)))
+    array([0, 1])
+    """
+
+    __slots__ = ()
+
+    def __next__(self) -> Nest:
+        element = super().__next__()
+        if type(element) is np.ndarray or isinstance(element, LEAF_TYPES):
+            return element
+        return map_structure(_as_numpy, element)
+
+
+def _as_numpy(leaf: Any) -> Any:
+    kind = kind_of(leaf)
+    return leaf if kind is None else kind.as_ndarray(leaf)

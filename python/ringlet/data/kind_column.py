@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives.array_kinds import in_kind_of, in_memory, kind_of, result_memory
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.spec import TensorSpec
-from ringlet.data.table import Rows
+from ringlet.data.table import ArrayColumn, Rows
 
-__all__ = ["KindColumn", "stacked_in_kind"]
+__all__ = ["KindColumn", "array_column", "repeated_in_kind", "stacked_in_kind"]
 
 
 class KindColumn:
@@ -49,6 +50,31 @@ class KindColumn:
         # The numbers are right, and with the mode that checks them NumPy writes elsewhere first.
         self._array.take(rows, axis=0, out=memory[0], mode="clip")
         return in_memory(self._value, memory)
+
+
+def array_column(array: Any) -> ArrayColumn | KindColumn:
+    """Give the rows of an array of any library.
+
+    Examples
+    --------
+    >>> array_column(np.arange(3)).row(1)
+    np.int64(1)
+    """
+    return ArrayColumn(np.asarray(array)) if kind_of(array) is None else KindColumn(array)
+
+
+def repeated_in_kind(leaf: Any, count: int) -> Any:
+    """Give an array of another library `count` times, along a new first dimension.
+
+    Returns
+    -------
+    array of that kind
+        In memory of its own: functions of users, which may write to it, are tried out on such.
+    """
+    array = as_ndarray(leaf)
+    memory = result_memory((count, *array.shape), array.dtype)
+    memory[0][...] = array
+    return in_memory(leaf, memory)
 
 
 def stacked_in_kind(leaves: Any) -> Any:

@@ -28,7 +28,7 @@ from ringlet.data.run import Run
 from ringlet.data.structure import Nest
 from ringlet.data.table import Rows, Table, row_count, row_numbers
 
-__all__ = ["Downstream", "Node", "RowElements", "RowStream", "Run", "State", "Stream", "Transformation"]
+__all__ = ["Downstream", "Node", "PassedOn", "RowElements", "RowStream", "Run", "State", "Stream", "Transformation"]
 
 N = TypeVar("N", bound="Node")
 
@@ -108,6 +108,20 @@ class Downstream(Stream):
             self._input.set_state(state["input"])
 
 
+class PassedOn(Downstream):
+    """A stream each of whose elements is made of one of its input's, so that its state is that of the input."""
+
+    __slots__ = ()
+
+    def get_state(self) -> State:
+        """Give the state of the input."""
+        return self._input.get_state()
+
+    def set_state(self, state: State) -> None:
+        """Set the state of the input."""
+        self._input.set_state(state)
+
+
 class RowStream(ABC):
     """The row numbers of a node's elements, in order, once. Holds memory only, so there is nothing to close."""
 
@@ -167,6 +181,11 @@ class Node(ABC):
     @abstractmethod
     def example(self) -> Nest:
         """One element of the kind that this node gives, to infer specs with; never taken from a run."""
+
+    @property
+    def examples(self) -> tuple[Nest, ...]:
+        """`example`, and others that may differ from it in size where that is easily had."""
+        return (self.example,)
 
     @property
     def table(self) -> Table | None:
@@ -244,6 +263,11 @@ class Transformation(Node):
     def example(self) -> Nest:
         """One element of the kind that this node gives, to infer specs with; never taken from a run."""
         return self.input.example
+
+    @property
+    def examples(self) -> tuple[Nest, ...]:
+        """Those of the input, unless a subclass makes its own."""
+        return self.input.examples if type(self).example is Transformation.example else (self.example,)
 
     @property
     def table(self) -> Table | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ringlet.data.node import State, Stream
-from ringlet.data.run import Graph, Run
+from ringlet.data.run import Graph, Run, carried
 from ringlet.data.structure import Nest
 
 __all__ = ["Opened"]
@@ -62,10 +62,12 @@ class Opened:
 
     def get_state(self) -> State:
         """Give a snapshot of both."""
-        return {"run": self.run.get_state(self.graph), "stream": self.stream.get_state()}
+        # In this order: what a thread chooses in between is right for the stream as it was, too.
+        stream = self.stream.get_state()
+        return {"run": self.run.get_state(carried(self.graph)), "stream": stream}
 
     def set_state(self, state: State) -> None:
         """Go on where a snapshot was taken; only before anything was read."""
-        self.run.set_state(self.graph, state["run"])
+        self.run.set_state(carried(self.graph), state["run"])
         # What was opened already carries what it was opened with, and takes it from the state.
         self.stream.set_state(state["stream"])

@@ -209,13 +209,16 @@ class Calls(Generic[T, R]):
             If no call is on its way, or another thread closed the object.
         """
         call = self._wait()
-        if call.error is None:
+        # The traceback of an error holds the frames it went through, and so whatever they know: nothing of that may
+        # know the error, or only a garbage collection would drop this object and its threads.
+        error, call.error = call.error, None
+        if error is None:
             result: R = call.result
             return result
         try:
-            raise call.error
+            raise error
         finally:
-            del call  # the error's traceback holds this frame
+            del error
 
     def _wait(self) -> _Call:
         team = self._team

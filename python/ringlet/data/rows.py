@@ -13,7 +13,7 @@ from ringlet.data.structure import Nest, paths
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure
 
-__all__ = ["empty_like_spec", "example_rows", "join_rows", "num_rows"]
+__all__ = ["empty_like_spec", "example_rows", "join_rows", "num_rows", "zeros_like_spec"]
 
 
 def num_rows(batch: Nest) -> int:
@@ -82,6 +82,18 @@ def empty_like_spec(spec: TensorSpec) -> Any:
     return empty
 
 
+def zeros_like_spec(spec: TensorSpec) -> Any:
+    """Make up an example that follows a spec: zeros or empty text, one along dimensions that are not known.
+
+    Examples
+    --------
+    >>> zeros_like_spec(TensorSpec([None, 2], np.int64)), zeros_like_spec(TensorSpec([], object))
+    (array([[0, 0]]), b'')
+    """
+    sizes = [1 if size is None else size for size in spec.shape or ()]
+    return np.full(sizes, b"" if spec.dtype == object else np.zeros((), spec.dtype)[()], spec.dtype)[()]
+
+
 def example_rows(example: Nest, count: int) -> Nest:
     """Make a batch of `count` rows out of an example of another number of rows.
 
@@ -92,7 +104,7 @@ def example_rows(example: Nest, count: int) -> Nest:
     """
 
     def leaf(array: Any) -> Any:
-        row = array[:1] if array.shape[0] else np.zeros((1, *array.shape[1:]), array.dtype)
+        row = array[:1] if array.shape[0] else zeros_like_spec(TensorSpec.from_array(array).with_rows(1))
         return np.broadcast_to(row, (count, *array.shape[1:]))
 
     return map_structure(leaf, example)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-__all__ = ["Graph", "Run", "graph_nodes"]
+__all__ = ["Graph", "Run", "carried", "graph_nodes"]
 
 
 class Graph(Protocol):
@@ -16,6 +16,23 @@ class Graph(Protocol):
     def inputs(self) -> tuple[Any, ...]:
         """The nodes that this one reads from."""
         ...
+
+
+def carried(graph: Graph) -> Graph:
+    """Give what the state of a graph tells the place in.
+
+    That is the graph itself, but for a plan of distribution whose every step is one whole element of a dataset, and
+    which says so by its property `carried`: the place in that dataset is the same for any number of replicas.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> node = Dataset.range(3).node
+    >>> carried(node) is node
+    True
+    """
+    dataset: Graph = getattr(graph, "carried", graph)
+    return dataset
 
 
 def graph_nodes(root: Graph) -> Iterator[Any]:
@@ -71,11 +88,32 @@ class Run:
             self._choices[node] = choose()
         return self._choices[node]
 
+    def chosen(self, node: Any) -> Any:
+        """Give what a node has chosen for this iteration, None where it has not.
+
+        Examples
+        --------
+        >>> from ringlet.data import Dataset
+        >>> run, node = Run(), Dataset.range(3).node
+        >>> run.choose(node, 5)
+        >>> run.chosen(node)
+        5
+        """
+        return self._choices.get(node)
+
+    def choose(self, node: Any, choice: Any) -> None:
+        """Have a node choose something else from now on."""
+        self._choices[node] = choice
+
     def in_round(self, number: int) -> Run:
         """Give the same iteration in one round of a repeat, or for one element of several that open something."""
+        return self.at(*self.rounds, number)
+
+    def at(self, *rounds: int) -> Run:
+        """Give the same iteration in other rounds."""
         run = Run()
         run._choices = self._choices
-        run.rounds = (*self.rounds, number)
+        run.rounds = rounds
         return run
 
     def begin(self, root: Graph) -> None:

@@ -189,6 +189,10 @@ def _saved_leaf(leaf: Any) -> Any:
             f"cannot save an element that holds a {type(leaf).__name__}: {leaf!r}. Make it an array in a map, in front "
             "of the operation that keeps elements (shuffle, prefetch, ...)."
         )
+    return _saved_array(leaf)
+
+
+def _saved_array(leaf: Any) -> Any:
     dtype = leaf.dtype
     # Numbers of other packages (ml_dtypes) count as void, but have no fields.
     if dtype.kind in _NUMBERS or (dtype.kind == "V" and dtype.isbuiltin == 2):

@@ -7,6 +7,7 @@ whatever the sizes: the weights are all 1 where the parts have one size, and 0 f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from ringlet.data.chunks import balanced_slices
 from ringlet.data.cutting import CutStream, check_rows
 from ringlet.data.dealing import DealElements, DealStream
-from ringlet.data.node import Downstream, Node, Run, Stream
+from ringlet.data.node import Node, PassedOn, Run, Stream
 from ringlet.data.place import Place
 from ringlet.data.rows import num_rows
 from ringlet.data.spec import PerReplicaSpec, TensorSpec
@@ -60,6 +61,11 @@ class KeepAlone:
         return (self.node,)
 
     @property
+    def carried(self) -> Node:
+        """The dataset: each step is one of its elements, for any number of replicas."""
+        return self.node
+
+    @property
     def cardinality(self) -> int:
         """Number of steps."""
         return self.node.cardinality
@@ -74,7 +80,7 @@ class KeepAlone:
         return _AloneStream(self.node.open(run))
 
 
-class _AloneStream(Downstream):
+class _AloneStream(PassedOn):
     """The elements of another stream, each with the weight 1."""
 
     __slots__ = ()
@@ -100,6 +106,11 @@ class KeepBatches:
     def inputs(self) -> tuple[Node, ...]:
         """The dataset."""
         return (self.node,)
+
+    @property
+    def carried(self) -> Node:
+        """The dataset: each step is one of its elements, for any number of replicas."""
+        return self.node
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -130,20 +141,19 @@ class KeepBatches:
         return _KeepStream(self.node.open(run), self.place)
 
 
-class _KeepStream(Downstream):
+class _KeepStream(PassedOn):
     """Batches of another stream, cut for the replicas of one worker, with weights."""
 
-    __slots__ = ("_cutter", "_mine", "_total")
+    __slots__ = ("_cutter", "_slices", "_total")
 
     def __init__(self, source: Stream, place: Place) -> None:
         super().__init__(source)
         first = place.worker_index * place.num_replicas
-        self._mine = slice(first, first + place.num_replicas)
+        mine = slice(first, first + place.num_replicas)
         self._total = place.total
+        # No method of this stream, which would never be dropped while it knows itself.
+        self._slices: Callable[[int, int], tuple[slice, ...]] = lambda size, parts: balanced_slices(size, parts)[mine]
         self._cutter = CutStream(source, place.total, self._slices)
-
-    def _slices(self, size: int, num_parts: int) -> tuple[slice, ...]:
-        return balanced_slices(size, num_parts)[self._mine]
 
     def __next__(self) -> Nest:
         batch = next(self._input)

@@ -273,7 +273,7 @@ def _copy_to_read(leaf: Any) -> Any:
 
 
 def _own_copy(leaf: Any, is_writable: bool) -> Any:
-    if kind_of(leaf) is not None:
+    if type(leaf) is not np.ndarray and kind_of(leaf) is not None:
         return own_copy(leaf)
     array = leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
     # TensorFlow gives one replica numbers of any dtype back; everything else is refused as with several replicas.

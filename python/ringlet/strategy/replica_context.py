@@ -18,7 +18,6 @@ from ringlet.strategy.reduction import NUMBER_TYPES, parse_reduce_op
 from ringlet.strategy.replica_collectives import all_gather_leaves, all_reduce_leaves, gather_alone, reduce_alone
 from ringlet.strategy.shapes import LEAF, with_kinds
 from ringlet.values import check_components, regroup, select_replica
-from ringlet.values.grouping import LEAF_TYPES
 
 if TYPE_CHECKING:
     from ringlet.strategy.base import Strategy
@@ -176,8 +175,7 @@ class ReplicaContext(context.Mode):
             return self._combine(op, [np.asarray(value)], LEAF, options, None if out is None else [out])[0]
         leaves, shape = nest.flatten(value)
         outs = None if out is None else _same_structure(shape, out)
-        told = shape if LEAF_TYPES.issuperset(map(type, leaves)) else with_kinds(shape, leaves)
-        return nest.unflatten(shape, self._combine(op, leaves, told, options, outs))
+        return nest.unflatten(shape, self._combine(op, leaves, shape, options, outs))
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
         """Join the arrays of all replicas, one behind the other; every replica gets the result.
@@ -313,7 +311,8 @@ class ReplicaContext(context.Mode):
             read_options(options, Algorithm.AUTO)
             return reduce_alone(leaves, outs, self._writable_results)
         self._run.begin_collective()
-        return all_reduce_leaves(self._run, self.local_replica_id, op, leaves, shape=shape, options=options, outs=outs)
+        told = shape if shape is LEAF else with_kinds(shape, leaves)
+        return all_reduce_leaves(self._run, self.local_replica_id, op, leaves, shape=told, options=options, outs=outs)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of replica {self._id} of {self.strategy!r}>"

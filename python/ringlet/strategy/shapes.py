@@ -8,6 +8,7 @@ from typing import Any
 from ringlet import nest
 from ringlet.collectives.array_kinds import kind_of
 from ringlet.errors import CollectiveMismatchError
+from ringlet.values.grouping import LEAF_TYPES
 
 __all__ = ["LEAF", "KindShape", "Shapes", "with_kinds"]
 
@@ -44,6 +45,8 @@ def with_kinds(shape: nest.PyTreeSpec, leaves: Sequence[Any]) -> Any:
     >>> with_kinds(LEAF, [1.5]) is LEAF
     True
     """
+    if LEAF_TYPES.issuperset(map(type, leaves)):  # the usual case
+        return shape
     kinds = [kind_of(leaf) for leaf in leaves]
     if not any(kinds):
         return shape
@@ -118,7 +121,7 @@ class Shapes:
             The same error if all gave arrays of the same.
         """
         told = [line for line in str(error).splitlines() if line.lstrip().startswith("rank ")]
-        if not all(f" {call}(" in line for line in told):
+        if not all(f"{call}(" in line for line in told):
             return error
         first, *others = self._places[self._turns[replica]]
         mixed = [_mixed_kinds(call, first, other, shape) for other, shape in enumerate(others, 1)]

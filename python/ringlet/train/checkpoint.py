@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import reprlib
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +31,8 @@ from ringlet.values.variable_spec import VariableRequest
 __all__ = ["Checkpoint"]
 
 _COUNTER = "save_counter"
+# Held while a number is taken: two threads that save one checkpoint write two files. A signal handler may save, too.
+_numbering = threading.RLock()
 
 
 class Checkpoint(Group):
@@ -88,7 +92,8 @@ class Checkpoint(Group):
     def __getattr__(self, name: str) -> Any:
         objects = self.__dict__.get("_objects", {})  # empty while it is being copied
         if name not in objects:
-            raise AttributeError(f"this Checkpoint has no {name!r}, it has: {', '.join(objects)}", name=name, obj=self)
+            present = ", ".join(objects) or "nothing yet"
+            raise AttributeError(f"this Checkpoint has no {name!r}, it has: {present}", name=name, obj=self)
         return objects[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -109,6 +114,7 @@ class Checkpoint(Group):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._objects})
 
+    @reprlib.recursive_repr()
     def __repr__(self) -> str:
         return f"Checkpoint({', '.join(f'{name}={value!r}' for name, value in self._objects.items())})"
 
@@ -215,10 +221,8 @@ class Checkpoint(Group):
         ValueError, RuntimeError, OSError, ModuleNotFoundError
             As :meth:`write` does.
         """
-        self._refuse_replicas("saved")
         prefix = _prefix_of(file_prefix)
-        self.save_counter.assign_add(1)
-        path = self._write(f"{prefix}-{int(self.save_counter)}", options)
+        path = self._write(f"{prefix}-{self._next_number()}", options)
         if writes(options):
             folder, name = os.path.split(path)
             folder = folder or os.curdir
@@ -226,6 +230,12 @@ class Checkpoint(Group):
                 write_state(folder, FolderState(name, (name,)))
         wait_for_chief(options, path)
         return path
+
+    def _next_number(self) -> int:
+        self._refuse_replicas("saved")
+        with _numbering:
+            self.save_counter.assign_add(1)
+            return int(self.save_counter)
 
     @staticmethod
     def latest(directory: Any) -> str | None:
@@ -257,7 +267,6 @@ class Checkpoint(Group):
                 saved_ns = file.saved_ns
         except CheckpointCorruptError as error:
             raise _with_advice(error, path) from None
-        self._waiting.clear()
         matched, unexpected = set(restoration.matched), set(restoration.unexpected)
         status = CheckpointLoadStatus(path, matched, unexpected, lambda: leaf_names(self))
         _wait(restoration, path, saved_ns, status)
@@ -317,7 +326,7 @@ class _Later:
     """Restores what a file has for an attribute when that is set."""
 
     def __init__(self, path: str, saved_ns: int, node: Node, place: Path, status: CheckpointLoadStatus) -> None:
-        self._path, self._saved_ns = path, saved_ns
+        self._path, self._saved_ns = os.path.abspath(path), saved_ns
         self._node, self._place, self._status = node, place, status
 
     def __call__(self, value: Any) -> Any:

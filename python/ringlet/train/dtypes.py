@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from typing import Any
 
@@ -24,7 +25,7 @@ _CODES = {
     "float8_e5m2fnuz": "F8_E5M2FNUZ", "float8_e8m0fnu": "F8_E8M0",
 }  # fmt: skip
 _NUMPY_TEXT = re.compile(r"[<>|][biufcSUmM]\d{1,9}(\[\d*\w{1,2}\])?")
-_ML_TEXT = re.compile(r"(bfloat|float|u?int)\d+(_[a-z0-9]+)?")
+_ML_TEXT = re.compile(r"(b?float|u?int|b?complex)\d+(_[a-z0-9]+)?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Form:
     text: str
     code: str
 
-    @property
+    @functools.cached_property
     def is_named(self) -> bool:
         """Whether the file format has a name for the dtype."""
         return self.dtype.name in _CODES
@@ -66,6 +67,7 @@ class Form:
         return shape[:-1] if shape and shape[-1] == self.dtype.itemsize else None
 
 
+@functools.lru_cache(maxsize=256)  # programs have few dtypes and many arrays
 def form_of(dtype: np.dtype[Any]) -> Form:
     """Give how arrays of a dtype lie in a file.
 
@@ -89,6 +91,7 @@ def form_of(dtype: np.dtype[Any]) -> Form:
     return Form(dtype, text, _CODES.get(dtype.name, "U8"))
 
 
+@functools.lru_cache(maxsize=256)
 def form_of_text(text: str) -> Form:
     """Read the text of a :class:`Form`.
 

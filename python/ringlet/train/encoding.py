@@ -33,7 +33,7 @@ from ringlet.train.variables import sort_of
 from ringlet.values import Variable
 from ringlet.values.moment import read_at_one_moment
 
-__all__ = ["Path", "encode", "name_of"]
+__all__ = ["Path", "encode", "name_of", "refuse_depth"]
 
 Node = Any
 Path = tuple[Any, ...]
@@ -52,6 +52,25 @@ def name_of(path: Path) -> str:
     """
     parts = [str(part).replace("/", ".S") for part in path]
     return "/".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def refuse_depth(path: Path) -> None:
+    """Refuse what is nested too deeply, as what contains itself is.
+
+    Raises
+    ------
+    ValueError
+        If it is; says where it begins.
+
+    Examples
+    --------
+    >>> refuse_depth(("model", 3))
+    """
+    if len(path) > MOST_LEVELS:
+        raise ValueError(
+            f"{name_of(path[:3])}/... is nested more than {MOST_LEVELS} levels deep; does it contain itself? "
+            "Give a structure without such references"
+        )
 
 
 def encode(value: Any) -> tuple[Node, list[Tensor]]:
@@ -102,11 +121,7 @@ class _Encoder:
         kind = kind_of_object(value)
         if kind is None:
             raise ValueError(refusal(value, name_of(path)))
-        if len(path) > MOST_LEVELS:
-            raise ValueError(
-                f"{name_of(path[:3])}/... is nested more than {MOST_LEVELS} levels deep; does it contain itself? "
-                "Give a structure without such references"
-            )
+        refuse_depth(path)
         if kind in _LEAVES:
             return _LEAVES[kind](self, value, path)
         if kind is Kind.VARIABLE:

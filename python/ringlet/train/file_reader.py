@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ringlet import _core
-from ringlet.errors import CheckpointCorruptError, NotFoundError
+from ringlet.errors import CheckpointCorruptError, InvalidArgumentError, NotFoundError
 from ringlet.train.dtypes import Array, Form, bytes_of, form_of_text
 from ringlet.train.file_writer import FORMAT, checksum_of
+from ringlet.train.folder import open_to_read
 from ringlet.train.library import safetensors
 
 __all__ = ["CheckpointFile", "Entry", "open_file"]
@@ -96,13 +97,23 @@ class CheckpointFile:
     def _understood(
         self, texts: dict[str, str], tensors: list[tuple[str, str, list[int]]]
     ) -> tuple[int, Any, dict[str, Entry]]:
-        if "checksum" not in texts or not texts.get("format", "").startswith("ringlet checkpoint "):
-            self._refuse(_HEADER_AT, "it is no checkpoint of ringlet, or its header was changed")
+        version = texts.get("format", "")
+        if "checksum" not in texts or not version.startswith("ringlet checkpoint "):
+            raise CheckpointCorruptError(
+                f"the file {self.path} is no checkpoint of ringlet, or its header was changed: if another program "
+                "wrote it, read its arrays with safetensors.numpy.load_file, and assign them to the variables",
+                self.path,
+                _HEADER_AT,
+            )
+        other = f"it is a {version!r}, and this version of ringlet reads {FORMAT!r}"
         shapes = {name: (code, shape) for name, code, shape in tensors}
         if checksum_of(texts, shapes) != texts["checksum"]:
-            self._refuse(_HEADER_AT, "its header was changed: the checksum is that of another one")
-        if texts["format"] != FORMAT:
-            self._refuse(_HEADER_AT, f"it is a {texts['format']!r}, and this version of ringlet reads {FORMAT!r}")
+            changed = "its header was changed: the checksum is that of another one"
+            self._refuse(_HEADER_AT, changed if version == FORMAT else f"{changed}; or {other}")
+        if version != FORMAT:
+            raise InvalidArgumentError(
+                f"the checkpoint {self.path} cannot be read: {other}. Install the version that wrote it"
+            )
         try:
             described = json.loads(texts["tensors"])
             entries, offset = {}, self._data_at
@@ -213,7 +224,9 @@ def open_file(path: str) -> Iterator[CheckpointFile]:
     NotFoundError
         If there is no such file.
     CheckpointCorruptError
-        If its header is not what was written.
+        If it is no file, or its header is not what was written.
+    InvalidArgumentError
+        If a later version of ringlet wrote it, in another format.
     OSError
         If the system refuses.
     """
@@ -236,7 +249,7 @@ def open_file(path: str) -> Iterator[CheckpointFile]:
 
 def _opened(path: str) -> int:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_to_read(path)
     except FileNotFoundError:
         raise NotFoundError(
             f"there is no checkpoint at {path.removesuffix('.safetensors')}: no file {path}. Please double-check that "

@@ -106,6 +106,8 @@ def write_file(path: str, tree: Any, tensors: Sequence[Tensor], saved_ns: int) -
 
     Raises
     ------
+    ValueError
+        If what is not in arrays is too much.
     OSError
         If the system refuses.
     RuntimeError
@@ -126,7 +128,7 @@ def write_file(path: str, tree: Any, tensors: Sequence[Tensor], saved_ns: int) -
     try:
         library.serialize_file({tensor.name: _spec(library, tensor) for tensor in tensors}, path, metadata=metadata)
     except library.SafetensorError as error:
-        raise _as_os_error(error, path) from error
+        raise _explained(error, path, metadata) from error
     for tensor in tensors:
         if not tensor.is_steady and tensor.crc32c() != sums[tensor.name]:
             raise RuntimeError(
@@ -145,8 +147,13 @@ def _spec(library: Any, tensor: Tensor) -> Any:
     )
 
 
-def _as_os_error(error: Exception, path: str) -> Exception:
+def _explained(error: Exception, path: str, metadata: Mapping[str, str]) -> Exception:
     found = _SYSTEM_ERROR.search(str(error))
+    if "header too large" in str(error):
+        return ValueError(
+            f"numbers, text and bytes that are in no array take {len(metadata['tree'])} bytes, and the names of arrays "
+            f"{len(metadata['tensors'])}: a file has room for about 100 MB of these. Save long lists as arrays"
+        )
     if found is None:
         return RuntimeError(f"the library safetensors cannot write {path}: {error}")
     number = int(found[1])

@@ -7,24 +7,28 @@ use, so that those which a killed program left behind are known, and removed by 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
+import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ringlet.errors import DeadlineExceededError
+from ringlet.errors import CheckpointCorruptError, DeadlineExceededError
 
 try:
     import fcntl
 except ImportError:  # where there are no such locks, folders in use are not known from others, and none are removed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["clean", "locked", "make_folder", "remove_files", "write_durably"]
+__all__ = ["clean", "locked", "make_folder", "open_to_read", "remove_files", "write_durably"]
 
 _STAGING = re.compile(r"\.ringlet-[0-9a-f]{16}\.saving")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _LOCK_SECONDS = 60.0
 _POLL_SECONDS = 0.005
 
@@ -81,9 +85,10 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
 def _explained(error: OSError, number: int, folder: str, target: str) -> OSError:
     """The error of the system with what it means for who saves; of the same class."""
     remedy = "What was saved before is there as it was"
-    with suppress(OSError, AttributeError):
-        free = os.statvfs(folder)
-        remedy = f"{free.f_bavail * free.f_frsize} bytes are free there. {remedy}"
+    if number in _FULL:
+        with suppress(OSError, AttributeError):
+            free = os.statvfs(folder)
+            remedy = f"{free.f_bavail * free.f_frsize} bytes are free there. {remedy}"
     return OSError(number, f"{os.strerror(number)}: {target} was not written. {remedy}", error.filename)
 
 
@@ -96,6 +101,29 @@ def _flush(path: str, permissions: int | None = None) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def open_to_read(path: str) -> int:
+    """Give a descriptor of a file.
+
+    Parameters
+    ----------
+    path : str
+
+    Raises
+    ------
+    CheckpointCorruptError
+        If it is a folder, or a pipe or a device, which might keep who reads it waiting for ever.
+    OSError
+        If the system refuses.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+    raise CheckpointCorruptError(f"{path} is {what}, and should be a file", path, 0)
 
 
 # --- folders for what is being written --------------------------------------------------------------------------------
@@ -111,29 +139,38 @@ def _staging(folder: str) -> Iterator[str]:
         if descriptor is not None and os.path.exists(path):
             break
         if descriptor is not None:  # somebody took it for one that was left behind, before it was locked
-            os.close(descriptor)
+            _unlock(descriptor)
     try:
         yield path
     finally:
         _remove(path)
-        if descriptor >= 0:
-            os.close(descriptor)
+        _unlock(descriptor)
 
 
 def _try_lock(path: str) -> int | None:
-    """An open descriptor of a folder with the lock of it; -1 where there are no locks, None if another has it."""
+    """An open descriptor of a folder with the lock of it; -1 where it cannot be locked, None if another has it."""
     if fcntl is None:
         return -1
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    except PermissionError:  # it belongs to another user
+        return -1
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
         return None if isinstance(error, BlockingIOError) else -1
     return descriptor
+
+
+def _unlock(descriptor: int) -> None:
+    """Give back what :func:`_try_lock` gave."""
+    if descriptor >= 0:
+        # Not only closed: a process that was forked meanwhile has the descriptor, too, and would keep the lock.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
 
 
 def _remove(path: str) -> None:
@@ -166,7 +203,7 @@ def clean(folder: str) -> None:
             descriptor = _try_lock(path)
             if descriptor is not None and descriptor >= 0:
                 _remove(path)
-                os.close(descriptor)
+                _unlock(descriptor)
 
 
 # --- folders of checkpoints -------------------------------------------------------------------------------------------
@@ -185,9 +222,21 @@ def make_folder(folder: str) -> None:
         _flush(os.path.dirname(path))
 
 
+class _Held(threading.local):
+    """The folders that this thread has locked."""
+
+    def __init__(self) -> None:
+        self.folders: list[str] = []
+
+
+_held = _Held()
+
+
 @contextmanager
 def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None]:
     """Keep others who call this out of a folder, threads and processes.
+
+    A signal handler that saves while its own thread is in here does not wait for it: it would for ever.
 
     Parameters
     ----------
@@ -199,6 +248,10 @@ def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None
     DeadlineExceededError
         If another has it for longer.
     """
+    place = os.path.realpath(folder)
+    if place in _held.folders:
+        yield
+        return
     deadline = time.monotonic() + timeout_seconds
     while (descriptor := _try_lock(folder)) is None:
         if time.monotonic() > deadline:
@@ -207,11 +260,12 @@ def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None
                 "that long there, so look whether it was stopped (Ctrl-Z, or a debugger), and let it go on or end it"
             )
         time.sleep(_POLL_SECONDS)
+    _held.folders.append(place)
     try:
         yield
     finally:
-        if descriptor >= 0:
-            os.close(descriptor)
+        _held.folders.remove(place)
+        _unlock(descriptor)
 
 
 def remove_files(paths: list[str]) -> None:

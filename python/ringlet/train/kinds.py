@@ -135,7 +135,7 @@ def children_of(value: Any, kind: Kind) -> Iterator[tuple[Any, Any]]:
         yield from ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
 
 
-def holds_state(value: Any, levels: int = MOST_LEVELS) -> bool:
+def holds_state(value: Any) -> bool:
     """Whether an object is, or contains, one that keeps its identity.
 
     Examples
@@ -143,12 +143,17 @@ def holds_state(value: Any, levels: int = MOST_LEVELS) -> bool:
     >>> holds_state({"a": [1, 2]}), holds_state({"a": [Variable(1.5)]})
     (False, True)
     """
-    kind = kind_of_object(value)
-    if kind is None or is_state(kind):
-        return kind is not None
-    if kind not in _CONTAINERS or levels == 0:
-        return False
-    return any(holds_state(child, levels - 1) for _, child in children_of(value, kind))
+    seen: set[int] = set()  # each container once, however many ways lead to it
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        kind = kind_of_object(value)
+        if is_state(kind):
+            return True
+        if kind in _CONTAINERS and id(value) not in seen:
+            seen.add(id(value))
+            waiting.extend(child for _, child in children_of(value, kind))
+    return False
 
 
 def refusal(value: Any, name: str) -> str:

@@ -7,7 +7,7 @@ import logging
 import os
 from typing import Any
 
-from ringlet.errors import CheckpointCorruptError
+from ringlet.errors import CheckpointCorruptError, InvalidArgumentError
 from ringlet.train.file_reader import open_file
 from ringlet.train.state_file import STATE_NAME, FolderState, read_state
 
@@ -76,7 +76,7 @@ def checkpoints_in(folder: str, prefix: str = "") -> list[Found]:
                 number = name.removesuffix(SUFFIX).rpartition("-")[2]
                 is_number = number.isascii() and number.isdigit() and len(number) < 20
                 found.append(Found(file.saved_ns, int(number) if is_number else -1, path.removesuffix(SUFFIX)))
-        except (CheckpointCorruptError, OSError) as error:
+        except (CheckpointCorruptError, InvalidArgumentError, OSError) as error:
             _log.debug("%s is not among the checkpoints: %s", path, error)
     return sorted(found)
 
@@ -103,7 +103,7 @@ def last_good(folder: str, besides: str, prefix: str = "") -> str | None:
                 with open_file(file) as opened:
                     opened.verify()
                 return found.path
-        except (CheckpointCorruptError, OSError):
+        except (CheckpointCorruptError, InvalidArgumentError, OSError):
             continue
     return None
 

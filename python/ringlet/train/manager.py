@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import operator
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -50,6 +51,8 @@ class CheckpointManager:
 
     Raises
     ------
+    TypeError
+        If `checkpoint` is none.
     ValueError
         If `max_to_keep` is not positive, or there is a `checkpoint_interval` and no `step_counter`.
 
@@ -84,6 +87,11 @@ class CheckpointManager:
                 "`step_counter` should be passed if `checkpoint_interval` is not None: give the variable that counts "
                 "steps"
             )
+        if not isinstance(checkpoint, Checkpoint):
+            raise TypeError(
+                f"checkpoint is a ringlet.train.Checkpoint, got {checkpoint!r}: make one, such as "
+                "Checkpoint(weights=weights, step=step)"
+            )
         self._checkpoint = checkpoint
         self._directory = os.fsdecode(directory)
         self._max_to_keep = max_to_keep
@@ -95,6 +103,8 @@ class CheckpointManager:
         self._last_step = last_checkpoint_step
         self._timestamps: dict[str, float] = {}
         self._latest: str | None = None
+        # Held while what it knows changes: threads may save at once. A signal handler may save, too.
+        self._knowing = threading.RLock()
         # A little before now, as in TensorFlow: what is saved at once is newer.
         self._last_preserved = _now() - 1.0
         clean(self._directory)
@@ -181,16 +191,19 @@ class CheckpointManager:
             step = int(self._step_counter)
             if self._is_early(step, check_interval):
                 return None
-        counter = self._checkpoint.save_counter
-        counter.assign_add(1)
-        number = int(counter) if checkpoint_number is None else _whole_number(checkpoint_number)
+        wanted = None if checkpoint_number is None else _whole_number(checkpoint_number)
+        counted = self._checkpoint._next_number()
+        number = counted if wanted is None else wanted
         path = self._checkpoint._write(os.path.join(self._directory, f"{self._name}-{number}"), options)
-        self._last_step = self._last_step if step is None else step
-        self._latest = path
-        self._timestamps.pop(path, None)
-        self._timestamps[path] = _now()
-        if writes(options):
-            self._note_and_sweep()
+        with self._knowing:
+            self._last_step = self._last_step if step is None else step
+            self._latest = path
+            self._timestamps.pop(path, None)
+            self._timestamps[path] = _now()
+            if writes(options):
+                self._note_and_sweep()
+            else:
+                self._sweep()  # the chief removes them
         wait_for_chief(options, path)
         return path
 

@@ -22,7 +22,7 @@ from ringlet.train.decoding import (
     saved_variable,
     whole,
 )
-from ringlet.train.encoding import Path, name_of
+from ringlet.train.encoding import Path, name_of, refuse_depth
 from ringlet.train.file_reader import CheckpointFile
 from ringlet.train.kinds import Group, Kind, children_of, holds_state, is_state, kind_name, kind_of_object
 from ringlet.train.variables import SavedVariable
@@ -45,6 +45,7 @@ def leaf_names(value: Any, path: Path = ()) -> list[str]:
     >>> leaf_names({"a": {"v": Variable(1.5), "n": 3}, "b": [1, 2]})
     ['a/v', 'a/n', 'b']
     """
+    refuse_depth(path)
     kind = kind_of_object(value)
     is_inner = kind is Kind.GROUP or (kind is not None and not is_state(kind) and holds_state(value))
     if kind is None or not (is_inner or not path):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ringlet import _core
 from ringlet.errors import CheckpointCorruptError
-from ringlet.train.folder import write_durably
+from ringlet.train.folder import open_to_read, write_durably
 
 __all__ = ["STATE_NAME", "FolderState", "read_state", "write_state"]
 
@@ -119,10 +119,11 @@ def read_state(folder: str, name: str = STATE_NAME) -> FolderState | None:
     """
     path = os.path.join(folder, name)
     try:
-        size = os.stat(path).st_size
-        content = Path(path).read_bytes() if size <= _MOST_BYTES else b""
+        descriptor = open_to_read(path)
     except FileNotFoundError:
         return None
+    with open(descriptor, "rb") as file:
+        content = file.read(_MOST_BYTES)
     try:
         return FolderState.of_text(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import ReduceOp
-from ringlet.collectives.array_kinds import common_kind, in_kind_of
+from ringlet.collectives.array_kinds import common_kind, in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.conversion import as_value
@@ -83,7 +83,7 @@ def as_slices(value: Any) -> IndexedSlices:
     """
     if isinstance(value, IndexedSlices):
         return value
-    if hasattr(value, "indices") and hasattr(value, "values"):
+    if hasattr(value, "indices") and hasattr(value, "values") and kind_of(value) is None:
         return IndexedSlices(value.values, value.indices)
     raise TypeError(
         f"a scatter takes an IndexedSlices, got {value!r} of type {type(value).__name__}: write "

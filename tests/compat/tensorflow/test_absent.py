@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ringlet.compat import tf
@@ -27,6 +29,13 @@ def get(path):
         ("tf.GradientTape", "use your framework's gradients, docs/porting.md#gradients"),
         ("tf.keras", "docs/porting.md#gradients"),
         ("tf.reduce_sum", "use numpy.sum"),
+        ("tf.compat.v1.Session", "there are no sessions"),
+        ("tf.config.experimental.enable_op_determinism", "delete it"),
+        ("tf.zeros", "numpy.zeros(shape, tf.float32)"),
+        ("tf.gather", "numpy.take(x, indices, axis=0)"),
+        ("tf.shape", "x.shape"),
+        ("tf.data.Dataset.group_by_window", "from_generator"),
+        ("tf.config.threading", "delete it"),
         ("tf.concat", "use numpy.concatenate"),
         ("tf.abs", "use numpy.abs"),
         ("tf.random", "numpy.random.default_rng"),
@@ -79,6 +88,28 @@ def test_every_name_of_tensorflow_is_there_or_refused_with_words():
             except AttributeError as error:
                 assert f"ringlet has no {path}.{name}" in str(error)  # noqa: PT017  # most names are there
     assert seen > 500
+
+
+def test_every_function_of_numpy_that_is_named_exists():
+    for path, text in ALTERNATIVES.items():
+        for name in re.findall(r"numpy\.([\w.]+\w)", text):
+            assert functools.reduce(getattr, name.split("."), np), path
+
+
+def test_every_name_of_the_alternatives_exists():
+    for path, text in ALTERNATIVES.items():
+        for name in re.findall(r"\btf\.[\w.]+\w", text):
+            assert get(name) is not None, path
+
+
+def test_a_dataset_has_no_name_that_nobody_has():
+    for dataset in (tf.data.Dataset, tf.data.Dataset.range(1)):
+        with pytest.raises(AttributeError, match="'Dataset' has no attribute 'nonsense'"):
+            dataset.nonsense  # noqa: B018  # what is refused
+
+
+def test_the_version_is_the_one_whose_names_these_are():
+    assert tf.__version__.startswith("2.")
 
 
 def test_no_alternative_is_given_for_what_is_there():

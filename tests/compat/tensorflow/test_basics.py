@@ -33,6 +33,45 @@ def test_a_constant_is_given_a_shape():
         tf.constant([1, 2], shape=(3,))
 
 
+def test_a_shape_may_be_a_number_and_has_no_size_below_zero():
+    assert tf.constant(1, shape=2).numpy().tolist() == [1, 1]
+    assert tf.reshape([[1, 2]], -1).numpy().tolist() == [1, 2]
+    with pytest.raises(ValueError, match=r"tf\.reshape"):
+        tf.constant([1, 2], shape=(1, -1))
+
+
+@pytest.mark.parametrize("shape", [[4, -1], [2, 2], [-1, -1], [2.0, 3.0]])
+def test_a_shape_that_elements_do_not_have_is_an_invalid_argument(shape):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="shape"):
+        tf.reshape(tf.range(6), shape)
+
+
+@pytest.mark.parametrize("numbers", [(5, 0), (-3,), (0, 3, 0), (0.0, 1.0, -0.5)])
+def test_a_range_that_never_arrives_is_an_invalid_argument(numbers):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="never arrives"):
+        tf.range(*numbers)
+
+
+def test_a_range_of_nothing_is_empty():
+    assert tf.range(5, 5).shape == tf.range(0).shape == (0,)
+
+
+@pytest.mark.parametrize(("value", "dtype"), [("1", tf.float32), (1, tf.string)])
+def test_text_and_numbers_are_not_cast_into_each_other(value, dtype):
+    with pytest.raises(tf.errors.UnimplementedError, match=r"x\.numpy\(\)"):
+        tf.cast(value, dtype)
+
+
+def test_a_square_is_one_where_there_is_a_product():
+    assert tf.square(tf.constant(200, tf.uint8)).dtype == tf.uint8
+    with pytest.raises(tf.errors.InvalidArgumentError, match="strings"):
+        tf.square("a")
+
+
+def test_a_new_axis_is_one():
+    assert tf.constant([1, 2])[tf.newaxis].shape == (1, 2)
+
+
 def test_a_device_is_a_name():
     with tf.device("/cpu:0"), tf.device(None), tf.device(tf.config.LogicalDevice("/device:CPU:1", "CPU")):
         assert tf.constant(1).numpy() == 1

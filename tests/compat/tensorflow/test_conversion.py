@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ringlet
+from ringlet.compat import tf
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.errors import InvalidArgumentError
 
@@ -35,6 +36,11 @@ CONSTANTS = [
     (b"ends in zero\0", "object", b"ends in zero\0"),
     ([b"ends in zero\0", b""], "object", [b"ends in zero\0", b""]),
     (np.array(["a", "b"]), "object", [b"a", b"b"]),
+    ([np.int8(1), np.int8(2)], "int32", [1, 2]),
+    ([np.arange(2), [2, 3]], "int32", [[0, 1], [2, 3]]),
+    ([tf.constant(1), 2], "int32", [1, 2]),
+    ([tf.constant(1, tf.int64), 2], "int64", [1, 2]),
+    ([ringlet.Variable(1.5), 2], "float64", [1.5, 2.0]),
 ]
 
 
@@ -53,6 +59,8 @@ CONVERTED = [
     (np.array([1, 2]), "float32", [1.0, 2.0]),
     (np.array([1.5, 2]), "int32", [1, 2]),
     (True, "bool", True),
+    (True, "int32", 1),
+    ([True, False], "float32", [1.0, 0.0]),
 ]
 
 
@@ -74,6 +82,31 @@ def test_a_number_that_does_not_fit_is_refused(value, dtype):
 def test_what_is_no_tensor_is_refused(value):
     with pytest.raises(ValueError, match="unsupported type"):
         as_array(value)
+
+
+@pytest.mark.parametrize("value", [2**63, [2**63, 1], 1e40, [1.0, -1e40]])
+def test_a_number_that_no_default_dtype_holds_is_refused(value):
+    with pytest.raises(ValueError, match="range"):
+        as_array(value)
+
+
+def test_what_is_infinite_and_what_a_wider_dtype_is_asked_for_is_in_range():
+    assert as_array(1e40, "float64") == 1e40
+    assert as_array(float("inf")) == np.inf
+
+
+def test_tensors_of_a_list_are_of_one_dtype_which_the_rest_takes():
+    with pytest.raises(TypeError, match="int32 and float32 do not go into one"):
+        as_array([tf.constant(1), tf.constant(1.5)])
+    with pytest.raises(TypeError, match="dtype int32"):
+        as_array([tf.constant(1), 2.5])
+
+
+def test_the_remedy_is_one_that_helps():
+    with pytest.raises(TypeError, match=r"write tf\.cast\(value, tf\.int32\)"):
+        as_array(1.5, "int32")
+    with pytest.raises(TypeError, match="dtype string: text and numbers are not converted"):
+        as_array(1, object)
 
 
 def test_rows_of_different_lengths_are_refused():

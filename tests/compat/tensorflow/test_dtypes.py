@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.compat import tf
+from ringlet.compat.tensorflow.dtypes import dtype_name
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,13 @@ def test_the_type_float_is_float32_and_int_is_refused():
     assert tf.constant(1, dtype=float).dtype == np.float32
     with pytest.raises(TypeError, match=r"tf\.int32 or tf\.int64"):
         tf.as_dtype(int)
+
+
+@pytest.mark.parametrize("nothing", [None, str, bytes])
+def test_what_stands_for_no_dtype_is_refused(nothing):
+    with pytest.raises(TypeError, match=r"tf\.string"):
+        tf.as_dtype(nothing)
+
+
+def test_a_dtype_is_called_by_tensorflow_s_name():
+    assert [dtype_name(tf.as_dtype(name)) for name in ("half", "string")] == ["float16", "string"]

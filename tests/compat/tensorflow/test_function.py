@@ -5,15 +5,14 @@ from __future__ import annotations
 import inspect
 
 import numpy as np
+import pytest
 
 import ringlet
 from ringlet.compat import tf
 
 
 def test_it_takes_what_ringlet_function_takes():
-    assert inspect.signature(tf.function).parameters == inspect.signature(ringlet.function).parameters or [
-        *inspect.signature(tf.function).parameters
-    ] == [*inspect.signature(ringlet.function).parameters]
+    assert [*inspect.signature(tf.function).parameters] == [*inspect.signature(ringlet.function).parameters]
 
 
 def test_numbers_and_arrays_of_an_answer_are_tensors():
@@ -37,6 +36,53 @@ def test_arguments_come_as_they_are_given():
     seen = []
     tf.function(lambda x, y: seen.append((x, y)))(2.5, y="text")
     assert seen == [(2.5, "text")]
+
+
+@tf.function(input_signature=[tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.int32)])
+def scaled(x, factor):
+    return x, factor
+
+
+@pytest.mark.parametrize("call", [lambda: scaled([1, 2], 3), lambda: scaled(factor=3, x=np.array([1, 2]))])
+def test_arguments_become_the_tensors_of_the_signature(call):
+    x, factor = call()
+    assert (x.dtype, x.numpy().tolist(), factor.dtype) == (tf.float32, [1.0, 2.0], tf.int32)
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (([1.0], 1.5), "Can not cast 1.5"),
+        ((tf.constant([1]), 1), "tf.cast"),
+        (([[1.0]], 1), "which the input_signature has"),
+        (([1.0], 1, 2), "takes the 2 arguments"),
+    ],
+)
+def test_arguments_that_are_not_of_the_signature_are_refused(args, told):
+    with pytest.raises(TypeError, match=told):
+        scaled(*args)
+
+
+def test_nests_of_a_signature_are_followed():
+    @tf.function(input_signature=[{"x": tf.TensorSpec(2), "rest": [tf.TensorSpec([])]}])
+    def f(batch):
+        return batch
+
+    found = f({"x": [1, 2], "rest": (5,)})
+    assert (found["x"].dtype, found["rest"][0].dtype) == (tf.float32, tf.float32)
+
+
+def test_the_end_of_an_iterator_that_it_reads_is_out_of_range():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    iterator = iter(strategy.experimental_distribute_dataset(tf.data.Dataset.range(2).batch(2)))
+
+    @tf.function
+    def step(iterator):
+        return strategy.run(lambda x: x, args=(next(iterator),))
+
+    step(iterator)
+    with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+        step(iterator)
 
 
 def test_methods_are_bound():

@@ -10,6 +10,7 @@ def test_a_spec_is_one_of_ringlet_s():
     spec = tf.TensorSpec([None, 3], name="x")
     assert spec == ringlet.data.TensorSpec([None, 3], "float32")
     assert isinstance(spec, tf.TensorSpec)
+    assert tf.TensorSpec(3) == tf.TensorSpec([3]) == tf.TensorSpec.from_tensor(tf.constant([1.0, 2.0, 3.0]))
     assert tf.TensorSpec(shape=[], dtype=float) == tf.TensorSpec([], tf.float32)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ringlet
+from ringlet.compat.tensorflow.operators import DtypeError
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
 from ringlet.errors import InvalidArgumentError
 
@@ -98,12 +99,52 @@ def test_variables_and_tensors_go_together():
     assert_tensor(v * FLOATS, "float32", [1.0, 4.0])
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64", "complex64"])
+def test_true_and_false_are_one_and_zero_of_the_tensor_s_dtype(dtype):
+    assert_tensor(as_tensor([7, -3], dtype) * True, dtype, [7, -3])
+    assert_tensor([True, False] * as_tensor([7, -3], dtype), dtype, [7, 0])
+
+
+def test_a_number_of_numpy_on_the_left_is_no_other_than_on_the_right():
+    assert_tensor(np.int64(2) - INTS, "int32", [1, 0])
+    assert_tensor(np.float64(2) < as_tensor([1.0, 3.0]), "bool", [False, True])
+    with pytest.raises(DtypeError, match=r"tf\.cast\(tensor, tf\.float64\)"):
+        np.float64(2.5) * INTS
+
+
+def test_text_is_joined_and_compared_as_bytes():
+    assert_tensor(as_tensor("a") + "b\0", object, b"ab\0")
+    assert_tensor("b" + as_tensor(["a"]), object, [b"ba"])
+    assert_tensor(as_tensor(["a", "b"]) == "a", "bool", [True, False])
+    with pytest.raises(DtypeError, match="strings"):
+        as_tensor("a") < "b"  # noqa: B015  # what is refused
+    with pytest.raises(DtypeError, match="dtype string, which does not hold it"):
+        as_tensor("a") * np.array(2)
+
+
 def test_comparing_with_none_is_a_question_with_one_answer():
     assert (FLOATS == None) is False  # noqa: E711  # what programs write
     assert (FLOATS != None) is True  # noqa: E711
 
 
 # --- as an object -----------------------------------------------------------------------------------------------------
+
+
+def test_text_keeps_the_zeros_at_its_end_wherever_it_is_taken_out():
+    texts = as_tensor([b"a\0", b"b"])
+    for found in (texts[0], next(iter(texts)), texts[:1][0], tensor_of(b"a\0")):
+        assert_tensor(found, object, b"a\0")
+        assert type(found.numpy()) is bytes
+    assert b"a\0" in texts
+
+
+def test_lines_of_it_stand_below_one_another():
+    assert str(FLOATS[:, None]) == "tf.Tensor(\n[[1.]\n [2.]], shape=(2, 1), dtype=float32)"
+
+
+def test_a_number_is_written_in_full_by_repr_and_shortly_by_str():
+    assert repr(as_tensor(0.1)) == "<tf.Tensor: shape=(), dtype=float32, numpy=0.10000000149011612>"
+    assert str(as_tensor(1e-10)) == "tf.Tensor(1e-10, shape=(), dtype=float32)"
 
 
 def test_it_is_written_as_tensorflow_writes_it():
@@ -151,6 +192,17 @@ def test_a_number_stands_for_itself():
     assert (bool(one), int(one), float(one), range(3)[one], [5, 6][one]) == (True, 1, 1.0, 1, 6)
     with pytest.raises(ValueError, match="ambiguous"):
         bool(FLOATS)
+
+
+def test_no_elements_are_false():
+    assert not as_tensor([])
+
+
+@pytest.mark.parametrize("key", [2, -3, (0, 0), "a", 1.5])
+@pytest.mark.parametrize("error", [InvalidArgumentError, IndexError, TypeError])
+def test_a_part_that_is_not_there_is_refused_in_tensorflow_s_and_in_numpy_s_way(key, error):
+    with pytest.raises(error, match=r"in tensor\[.*\] of shape \(2,\)"):
+        FLOATS[key]
 
 
 def test_it_is_a_key_by_reference_only():

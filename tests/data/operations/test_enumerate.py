@@ -42,3 +42,10 @@ def test_an_enumeration_behind_a_shuffle_counts_in_the_new_order():
 def test_the_first_number_is_an_int64(start, error):
     with pytest.raises(error, match="start"):
         Dataset.range(2).enumerate(start)
+
+
+def test_an_element_at_fault_takes_its_number_with_it():
+    iterator = iter(Dataset.range(4).map(lambda x: 1 // int(x) if x < 2 else x).enumerate())
+    with pytest.raises(ZeroDivisionError):
+        next(iterator)
+    assert list(iterator) == [(1, 1), (2, 2), (3, 3)]

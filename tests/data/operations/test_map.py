@@ -8,7 +8,7 @@ import numpy as np
 import optree
 import pytest
 
-from ringlet.data import Dataset, TensorSpec
+from ringlet.data import UNKNOWN_CARDINALITY, Dataset, TensorSpec
 from ringlet.errors import InvalidArgumentError
 
 Point = namedtuple("Point", "x y")
@@ -121,7 +121,21 @@ def test_the_function_is_not_called_before_an_element_or_the_spec_is_asked_for()
     assert calls == []
     assert dataset.element_spec == TensorSpec([None], np.int64)
     assert dataset.element_spec == dataset.element_spec
-    assert calls == [0]
+    assert calls == [0, 2, 4]
+
+
+def test_a_size_that_depends_on_the_values_of_elements_is_not_known():
+    dataset = Dataset.range(6).map(lambda x: np.zeros((x % 4, 2)))
+    assert dataset.element_spec == TensorSpec([None, 2], np.float64)
+    assert dataset.unbatch().cardinality() == UNKNOWN_CARDINALITY
+    assert len(list(dataset.unbatch().repeat(2))) == 2 * 7
+    assert Dataset.zip((Dataset.range(6), Dataset.range(2))).enumerate().map(
+        lambda number, pair: np.zeros(pair[0])
+    ).element_spec == TensorSpec([None], np.float64)
+
+
+def test_an_example_on_which_the_function_raises_tells_nothing_about_sizes():
+    assert Dataset.range(3).map(lambda x: np.zeros(6 // (2 - x))).element_spec == TensorSpec([None], np.float64)
 
 
 def test_the_spec_does_not_take_an_element_or_an_order_from_a_run():

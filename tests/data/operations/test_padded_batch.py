@@ -121,3 +121,14 @@ def test_shapes_and_values_that_do_not_fit_are_refused_at_once_where_elements_ar
 def test_a_batch_has_an_element(size):
     with pytest.raises(InvalidArgumentError, match="batch_size"):
         RAGGED.padded_batch(size)
+
+
+def test_text_stays_text():
+    assert batches(2, dataset=Dataset.from_tensor_slices([b"a", b"bc", b"d"])) == [[b"a", b"bc"], [b"d"]]
+
+
+def test_a_function_that_raises_on_the_first_element_does_so_in_its_place():
+    iterator = iter(Dataset.range(6).map(lambda x: np.zeros(6 // int(x))).padded_batch(2))
+    with pytest.raises(ZeroDivisionError):
+        next(iterator)
+    assert [x.shape for x in iterator] == [(2, 6), (2, 2), (1, 1)]

@@ -21,3 +21,9 @@ def test_the_example_of_an_empty_source_has_the_shape_of_a_row():
     example = source.node.example
     assert example["x"].shape == (3,)
     assert type(example["y"]) is np.int8
+
+
+def test_functions_are_tried_on_empty_text_where_there_is_no_row():
+    dataset = Dataset.from_tensor_slices(np.empty((0, 2), object)).map(lambda x: x[::-1])
+    assert dataset.element_spec.shape == (2,)
+    assert Dataset.from_tensor_slices(np.empty(0, object)).map(lambda x: x).element_spec.dtype == object

@@ -54,3 +54,7 @@ def test_what_has_no_rows_in_common_is_refused_where_it_comes_and_iteration_goes
     with pytest.raises(InvalidArgumentError, match="no dimension"):
         next(iterator)
     assert list(iterator) == [(1, 1)]
+
+
+def test_elements_without_rows_say_nothing_about_the_number_of_all():
+    assert Dataset.from_tensors(np.zeros((0, 2))).unbatch().cardinality() == UNKNOWN_CARDINALITY

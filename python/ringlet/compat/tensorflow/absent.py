@@ -31,14 +31,14 @@ ALTERNATIVES: dict[str, str] = {
     "tf.Module": "use a plain class; strategies see the variables that its methods use",
     "tf.saved_model": "save variables with tf.train.Checkpoint",
     # arithmetic
-    **_same("math linalg signal bitwise sets ragged sparse strings quantization image audio", "use numpy and scipy"),
+    **_same("math linalg signal bitwise sets ragged sparse quantization", "use numpy and scipy"),
+    **_same("strings image audio", "use Python, or the library of your choice, on tensor.numpy()"),
     **_same("random", "use numpy.random.default_rng(seed)"),
     **_same(
-        "abs add argmax argmin argsort cos cosh cumsum divide einsum equal exp eye floor greater greater_equal less "
-        "less_equal linspace logical_and logical_not logical_or matmul maximum meshgrid minimum multiply negative "
-        "not_equal ones ones_like pad repeat roll round searchsorted shape sign sin sinh size sort split sqrt "
-        "squeeze stack subtract tan tanh tensordot tile transpose unique where zeros zeros_like expand_dims "
-        "broadcast_to unravel_index newaxis",
+        "abs add argsort cos cosh divide einsum equal exp floor greater greater_equal less less_equal logical_and "
+        "logical_not logical_or matmul maximum meshgrid minimum multiply negative not_equal ones_like pad repeat roll "
+        "round searchsorted sign sin sinh sort sqrt squeeze stack subtract tan tanh tensordot tile transpose where "
+        "zeros_like expand_dims broadcast_to",
         "use numpy.{}, whose results of tensors are tensors",
     ),
     **{
@@ -50,14 +50,16 @@ ALTERNATIVES: dict[str, str] = {
             "asinh": "arcsinh",
             "atan": "arctan",
             "atan2": "arctan2",
-            "add_n": "sum",
+            "argmax": "argmax(x, axis=0)",
+            "argmin": "argmin(x, axis=0)",
             "clip_by_value": "clip",
             "concat": "concatenate",
-            "fill": "full",
-            "gather": "take",
+            "cumsum": "cumsum(x, axis=0)",
+            "eig": "linalg.eig",
+            "eigvals": "linalg.eigvals",
+            "gather": "take(x, indices, axis=0)",
             "norm": "linalg.norm",
             "pow": "power",
-            "rank": "ndim",
             "reduce_all": "all",
             "reduce_any": "any",
             "reduce_max": "max",
@@ -66,13 +68,27 @@ ALTERNATIVES: dict[str, str] = {
             "reduce_prod": "prod",
             "reduce_sum": "sum",
             "reverse": "flip",
+            "split": "split",
             "truediv": "true_divide",
-            "unstack": "moveaxis",
-            "eig": "linalg.eig",
-            "eigvals": "linalg.eigvals",
-            "one_hot": "eye",
         }.items()
     },
+    **{
+        f"tf.{name}": f"use numpy.{call}; without a dtype NumPy's are float64"
+        for name, call in {
+            "eye": "eye(n, dtype=tf.float32)",
+            "fill": "full(shape, value, tf.float32)",
+            "linspace": "linspace(start, stop, num, dtype=tf.float32)",
+            "one_hot": "eye(depth, dtype=tf.float32)[indices]",
+            "ones": "ones(shape, tf.float32)",
+            "zeros": "zeros(shape, tf.float32)",
+        }.items()
+    },
+    "tf.add_n": "use Python's sum",
+    "tf.rank": "use x.ndim",
+    "tf.shape": "use x.shape, a tuple",
+    "tf.size": "use x.size",
+    "tf.unstack": "use Python's list",
+    **_same("unique unravel_index", "use numpy.{}, whose results are in NumPy's order"),
     # control flow and graphs
     **_same(
         "cond case switch_case while_loop map_fn foldl foldr scan vectorized_map",
@@ -85,7 +101,29 @@ ALTERNATIVES: dict[str, str] = {
     ),
     **_same("Graph Operation autograph graph_util", "there are no graphs: functions run eagerly"),
     **_same("debugging Assert assert_equal assert_greater assert_less assert_rank", "use assert, or numpy.testing"),
+    **_same(
+        "compat.v1.Session compat.v1.InteractiveSession compat.v1.placeholder compat.v1.ConfigProto "
+        "compat.v1.global_variables_initializer compat.v1.get_variable compat.v1.disable_eager_execution",
+        "there are no sessions: functions run eagerly, on variables that have values",
+    ),
+    **_same("compat.v1.enable_eager_execution compat.v1.enable_v2_behavior", "delete it: functions run eagerly"),
+    "tf.compat.v1.data": "use tf.data",
+    "tf.compat.v1.train": "use tf.train",
+    "tf.TensorArray": "use a list",
     "tf.TensorShape": "shapes are tuples",
+    "tf.boolean_mask": "use x[mask]",
+    "tf.ensure_shape": "compare x.shape, a tuple",
+    "tf.gather_nd": "use an index for each axis, x[i, j]",
+    "tf.lookup": "use a dictionary",
+    **_same(
+        "tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub "
+        "tensor_scatter_nd_update",
+        "write to a copy, x.numpy()",
+    ),
+    "tf.get_logger": "use logging.getLogger('ringlet.train'), for example",
+    "tf.test": "use pytest and numpy.testing",
+    "tf.version": "tf.__version__ is the version of TensorFlow that these names follow",
+    "tf.errors.OpError": "catch the class that the error is of, or RuntimeError and ValueError",
     "tf.summary": "write logs with your own library",
     "tf.profiler": "use a profiler of Python's, such as cProfile",
     # devices, clusters and coordination
@@ -103,9 +141,28 @@ ALTERNATIVES: dict[str, str] = {
         f"it {_LATER}",
     ),
     "tf.distribute.experimental.rpc": "use a library for remote calls",
-    "tf.config.experimental.set_memory_growth": "delete it: there are no GPUs here",
-    "tf.config.run_functions_eagerly": "delete it: functions always run eagerly",
+    "tf.config.experimental": "delete it: there are no GPUs here",
+    **_same("config.run_functions_eagerly config.functions_run_eagerly", "delete it: functions always run eagerly"),
+    **_same("config.threading", "delete it: strategies run one thread for each replica"),
+    **_same("config.optimizer config.set_soft_device_placement", "delete it: there are no graphs, and no GPUs"),
+    **_same(
+        "config.get_visible_devices config.set_visible_devices",
+        "choose devices with tf.config.set_logical_device_configuration, or name them where a strategy is made",
+    ),
     # data
+    **_same(
+        "data.Dataset.bucket_by_sequence_length data.Dataset.ragged_batch data.Dataset.sparse_batch",
+        "use tf.data.Dataset.padded_batch",
+    ),
+    **_same(
+        "data.Dataset.group_by_window data.Dataset.rejection_resample",
+        "write a generator, and use tf.data.Dataset.from_generator",
+    ),
+    "tf.data.Dataset.snapshot": "use tf.data.Dataset.cache(filename)",
+    **_same("data.Dataset.save data.Dataset.load", "use tf.io.TFRecordWriter and tf.data.TFRecordDataset"),
+    **_same(
+        "data.Dataset.make_one_shot_iterator data.Dataset.make_initializable_iterator", "use Python's iter(dataset)"
+    ),
     "tf.data.experimental.service": "distribute the dataset with a strategy",
     **_same(
         "train.Example train.Features train.Feature train.BytesList train.FloatList train.Int64List",

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ringlet.compat.tensorflow.conversion import as_array
-from ringlet.compat.tensorflow.dtypes import as_dtype
+from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
 from ringlet.devices import Device
+from ringlet.errors import InvalidArgumentError
 
 __all__ = [
     "cast",
@@ -68,9 +69,10 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
             "tf.cast(value, dtype)"
         )
     tensor = as_tensor(value, dtype)
-    if shape is None or tensor.shape == tuple(shape):
+    if shape is None or tensor.shape == (sizes := _sizes(shape)):
         return tensor
-    sizes = tuple(map(int, shape))
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"sizes of a shape must be >= 0, got {sizes}: tf.reshape works out a size of -1")
     if tensor.size == 1:
         return tensor_of(np.broadcast_to(tensor.view(np.ndarray).reshape(()), sizes))
     if tensor.size != int(np.prod(sizes)):
@@ -79,6 +81,14 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
             f"got `shape` {sizes} with {int(np.prod(sizes))} elements"
         )
     return tensor_of(tensor.view(np.ndarray).reshape(sizes))
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple; a number is the only size."""
+    sizes = np.atleast_1d(np.asarray(shape))
+    if sizes.size and sizes.dtype.kind not in "iu":
+        raise InvalidArgumentError(f"a shape is whole numbers, got {shape!r}")
+    return tuple(map(int, sizes))
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
@@ -137,12 +147,21 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
     -------
     Tensor
 
+    Raises
+    ------
+    NotImplementedError
+        If one of the dtypes is text and the other is not.
+
     Examples
     --------
     >>> cast(2.7, "int32")
     <tf.Tensor: shape=(), dtype=int32, numpy=2>
     """
     array, wanted = as_array(x), as_dtype(dtype)
+    if array.dtype != wanted and "O" in array.dtype.kind + wanted.kind:
+        raise NotImplementedError(
+            f"Cast {dtype_name(array.dtype)} to {dtype_name(wanted)} is not supported: text is read from x.numpy()"
+        )
     if wanted.kind == "u" and array.dtype.kind == "f":  # by way of integers with a sign, or -1.5 is anything
         array = array.astype(np.int64)
     return tensor_of(array.astype(wanted))
@@ -213,7 +232,10 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     numbers = [as_array(number) for number in (first, last, delta)]
     wanted = np.result_type(*numbers) if dtype is None else as_dtype(dtype)
     wanted = np.dtype(np.float32) if wanted.kind == "f" and not _any_wide(numbers) and dtype is None else wanted
-    return tensor_of(np.arange(*(number.item() for number in numbers), dtype=wanted))
+    begin, end, step = (number.item() for number in numbers)
+    if step == 0 or (end - begin) * step < 0:
+        raise InvalidArgumentError(f"range from {begin} to {end} in steps of {step} never arrives")
+    return tensor_of(np.arange(begin, end, step, dtype=wanted))
 
 
 def _any_wide(numbers: Sequence[Any]) -> bool:
@@ -239,7 +261,13 @@ def reshape(tensor: Any, shape: Sequence[int], name: str | None = None) -> Tenso
     >>> reshape([1, 2, 3, 4], [2, -1]).numpy().tolist()
     [[1, 2], [3, 4]]
     """
-    return tensor_of(np.reshape(as_tensor(tensor).view(np.ndarray), tuple(np.asarray(shape).tolist())))
+    array, sizes = as_tensor(tensor).view(np.ndarray), _sizes(shape)
+    try:
+        return tensor_of(array.reshape(sizes))
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"a tensor of shape {array.shape} has {array.size} elements, and cannot have the shape {sizes}"
+        ) from error
 
 
 def square(x: Any, name: str | None = None) -> Tensor:
@@ -260,7 +288,9 @@ def square(x: Any, name: str | None = None) -> Tensor:
     >>> square(3.0)
     <tf.Tensor: shape=(), dtype=float32, numpy=9.0>
     """
-    return tensor_of(np.square(as_tensor(x).view(np.ndarray)))
+    tensor = as_tensor(x)
+    result: Tensor = tensor * tensor
+    return result
 
 
 @contextmanager

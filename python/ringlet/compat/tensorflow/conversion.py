@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.compat.tensorflow.dtypes import as_dtype
+from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
+from ringlet.compat.tensorflow.operators import DtypeError
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["as_array"]
@@ -18,7 +19,7 @@ Array = NDArray[Any]
 # Values that are converted as the numbers in them are.
 WRITTEN_OUT = (bool, int, float, complex, str, bytes, list, tuple, range)
 # Kind of an array that was written out: kinds of dtypes that it may be asked for in.
-_TAKEN = {"b": "b", "i": "iufcV", "u": "iufcV", "f": "fcV", "c": "c", "O": "O", "V": "V"}
+_TAKEN = {"b": "biufcV", "i": "iufcV", "u": "iufcV", "f": "fcV", "c": "c", "O": "O", "V": "V"}
 _INT32 = np.iinfo(np.int32)
 
 
@@ -40,10 +41,10 @@ def as_array(value: Any, dtype: Any = None) -> Array:
 
     Raises
     ------
-    TypeError
-        If a number does not fit the dtype, as 1.5 does not fit an integer.
+    DtypeError
+        If a number does not fit the dtype, as 1.5 does not fit an integer. Tensors in a list have to be of one dtype.
     ValueError
-        If there is no array of the value: None, a dictionary, rows of different lengths.
+        If there is no array of the value: None, a dictionary, rows of different lengths, a number out of range.
 
     Examples
     --------
@@ -57,6 +58,8 @@ def as_array(value: Any, dtype: Any = None) -> Array:
         raise _no_tensor(value)
     is_written = isinstance(value, WRITTEN_OUT) and not isinstance(value, np.generic)
     array = _native(_plain(value), value)
+    if wanted is None and is_written:
+        wanted = _common_dtype(value)
     if wanted is None:
         return _narrowed(array, value) if is_written else array
     if array.dtype == wanted:
@@ -94,21 +97,45 @@ def _bytes(item: Any, value: Any) -> bytes:
     return item
 
 
+def _common_dtype(value: Any) -> np.dtype[Any] | None:
+    """The dtype of the tensors and variables in a list, which the rest of it takes; None where there are none."""
+    dtypes = dict.fromkeys(leaf.dtype for leaf in _leaves(value) if hasattr(leaf, "numpy"))
+    if len(dtypes) > 1:
+        raise DtypeError(
+            f"tensors of {' and '.join(map(dtype_name, dtypes))} do not go into one: convert them with tf.cast"
+        )
+    return next(iter(dtypes), None)
+
+
 def _narrowed(array: Array, value: Any) -> Array:
     """The array in the dtype of Python's numbers."""
-    dtype = array.dtype
-    if dtype == np.int64:
+    if array.dtype.kind in "iu":
         fits = not array.size or (array.min() >= _INT32.min and array.max() <= _INT32.max)
-        return array.astype(np.int32) if fits and not any(_has_axes(leaf) for leaf in _leaves(value)) else array
-    if dtype == np.float64:
+        if not fits and array.max() > np.iinfo(np.int64).max:
+            raise _out_of_range(value, "int64")
+        return array.astype(np.int32 if fits else np.int64)
+    if array.dtype == np.float64:
         dtypes = [leaf.dtype for leaf in _leaves(value) if hasattr(leaf, "dtype")]
+        if not dtypes and array.size and not any(isinstance(leaf, float) for leaf in _leaves(value)):
+            raise _out_of_range(value, "int64")  # NumPy's answer to integers that no dtype of integers holds
         found = np.result_type(*dtypes) if dtypes else np.dtype(np.float32)
-        return array.astype(found if found.kind == "f" else np.float32)
+        return _as_float32(array, value) if found.kind != "f" or found == np.float32 else array.astype(found)
     return array
 
 
-def _has_axes(leaf: Any) -> bool:
-    return isinstance(leaf, np.ndarray)
+def _as_float32(array: Array, value: Any) -> Array:
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float32)
+    if np.any(np.isinf(narrow) & ~np.isinf(array)):
+        raise _out_of_range(value, "float32")
+    return narrow
+
+
+def _out_of_range(value: Any, dtype: str) -> ValueError:
+    return ValueError(
+        f"Can't convert Python sequence with a number out of range for {dtype} to Tensor: {value!r}. Ask for "
+        "dtype=tf.float64 if it may be rounded"
+    )
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -122,10 +149,10 @@ def _leaves(value: Any) -> Iterator[Any]:
 def _check_fit(value: Any, array: Array, wanted: np.dtype[Any]) -> None:
     kind = "i" if array.dtype.kind == "u" else array.dtype.kind
     if wanted.kind not in _TAKEN.get(kind, ""):
-        raise TypeError(
-            f"Cannot convert {value!r} to EagerTensor of dtype {wanted.name}: tf.cast(value, tf.{wanted.name}) "
-            "converts numbers that lose something"
-        )
+        name = dtype_name(wanted)
+        is_text = "O" in kind + wanted.kind
+        remedy = "text and numbers are not converted" if is_text else f"write tf.cast(value, tf.{name}) if you mean it"
+        raise DtypeError(f"Cannot convert {value!r} to EagerTensor of dtype {name}: {remedy}")
 
 
 def _no_tensor(value: Any) -> ValueError:

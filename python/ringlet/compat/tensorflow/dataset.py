@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import data
+from ringlet.compat.tensorflow.absent import ALTERNATIVES, refusal
 from ringlet.compat.tensorflow.elements import TensorElements, as_arrays, as_plain, as_tensors, with_tensors
 from ringlet.compat.tensorflow.tensor import Tensor, tensor_of
 
@@ -22,7 +23,17 @@ class DatasetIterator(TensorElements, data.DatasetIterator):
     __slots__ = ()
 
 
-class Dataset(data.Dataset):
+class _DatasetType(type):
+    """The type of datasets of tensors: operations that only TensorFlow has say what to use instead."""
+
+    def __getattr__(cls, name: str) -> Any:
+        path = f"tf.data.Dataset.{name}"
+        if path in ALTERNATIVES:
+            raise refusal(path)
+        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}", name=name, obj=cls)
+
+
+class Dataset(data.Dataset, metaclass=_DatasetType):
     """A sequence of elements, described by operations and made when it is iterated (``tf.data.Dataset``).
 
     Every operation of :class:`ringlet.data.Dataset` is here, with its arguments. Numbers and lists have TensorFlow's
@@ -42,6 +53,9 @@ class Dataset(data.Dataset):
 
     def __iter__(self) -> DatasetIterator:
         return DatasetIterator(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(type(self), name)
 
     def cardinality(self) -> Any:
         """Give the number of elements as a tensor of int64, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""

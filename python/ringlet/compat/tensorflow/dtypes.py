@@ -8,7 +8,7 @@ import numpy as np
 
 from ringlet.values.conversion import as_dtype as ringlet_dtype
 
-__all__ = ["DTYPES", "DType", "as_dtype"]
+__all__ = ["DTYPES", "DType", "as_dtype", "dtype_name"]
 
 DType = np.dtype
 
@@ -48,4 +48,17 @@ def as_dtype(type_value: Any) -> np.dtype[Any]:
         return np.dtype(np.float32)
     if type_value is int:
         raise TypeError("Cannot convert the type int to a TensorFlow DType: write tf.int32 or tf.int64")
+    if type_value is None or type_value in (str, bytes):
+        raise TypeError(f"Cannot convert {type_value!r} to a TensorFlow DType: text is tf.string")
     return ringlet_dtype(DTYPES.get(type_value, type_value) if isinstance(type_value, str) else type_value)
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Give the name that TensorFlow has for a dtype.
+
+    Examples
+    --------
+    >>> dtype_name(np.dtype("int32")), dtype_name(np.dtype(object))
+    ('int32', 'string')
+    """
+    return "string" if dtype.kind == "O" else dtype.name

@@ -17,7 +17,7 @@ class _SpecType(type):
 
     def __call__(cls, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
         """Make a spec."""
-        return RingletSpec(shape, as_dtype(dtype))
+        return RingletSpec((shape,) if isinstance(shape, int) else shape, as_dtype(dtype))
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, RingletSpec)
@@ -28,7 +28,7 @@ class TensorSpec(RingletSpec, metaclass=_SpecType):
 
     Parameters
     ----------
-    shape : sequence of (int or None), or None
+    shape : sequence of (int or None), int or None
     dtype : dtype-like, default float32
     name : str, optional
         Accepted; not kept.
@@ -38,3 +38,8 @@ class TensorSpec(RingletSpec, metaclass=_SpecType):
     >>> TensorSpec([None, 3])
     TensorSpec(shape=(None, 3), dtype=float32)
     """
+
+    @staticmethod
+    def from_tensor(tensor: Any, name: str | None = None) -> RingletSpec:
+        """Give the spec of a tensor."""
+        return RingletSpec(tensor.shape, tensor.dtype)

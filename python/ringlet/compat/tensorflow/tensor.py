@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ringlet.collectives.array_kinds import ArrayKind, kind_of, register_kind
 from ringlet.compat.tensorflow.conversion import as_array
+from ringlet.compat.tensorflow.dtypes import dtype_name
+from ringlet.compat.tensorflow.operators import BINARY, REFLECTED, UNARY, DtypeError, compute
 from ringlet.devices import canonicalize
 from ringlet.errors import InvalidArgumentError
 from ringlet.values import DistributedValues
@@ -48,18 +50,20 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Any:
     value = plain(value)
     if isinstance(value, Tensor):
         if value.dtype != dtype:
-            raise InvalidArgumentError(
-                f"a tensor of {dtype.name} and one of {value.dtype.name} do not go together: convert one of them, as "
-                f"in tf.cast(x, tf.{dtype.name})"
+            raise DtypeError(
+                f"a tensor of {dtype_name(dtype)} and one of {dtype_name(value.dtype)} do not go together: convert "
+                f"one of them, as in tf.cast(x, tf.{dtype_name(dtype)})"
             )
         return value.view(np.ndarray)
     if isinstance(value, DistributedValues) or kind_of(value) is not None:
         return NotImplemented
-    array = as_array(value, None if isinstance(value, np.ndarray) else dtype)
-    if array.dtype.kind in "fc" and dtype.kind in "iub" and array.dtype != dtype:
-        raise TypeError(
-            f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}: its fractions would be lost. Write "
-            f"tf.cast(tensor, tf.{array.dtype.name}), or convert the array"
+    array = as_array(value, None if isinstance(value, (np.ndarray, np.generic)) else dtype)
+    if array.dtype != dtype and (
+        (array.dtype.kind in "fc" and dtype.kind in "iub") or "O" in array.dtype.kind + dtype.kind
+    ):
+        raise DtypeError(
+            f"Cannot convert {value!r} to EagerTensor of dtype {dtype_name(dtype)}, which does not hold it: convert "
+            f"one of them, as in tf.cast(tensor, tf.{dtype_name(array.dtype)})"
         )
     return array.astype(dtype, copy=False)
 
@@ -77,25 +81,29 @@ def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
     return array.astype(dtype) if fits else value
 
 
-def _binary(function: Callable[[Any, Any], Any]) -> Any:
+def _binary(name: str) -> Any:
+    rule = BINARY[name]
+
     def method(self: Tensor, other: Any) -> Any:
         operand = _operand(other, self.dtype)
-        return operand if operand is NotImplemented else tensor_of(function(self.view(np.ndarray), operand))
+        return operand if operand is NotImplemented else tensor_of(compute(*rule, self.view(np.ndarray), operand))
 
     return method
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> Any:
+def _reflected(name: str) -> Any:
+    rule = BINARY[name]
+
     def method(self: Tensor, other: Any) -> Any:
         operand = _operand(other, self.dtype)
-        return operand if operand is NotImplemented else tensor_of(function(operand, self.view(np.ndarray)))
+        return operand if operand is NotImplemented else tensor_of(compute(*rule, operand, self.view(np.ndarray)))
 
     return method
 
 
-def _divide(dividend: Array, divisor: Array) -> Any:
-    is_small = dividend.dtype.kind in "iu" and dividend.dtype.itemsize <= 2
-    return np.true_divide(dividend, divisor, dtype=np.float32 if is_small else None)
+def _unary(name: str) -> Any:
+    rule = UNARY[name]
+    return lambda self: tensor_of(compute(*rule, self.view(np.ndarray)))
 
 
 def _equal(self: Tensor, other: Any) -> Any:
@@ -113,6 +121,10 @@ def _not_equal(self: Tensor, other: Any) -> Any:
     if result is NotImplemented or result is False:
         return result if result is NotImplemented else True
     return tensor_of(np.logical_not(result.view(np.ndarray)))
+
+
+class _OutOfRange(InvalidArgumentError, IndexError, TypeError):
+    """An index that a tensor does not have: TensorFlow raises the first or the last of its bases, NumPy the other."""
 
 
 class Tensor(np.ndarray[Any, Any]):
@@ -139,7 +151,8 @@ class Tensor(np.ndarray[Any, Any]):
 
     def numpy(self) -> Any:
         """Give the value as NumPy's own: an array that may be written to, a scalar if there are no dimensions."""
-        return self.view(np.ndarray).copy()[()]
+        array = self.view(np.ndarray).copy()
+        return array if array.ndim else array[()]
 
     @property
     def device(self) -> str:  # type: ignore[override,unused-ignore]  # NumPy has a shorter name
@@ -157,12 +170,13 @@ class Tensor(np.ndarray[Any, Any]):
 
     def __repr__(self) -> str:
         array = self.view(np.ndarray)
-        text = repr(array) if array.ndim else repr(array.item() if array.dtype.kind == "O" else _number(array))
-        text = f"\n{text}" if "\n" in text else text
-        return f"<tf.Tensor: shape={self.shape}, dtype={_dtype_name(self.dtype)}, numpy={text}>"
+        text = repr(array if array.ndim else array.item())
+        return f"<tf.Tensor: shape={self.shape}, dtype={dtype_name(self.dtype)}, numpy={_block(text)}>"
 
     def __str__(self) -> str:
-        return f"tf.Tensor({self.view(np.ndarray)}, shape={self.shape}, dtype={_dtype_name(self.dtype)})"
+        array = self.view(np.ndarray)
+        text = str(array if array.ndim else array[()])
+        return f"tf.Tensor({_block(text)}, shape={self.shape}, dtype={dtype_name(self.dtype)})"
 
     def __format__(self, specification: str) -> str:
         return format(self.view(np.ndarray)[()], specification)
@@ -173,7 +187,10 @@ class Tensor(np.ndarray[Any, Any]):
     # Parts of it
 
     def __getitem__(self, key: Any) -> Any:
-        return tensor_of(self.view(np.ndarray)[_plain(key)])
+        try:
+            return tensor_of(self.view(np.ndarray)[_plain(key)])
+        except IndexError as error:
+            raise _OutOfRange(f"{error}, in tensor[{key!r}] of shape {self.shape}") from error
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TypeError(
@@ -184,12 +201,20 @@ class Tensor(np.ndarray[Any, Any]):
         return map(tensor_of, iter(self.view(np.ndarray)))
 
     def __contains__(self, item: Any) -> bool:
-        return _plain(item) in self.view(np.ndarray)
+        return any(bool(element == item) for element in self)
+
+    def __bool__(self) -> bool:
+        return bool(self.size) and bool(self.view(np.ndarray))
 
     # NumPy's functions, and methods of arrays that would write to their own results
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Call a function of NumPy on the plain arrays; single numbers take the dtype of the tensor if they fit it."""
+        """Call a function of NumPy on the plain arrays; single numbers take the dtype of the tensor if they fit it.
+
+        An operator with a number of NumPy's on its left comes here as well.
+        """
+        if isinstance(inputs[0], np.generic) and method == "__call__" and ufunc in REFLECTED and not kwargs:
+            return getattr(self, REFLECTED[ufunc])(inputs[0])
         arrays = [_plain(plain(value)) for value in inputs]
         if method == "__call__":
             arrays = [_weak(array, self.dtype) for array in arrays]
@@ -221,43 +246,29 @@ class Tensor(np.ndarray[Any, Any]):
 
     # Operators. Those that look in place give new tensors, as for every object that cannot be changed.
 
-    __add__, __radd__ = _binary(np.add), _reflected(np.add)
-    __sub__, __rsub__ = _binary(np.subtract), _reflected(np.subtract)
-    __mul__, __rmul__ = _binary(np.multiply), _reflected(np.multiply)
-    __matmul__, __rmatmul__ = _binary(np.matmul), _reflected(np.matmul)
-    __truediv__, __rtruediv__ = _binary(_divide), _reflected(_divide)
-    __floordiv__, __rfloordiv__ = _binary(np.floor_divide), _reflected(np.floor_divide)
-    __mod__, __rmod__ = _binary(np.remainder), _reflected(np.remainder)
-    __pow__, __rpow__ = _binary(np.power), _reflected(np.power)
-    __and__, __rand__ = _binary(np.bitwise_and), _reflected(np.bitwise_and)
-    __or__, __ror__ = _binary(np.bitwise_or), _reflected(np.bitwise_or)
-    __xor__, __rxor__ = _binary(np.bitwise_xor), _reflected(np.bitwise_xor)
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
+    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
+    __matmul__, __rmatmul__ = _binary("matmul"), _reflected("matmul")
+    __truediv__, __rtruediv__ = _binary("truediv"), _reflected("truediv")
+    __floordiv__, __rfloordiv__ = _binary("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _binary("mod"), _reflected("mod")
+    __pow__, __rpow__ = _binary("pow"), _reflected("pow")
+    __and__, __rand__ = _binary("and"), _reflected("and")
+    __or__, __ror__ = _binary("or"), _reflected("or")
+    __xor__, __rxor__ = _binary("xor"), _reflected("xor")
     __iadd__, __isub__, __imul__, __imatmul__ = __add__, __sub__, __mul__, __matmul__
     __itruediv__, __ifloordiv__, __imod__, __ipow__ = __truediv__, __floordiv__, __mod__, __pow__
     __iand__, __ior__, __ixor__ = __and__, __or__, __xor__
 
-    __lt__, __le__ = _binary(np.less), _binary(np.less_equal)
-    __gt__, __ge__ = _binary(np.greater), _binary(np.greater_equal)
+    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
     __eq__, __ne__ = _equal, _not_equal
+    __neg__, __abs__, __invert__ = _unary("neg"), _unary("abs"), _unary("invert")
 
 
-def _number(array: Array) -> Any:
-    """What TensorFlow shows of a tensor without dimensions: a Python number where the dtype has one."""
-    value = array.item()
-    return value if isinstance(value, (bool, int, complex)) else _Text(str(array))
-
-
-class _Text(str):
-    """Text that is its own repr."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _dtype_name(dtype: np.dtype[Any]) -> str:
-    return "string" if dtype.kind == "O" else dtype.name
+def _block(text: str) -> str:
+    """Text of several lines below what stands in front of it."""
+    return f"\n{text}" if "\n" in text else text
 
 
 def tensor_of(result: Any) -> Tensor:
@@ -276,7 +287,8 @@ def tensor_of(result: Any) -> Tensor:
     >>> tensor_of(np.float32(6))
     <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
     """
-    tensor: Tensor = np.asarray(result).view(Tensor)
+    # Text is an object: NumPy's own dtypes of it lose zeros at its end.
+    tensor: Tensor = np.asarray(result, object if isinstance(result, (bytes, str)) else None).view(Tensor)
     tensor.setflags(write=False)
     return tensor
 

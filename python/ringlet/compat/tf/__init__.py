@@ -68,6 +68,7 @@ __all__ = [
     "io",
     "is_tensor",
     "nest",
+    "newaxis",
     "print",
     "range",
     "reshape",
@@ -76,6 +77,10 @@ __all__ = [
     "types",
 ]
 __all__ += list(DTYPES)
+
+# The version of TensorFlow whose names and answers these are.
+__version__ = "2.21.0"
+newaxis = None
 
 
 def __getattr__(name: str) -> Any:

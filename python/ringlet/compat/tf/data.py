@@ -6,7 +6,10 @@ from typing import Any
 
 from ringlet import data
 from ringlet.compat.tensorflow.absent import namespace, namespace_getter
-from ringlet.compat.tensorflow.dataset import Dataset, DatasetIterator, dataset_maker
+
+# The second name exports the class to type checkers, which cannot read the table below.
+from ringlet.compat.tensorflow.dataset import Dataset as Dataset  # noqa: PLC0414
+from ringlet.compat.tensorflow.dataset import DatasetIterator, dataset_maker
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor
 
 

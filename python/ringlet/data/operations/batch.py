@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.collectives.array_kinds import kind_of
 from ringlet.data.called import Called
+from ringlet.data.kind_column import repeated_in_kind
 from ringlet.data.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
 from ringlet.data.operations.counts import check_parallel_calls, positive
 from ringlet.data.parallel import WORTH_A_THREAD_BYTES, count_calls
 from ringlet.data.saved_elements import load_elements, save_elements
 from ringlet.data.stacking import stack
-from ringlet.data.structure import Array, Nest
+from ringlet.data.structure import Nest
 from ringlet.data.table import Rows, Table, row_numbers
 from ringlet.nest import flatten, map_structure
 
@@ -100,7 +102,14 @@ class Batch(Transformation):
         """The example of the input, `batch_size` times without copying it."""
         return map_structure(self._repeated, self.input.example)
 
-    def _repeated(self, leaf: Any) -> Array:
+    @property
+    def examples(self) -> tuple[Nest, ...]:
+        """The examples of the input, each `batch_size` times."""
+        return tuple(map_structure(self._repeated, example) for example in self.input.examples)
+
+    def _repeated(self, leaf: Any) -> Any:
+        if kind_of(leaf) is not None:
+            return repeated_in_kind(leaf, self.batch_size)
         array = np.asarray(leaf, dtype=None if hasattr(leaf, "dtype") else object)
         return np.broadcast_to(array, (self.batch_size, *array.shape))
 

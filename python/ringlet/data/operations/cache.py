@@ -101,10 +101,10 @@ class Cache(Transformation):
         """Start a run that gives row numbers."""
         if self.from_row_zero:
             return self.input.open_rows(run)
-        return CachedRows(self.input.open_rows(run), self._store)
+        return CachedRows(self, run, self._store)
 
     def open_elements(self, run: Run) -> Stream:
         """Start a run that gives elements."""
         if self.filename:
             return FileCachedElements(self.input, run, self.filename)
-        return CachedElements(self.input, run, self._store)
+        return CachedElements(self, run, self._store)

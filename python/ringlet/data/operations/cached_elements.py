@@ -1,8 +1,9 @@
 """The streams of a cache in memory.
 
-An iteration either *makes* elements and keeps them, or *reads* those that were kept. Its state is where it is, and the
-state in which the input began: a restored stream makes the elements up to that place again, unless this process has
-them.
+A stream either *makes* elements and keeps them, or *reads* those that were kept. Its state is where it is, and where
+the input *began* (its rounds, and its state in them): a restored stream makes the elements up to that place again,
+unless this process has them. The beginning of what was kept in whole is a choice of the iteration: its later rounds,
+restored or not, give these elements again, also where the stream that made them is gone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.node import Node, RowStream, Run, State, Stream
+from ringlet.data.node import RowStream, Run, State, Stream, Transformation
 from ringlet.data.structure import Nest
 from ringlet.data.table import Rows, row_count, row_numbers
 
@@ -19,7 +20,7 @@ __all__ = ["CachedElements", "CachedRows", "Store", "same_state"]
 
 
 class Store:
-    """What an iteration that came to its end has kept, and the state in which its input began."""
+    """What a stream that came to its end has kept, and where its input began."""
 
     __slots__ = ("begun", "kept")
 
@@ -27,10 +28,14 @@ class Store:
         self.kept: Any = None  # a list of elements, or row numbers
         self.begun: State | None = None
 
-    def complete(self, kept: Any, begun: State | None) -> None:
-        """Take what was kept; the first that comes counts."""
-        if self.kept is None:
+    def complete(self, kept: Any, begun: State | None, replaces: bool = False) -> None:
+        """Take what was kept; the first that comes counts, unless another has to replace it."""
+        if self.kept is None or replaces:
             self.begun, self.kept = begun, kept
+
+    def can_serve(self, begun: State | None) -> bool:
+        """Whether the elements of an iteration that has to begin there, or anywhere, are here."""
+        return self.kept is not None and (begun is None or same_state(begun, self.begun))
 
 
 def same_state(one: Any, other: Any) -> bool:
@@ -50,37 +55,63 @@ def same_state(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _state_of(source: Stream) -> State | None:
+def _beginning(rounds: list[int], source: Stream | RowStream) -> State | None:
     try:
-        return source.get_state()
+        return {"rounds": rounds, "input": source.get_state()}
     except NotImplementedError:
         return None  # asked for a state of its own, this stream says so, too
 
 
 class CachedElements(Stream):
-    """Elements that are made, or read."""
+    """Elements that are made, or read.
 
-    __slots__ = ("_at", "_begun", "_input", "_is_closed", "_keeps", "_kept", "_node", "_run", "_store")
+    Parameters
+    ----------
+    cache : Node
+        Its input makes the elements.
+    run : Run
+    store : Store
+    """
 
-    def __init__(self, node: Node, run: Run, store: Store) -> None:
-        self._node = node
+    __slots__ = (
+        "_at",
+        "_begun",
+        "_cache",
+        "_input",
+        "_is_closed",
+        "_keeps",
+        "_kept",
+        "_replaces",
+        "_rounds",
+        "_run",
+        "_store",
+    )
+
+    def __init__(self, cache: Transformation, run: Run, store: Store) -> None:
+        self._cache = cache
         self._run = run
         self._store = store
-        self._begun: State | None = store.begun
-        self._kept: list[Nest] = store.kept or []
-        self._input: Stream | None = None  # None where elements are read
         self._keeps = True  # until one raises
         self._at = 0  # how many came
-        self._is_closed = False
-        if store.kept is None:
-            self._open()
+        self._go_to(run.chosen(cache))
 
-    def _open(self, begun: State | None = None) -> None:
-        self._input = self._node.open(self._run)
-        if begun is not None:
-            self._input.set_state(begun)
-        self._begun = _state_of(self._input) if begun is None else begun
+    def _go_to(self, begun: State | None) -> None:
+        """Read what is stored, or make what began there, or begin."""
+        self._is_closed = False
+        # An iteration that was restored may need other elements than are stored.
+        self._replaces = begun is not None
+        if self._keeps and self._store.can_serve(begun):
+            self._input: Stream | None = None  # since elements are read
+            self._kept: list[Nest] = self._store.kept
+            self._begun = self._store.begun
+            self._run.choose(self._cache, self._begun)
+            return
+        self._rounds = list(self._run.rounds) if begun is None else begun["rounds"]
+        self._input = self._cache.input.open(self._run.at(*self._rounds))
         self._kept = []
+        if begun is not None:
+            self._input.set_state(begun["input"])
+        self._begun = _beginning(self._rounds, self._input) if begun is None else begun
 
     def __next__(self) -> Nest:
         if self._is_closed:
@@ -102,7 +133,8 @@ class CachedElements(Stream):
             element = next(source)
         except StopIteration:
             if self._keeps:
-                self._store.complete(self._kept, self._begun)
+                self._store.complete(self._kept, self._begun, self._replaces)
+                self._run.choose(self._cache, self._store.begun)
             self.close()
             raise
         except Exception:
@@ -121,41 +153,48 @@ class CachedElements(Stream):
             self._input.close()
 
     def get_state(self) -> State:
-        """Give the place, and the state in which the input began; its present one, where nothing is kept."""
+        """Give the place, and where the input began; where it is, if nothing is kept."""
         if self._is_closed:
-            return {"at": None, "begun": None, "input": None}
-        if self._input is not None and (self._begun is None or not self._keeps):
-            return {"at": self._at, "begun": None, "input": self._input.get_state()}
-        return {"at": self._at, "begun": self._begun, "input": None}
+            return {"at": None, "begun": None, "keeps": False}
+        begun = self._begun
+        if self._input is not None and (begun is None or not self._keeps):
+            begun = {"rounds": self._rounds, "input": self._input.get_state()}
+        return {"at": self._at, "begun": begun, "keeps": self._keeps}
 
     def set_state(self, state: State) -> None:
         """Go on where a snapshot was taken."""
-        if state["at"] is None:
-            self.close()
-            return
-        self._at = state["at"]
-        if state["begun"] is None:
-            self._keeps = False
-            self._open(state["input"])
-        elif self._input is not None:
-            self._input.set_state(state["begun"])
-            self._begun = state["begun"]
-        elif not same_state(self._begun, state["begun"]):
-            self._open(state["begun"])
+        self.close()
+        if state["at"] is not None:
+            self._at, self._keeps = state["at"], state["keeps"]
+            self._go_to(state["begun"])
 
 
 class CachedRows(RowStream):
-    """Row numbers that are made, or read."""
+    """Row numbers that are made, or read; parameters are those of `CachedElements`."""
 
-    __slots__ = ("_at", "_begun", "_kept", "_parts", "_rows", "_store")
+    __slots__ = ("_at", "_begun", "_cache", "_kept", "_parts", "_replaces", "_rows", "_run", "_store")
 
-    def __init__(self, rows: RowStream, store: Store) -> None:
-        self._rows = rows
+    def __init__(self, cache: Transformation, run: Run, store: Store) -> None:
+        self._cache = cache
+        self._run = run
         self._store = store
-        self._begun = rows.get_state() if store.kept is None else store.begun
-        self._kept: Any = store.kept  # None where they are made
-        self._parts: list[Any] = []
         self._at = 0
+        self._go_to(run.chosen(cache))
+
+    def _go_to(self, begun: State | None) -> None:
+        """Read what is stored, or make what began there, or begin."""
+        self._replaces = begun is not None
+        self._parts: list[Any] = []
+        self._kept: Any = None  # None where they are made
+        if self._store.can_serve(begun):
+            self._kept, self._begun = self._store.kept, self._store.begun
+            self._run.choose(self._cache, self._begun)
+            return
+        rounds = list(self._run.rounds) if begun is None else begun["rounds"]
+        self._rows = self._cache.input.open_rows(self._run.at(*rounds))
+        if begun is not None:
+            self._rows.set_state(begun["input"])
+        self._begun = _beginning(rounds, self._rows) if begun is None else begun
 
     def next_rows(self, count: int) -> Rows:
         """Give the next `count` row numbers, fewer only at the end."""
@@ -173,16 +212,15 @@ class CachedRows(RowStream):
         if row_count(rows) < count:
             self._kept = np.concatenate(self._parts)
             self._kept.setflags(write=False)
-            self._store.complete(self._kept, self._begun)
+            self._store.complete(self._kept, self._begun, self._replaces)
+            self._run.choose(self._cache, self._store.begun)
         return rows
 
     def get_state(self) -> State:
-        """Give the place, and the state in which the input began."""
+        """Give the place, and where the input began."""
         return {"at": self._at, "begun": self._begun}
 
     def set_state(self, state: State) -> None:
         """Go on where a snapshot was taken."""
         self._at = state["at"]
-        if self._kept is None or not same_state(self._begun, state["begun"]):
-            self._kept, self._begun = None, state["begun"]
-            self._rows.set_state(state["begun"])
+        self._go_to(state["begun"])

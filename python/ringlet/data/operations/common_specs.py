@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.collectives.array_kinds import in_kind_of
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.node import Node
 from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest
@@ -64,7 +66,7 @@ def doubled(example: Nest, specs: Nest) -> Nest:
 def _doubled_leaf(leaf: Any, spec: Any) -> Any:
     for axis, size in enumerate(spec.shape or ()):
         if size is None:
-            leaf = np.concatenate([leaf, leaf], axis)
+            leaf = in_kind_of(leaf, np.concatenate([as_ndarray(leaf)] * 2, axis), is_own=True)
     return leaf
 
 

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.collectives.array_kinds import common_kind, in_kind_of
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.node import Node, RowStream, Run, State, Stream
 from ringlet.data.operations.common_specs import check_compatible, common_spec
 from ringlet.data.operations.user_function import node_of
-from ringlet.data.structure import Array, Nest
+from ringlet.data.rows import join_rows
+from ringlet.data.structure import Nest
 from ringlet.data.table import Column, Rows, Table, row_count, row_numbers
 
 if TYPE_CHECKING:
@@ -150,8 +153,8 @@ class JoinedColumn:
         """Give one row."""
         return self._first.row(number) if number < self._border else self._second.row(number - self._border)
 
-    def rows(self, rows: Rows) -> Array:
-        """Give many rows as one read-only array: of one column where they are all of it, else a copy."""
+    def rows(self, rows: Rows) -> Any:
+        """Give many rows as one array: of one column where they are all of it, else a copy."""
         border = self._border
         if isinstance(rows, slice):
             if rows.stop <= border:
@@ -159,21 +162,20 @@ class JoinedColumn:
             if rows.start >= border:
                 return self._second.rows(slice(rows.start - border, rows.stop - border))
             parts = self._first.rows(slice(rows.start, border)), self._second.rows(slice(0, rows.stop - border))
-            return _sealed(np.concatenate(parts))
+            return join_rows(parts)
         is_first = rows < border
         if is_first.all():
             return self._first.rows(rows)
         if not is_first.any():
             return self._second.rows(rows - border)
         one, other = self._first.rows(rows[is_first]), self._second.rows(rows[~is_first] - border)
-        mixed = np.empty((len(rows), *one.shape[1:]), np.promote_types(one.dtype, other.dtype))
-        mixed[is_first], mixed[~is_first] = one, other
-        return _sealed(mixed)
-
-
-def _sealed(array: Array) -> Array:
-    array.setflags(write=False)
-    return array
+        kind = common_kind((one, other), "dataset")
+        first, second = as_ndarray(one), as_ndarray(other)
+        mixed = np.empty((len(rows), *first.shape[1:]), np.promote_types(first.dtype, second.dtype))
+        mixed[is_first], mixed[~is_first] = first, second
+        if kind is None:
+            mixed.setflags(write=False)
+        return in_kind_of(one, mixed, is_own=True)
 
 
 class ConcatenateRows(RowStream):

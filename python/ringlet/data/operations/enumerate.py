@@ -79,6 +79,11 @@ class Enumerate(Transformation):
         """The first number, and the example of the input."""
         return np.int64(self.start), self.input.example
 
+    @property
+    def examples(self) -> tuple[Nest, ...]:
+        """Numbers, and the examples of the input."""
+        return tuple((np.int64(self.start), example) for example in self.input.examples)
+
     @cached_property
     def table(self) -> Table | None:
         """A column of numbers in front of those of the input, where it gives the rows of its table from the first."""
@@ -108,7 +113,7 @@ class Enumerate(Transformation):
 
 
 class EnumerateElements(Downstream):
-    """Numbers, and the elements of another stream. An element at fault takes no number."""
+    """Numbers, and the elements of another stream. An element at fault takes its number with it."""
 
     __slots__ = ("_next",)
 
@@ -117,10 +122,9 @@ class EnumerateElements(Downstream):
         self._next = start
 
     def __next__(self) -> Nest:
-        element = next(self._input)
         number = self._next
         self._next += 1
-        return np.int64(number), element
+        return np.int64(number), next(self._input)
 
     def get_state(self) -> State:
         """Give the next number."""

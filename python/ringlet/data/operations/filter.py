@@ -24,7 +24,8 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
     Parameters
     ----------
     predicate : callable
-        Takes an element; one that is a tuple comes as several arguments. Gives True or False, Python's or NumPy's.
+        Takes an element; one that is a tuple comes as several arguments. Gives True or False, or an array that is
+        one bool.
     name : str, optional
         Accepted as TensorFlow's `name` is, and not used.
 

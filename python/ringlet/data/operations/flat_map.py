@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -85,7 +86,7 @@ class FlatMap(Rowless):
     @cached_property
     def element_spec(self) -> Nest:
         """The specs of the inner dataset; sizes that change with unknown sizes of the input are unknown."""
-        spec = self.inner_example.element_spec
+        spec = self._common_spec()
         outer = self.input.element_spec
         if all(leaf.is_fully_defined for leaf in flatten(outer)[0]):
             return spec
@@ -94,6 +95,13 @@ class FlatMap(Rowless):
         except Exception:
             # A function that takes no other size tells nothing about which of its sizes depend on it.
             return without_sizes(spec)
+
+    def _common_spec(self) -> Nest:
+        spec = self.inner_example.element_spec
+        for example in self.input.examples[1:]:
+            with suppress(Exception):  # who makes that element tells what is wrong with it
+                spec = common_spec([spec, self._inner(example).element_spec])
+        return spec
 
     @property
     def example(self) -> Nest:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ringlet.collectives.array_kinds import in_kind_of, kind_of
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.iteration import Iteration
 from ringlet.data.node import Node, Run, Stream
+from ringlet.data.rows import zeros_like_spec
 from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest, as_leaf, paths
 from ringlet.errors import InvalidArgumentError
@@ -157,7 +160,7 @@ class GeneratorSource(Node):
         try:
             return next(stream)
         except StopIteration:
-            return map_structure(_zeros, self.signature)
+            return map_structure(zeros_like_spec, self.signature)
         finally:
             stream.close()
 
@@ -169,11 +172,6 @@ class GeneratorSource(Node):
     def open_elements(self, run: Run) -> Stream:
         """Start a run."""
         return GeneratorElements(self)
-
-
-def _zeros(spec: TensorSpec) -> Any:
-    sizes = [1 if size is None else size for size in spec.shape or ()]
-    return np.zeros(sizes, spec.dtype)[()]
 
 
 class GeneratorElements(Iteration):
@@ -229,6 +227,8 @@ def _converted(value: Any, spec: TensorSpec, where: str) -> Any:
 
 def _cast(leaf: Any, spec: TensorSpec) -> Any:
     """A fresh read-only array of the dtype of the spec, or the scalar or text itself."""
+    if kind_of(leaf) is not None:
+        return in_kind_of(leaf, np.asarray(_cast(as_ndarray(leaf), spec)), is_own=True)
     kind = getattr(leaf, "dtype", np.dtype(object)).kind
     if spec.dtype.kind in "OUS":
         if kind not in "OUS":

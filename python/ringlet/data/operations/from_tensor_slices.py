@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ringlet.collectives.array_kinds import kind_of
-from ringlet.data.kind_column import KindColumn
+from ringlet.data.kind_column import KindColumn, array_column
 from ringlet.data.operations.table_source import TableSource
 from ringlet.data.structure import Nest, as_element, paths
 from ringlet.data.table import ArrayColumn, Table
@@ -74,4 +74,4 @@ def _column(leaf: Nest, path: str) -> ArrayColumn | KindColumn:
             f"from_tensor_slices cuts arrays along their first dimension, and tensors{path} has none: {leaf!r}. "
             "Give it one, as in np.atleast_1d(x)."
         )
-    return KindColumn(leaf) if is_other else ArrayColumn(np.asarray(leaf))
+    return array_column(leaf)

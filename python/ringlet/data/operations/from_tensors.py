@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.collectives.array_kinds import in_kind_of, kind_of
+from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.kind_column import array_column
 from ringlet.data.operations.table_source import TableSource
 from ringlet.data.structure import Array, Nest, as_element
-from ringlet.data.table import ArrayColumn, Table
+from ringlet.data.table import Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
@@ -25,7 +28,8 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     ----------
     tensors : array, or nest of arrays
         The element. Tuples and dictionaries are its structure; a list is one array, written out. Anything that NumPy
-        can view is shared, not copied, so it must not change while the dataset is used.
+        can view is shared, not copied, so it must not change while the dataset is used. Tensors of PyTorch and arrays
+        of JAX give an element of their kind.
     name : str, optional
         Accepted as TensorFlow's `name` is, and not used.
 
@@ -53,10 +57,12 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     leaves, shape = flatten(as_element(tensors))
     if not leaves:
         raise InvalidArgumentError(f"from_tensors needs at least one array: {tensors!r} holds none.")
-    return cls(TableSource(Table(tuple(ArrayColumn(_one_row(leaf)) for leaf in leaves), shape, 1)))
+    return cls(TableSource(Table(tuple(array_column(_one_row(leaf)) for leaf in leaves), shape, 1)))
 
 
-def _one_row(leaf: Any) -> Array:
+def _one_row(leaf: Any) -> Any:
+    if kind_of(leaf) is not None:
+        return in_kind_of(leaf, as_ndarray(leaf)[np.newaxis], is_own=True)
     # Python's own text has no dtype: it stays an object.
     array = np.asarray(leaf, dtype=object if type(leaf) in (str, bytes) else None)
     row: Array = array[np.newaxis]

@@ -213,7 +213,10 @@ class InnerElements(Downstream):
                 return self._give(slot)
             if slot.failure is not None:
                 failure, slot.failure = slot.failure, None
-                raise failure
+                try:
+                    raise failure
+                finally:
+                    del failure  # its traceback holds this frame
             slot.close()
             self._slots[self._at] = None
             self._end_visit()
@@ -223,19 +226,16 @@ class InnerElements(Downstream):
         """Put the next outer element into a slot, or what was raised in its place; None where there is no other."""
         if self._is_input_over:
             return None
-        element, failure = None, None
+        slot = Slot(self._count, None, self._function, self._run)
         try:
-            element = next(self._input)
+            slot.element = next(self._input)
+            self._count += 1
         except StopIteration:
             self._is_input_over = True
             return None
         except Exception as error:
-            failure = error
-        slot = self._slots[at] = Slot(self._count, element, self._function, self._run)
-        if failure is None:
-            self._count += 1
-        else:
-            slot.fail(failure)
+            slot.fail(error)
+        self._slots[at] = slot
         return slot
 
     def _give(self, slot: Slot) -> Nest:

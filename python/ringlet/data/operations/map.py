@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ringlet.data.called import Called
 from ringlet.data.node import Node, Run, State, Stream, Transformation
 from ringlet.data.notes import add_note
+from ringlet.data.operations.common_specs import common_spec, doubled, without_sizes
 from ringlet.data.operations.counts import check_parallel_calls
 from ringlet.data.parallel import count_calls
 from ringlet.data.saved_elements import load_elements, save_elements
@@ -117,37 +117,32 @@ class Map(Transformation):
         return as_element(call(self.function, self.input.example))
 
     @cached_property
+    def examples(self) -> tuple[Nest, ...]:
+        """The function of the input's examples; of those behind the first only where it does not raise."""
+        found = [self.example]
+        for example in self.input.examples[1:]:
+            with suppress(Exception):  # who makes that element tells what is wrong with it
+                found.append(as_element(call(self.function, example)))
+        return tuple(found)
+
+    @cached_property
     def element_spec(self) -> Nest:
-        """The specs of the example; sizes that change with unknown sizes of the input are unknown."""
-        specs = map_structure(TensorSpec.from_array, self.example)
+        """What the examples have in common; sizes that change with unknown sizes of the input are unknown."""
+        specs = [map_structure(TensorSpec.from_array, example) for example in self.examples]
         inputs = self.input.element_spec
-        if all(spec.is_fully_defined for spec in flatten(inputs)[0]):
-            return specs
         try:
-            larger = as_element(call(self.function, map_structure(_doubled, self.input.example, inputs)))
-            return map_structure(_common, specs, map_structure(TensorSpec.from_array, larger))
+            if not all(spec.is_fully_defined for spec in flatten(inputs)[0]):
+                larger = as_element(call(self.function, doubled(self.input.example, inputs)))
+                specs.append(map_structure(TensorSpec.from_array, larger))
+            return common_spec(specs)
         except Exception:
             # A function that takes no other size tells nothing about which of its sizes depend on it.
-            return map_structure(lambda spec: TensorSpec([None] * len(spec.shape), spec.dtype), specs)
+            return without_sizes(specs[0])
 
     def open_elements(self, run: Run) -> Stream:
         """Start a run."""
         calls = count_calls(self.num_parallel_calls)
         return MapElements(self.input, run, self.function, calls, self.deterministic is not False)
-
-
-def _doubled(leaf: Any, spec: TensorSpec) -> Any:
-    for axis, size in enumerate(spec.shape or ()):
-        if size is None:
-            leaf = np.concatenate([leaf, leaf], axis)
-    return leaf
-
-
-def _common(one: TensorSpec, other: TensorSpec) -> TensorSpec:
-    if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
-        return TensorSpec(None, one.dtype)
-    sizes = [a if a == b else None for a, b in zip(one.shape, other.shape, strict=True)]
-    return TensorSpec(sizes, one.dtype)
 
 
 class MapElements(Called[tuple[int, Nest]]):

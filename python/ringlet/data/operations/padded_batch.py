@@ -16,7 +16,7 @@ from ringlet.data.operations.rowless import Rowless
 from ringlet.data.saved_elements import load_elements, save_elements
 from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest
-from ringlet.nest import unflatten
+from ringlet.nest import map_structure, unflatten
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -113,9 +113,12 @@ class PaddedBatch(Rowless):
     @cached_property
     def padding(self) -> Padding:
         """How each component is padded."""
-        specs = self.input.element_spec
+        return self.padding_of(self.input.element_spec)
+
+    def padding_of(self, specs: Nest) -> Padding:
+        """Give how the components of elements like these are padded."""
         if self.runs_user_code and self.padded_shapes is None:
-            # Found on an example, sizes say nothing about those of other elements, which is why they are padded.
+            # Found on some elements, sizes say nothing about those of others, which is why they are padded.
             specs = without_sizes(specs)
         return Padding.of(specs, self.padded_shapes, self.padding_values)
 
@@ -144,7 +147,7 @@ class PaddedBatchElements(Called[list[Nest]]):
     __slots__ = ("_node",)
 
     def __init__(self, groups: Groups, node: PaddedBatch) -> None:
-        super().__init__(groups, node.padding.batch, 1, True, "ringlet-batch")
+        super().__init__(groups, _Padded(node), 1, True, "ringlet-batch")
         self._node = node
 
     def _save_items(self, items: list[list[Nest]]) -> State:
@@ -152,3 +155,18 @@ class PaddedBatchElements(Called[list[Nest]]):
 
     def _load_items(self, state: State) -> list[list[Nest]]:
         return [load_elements(elements, self._node.input) for elements in state["elements"]]
+
+
+class _Padded:
+    """Pads batches as their first element needs it, where functions of the user make the elements."""
+
+    __slots__ = ("_node", "_padding")
+
+    def __init__(self, node: PaddedBatch) -> None:
+        self._node = node
+        self._padding = None if node.runs_user_code else node.padding
+
+    def __call__(self, elements: list[Nest]) -> Nest:
+        if self._padding is None:
+            self._padding = self._node.padding_of(map_structure(TensorSpec.from_array, elements[0]))
+        return self._padding.batch(elements)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.collectives.array_kinds import common_kind, in_kind_of
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.spec import Shape, TensorSpec
 from ringlet.data.structure import Array, Nest
 from ringlet.errors import DataLossError, InvalidArgumentError
@@ -37,8 +39,8 @@ class ComponentPadding:
     shape: Shape
     value: Any = None
 
-    def batch(self, leaves: Sequence[Any], name: str) -> Array:
-        """Put the leaves of a batch's elements together."""
+    def batch(self, leaves: Sequence[Any], name: str) -> Any:
+        """Put the leaves of a batch's elements together; of arrays of another library, such an array."""
         shapes = [np.shape(leaf) for leaf in leaves]
         wrong = next((shape for shape in shapes if len(shape) != len(self.shape)), None)
         if wrong is not None:
@@ -53,7 +55,8 @@ class ComponentPadding:
                     f"cannot pad {name} of shape {list(shape)} to the smaller shape {target}: its end would be lost. "
                     "Give larger padded_shapes, None to pad to the longest, or cut elements in a map."
                 )
-        return self._padded(leaves, shapes, target)
+        common_kind(leaves, "element")
+        return in_kind_of(leaves[0], self._padded(leaves, shapes, target), is_own=True)
 
     def _padded(self, leaves: Sequence[Any], shapes: list[Any], target: list[int]) -> Array:
         arrays = [_array(leaf) for leaf in leaves]
@@ -69,7 +72,7 @@ class ComponentPadding:
         for row, array, shape in zip(padded, arrays, shapes, strict=True) if target else ():
             row[tuple(map(slice, shape))] = array
         if not target:
-            padded[:] = arrays
+            padded[:] = [array[()] for array in arrays]
         padded.setflags(write=False)
         return padded
 
@@ -82,7 +85,7 @@ class ComponentPadding:
 
 
 def _array(leaf: Any) -> Array:
-    return np.asarray(leaf, dtype=object if type(leaf) in (str, bytes) else None)
+    return np.asarray(leaf, dtype=object) if type(leaf) in (str, bytes) else as_ndarray(leaf)
 
 
 @dataclass(frozen=True)

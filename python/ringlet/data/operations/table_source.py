@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from ringlet.collectives.array_kinds import kind_of, own_copy
 from ringlet.data.node import Node, RowStream, Run, State, Stream
+from ringlet.data.rows import zeros_like_spec
 from ringlet.data.structure import Nest
 from ringlet.data.table import Rows, Table
 from ringlet.nest import map_structure
@@ -39,9 +39,17 @@ class TableSource(Node):
     @property
     def example(self) -> Nest:
         """The first row; zeros where there is none."""
-        if self.rows.length:
-            return self.rows.element(0)
-        return map_structure(lambda spec: np.zeros(spec.shape, spec.dtype)[()], self.element_spec)
+        return self._row(0) if self.rows.length else map_structure(zeros_like_spec, self.element_spec)
+
+    def _row(self, number: int) -> Nest:
+        # Functions of users are tried on it, and may write to arrays of other libraries.
+        return map_structure(_apart, self.rows.element(number))
+
+    @property
+    def examples(self) -> tuple[Nest, ...]:
+        """The first, the middle and the last row."""
+        size = self.rows.length
+        return tuple(map(self._row, sorted({0, size // 2, size - 1}))) if size else (self.example,)
 
     @property
     def table(self) -> Table:
@@ -89,3 +97,7 @@ class TableRows(RowStream):
     def set_state(self, state: State) -> None:
         """Go on where a snapshot was taken."""
         self._next = state["next"]
+
+
+def _apart(leaf: Any) -> Any:
+    return leaf if kind_of(leaf) is None else own_copy(leaf)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ringlet.data.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.node import Downstream, Node, Run, State, Stream
 from ringlet.data.operations.rowless import Rowless
+from ringlet.data.rows import zeros_like_spec
 from ringlet.data.saved_elements import load_element, save_element
 from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest, paths
@@ -74,7 +73,7 @@ class Unbatch(Rowless):
 
     @property
     def cardinality(self) -> int:
-        """The sum of all rows, where every element is known to have as many."""
+        """The sum of all rows, where every element is known to have as many, and some."""
         size = self.input.cardinality
         if size < 0:
             return size
@@ -82,7 +81,7 @@ class Unbatch(Rowless):
             rows = _common_rows(flatten(self.input.element_spec)[0])
         except Exception:  # what is wrong with its elements is told by who makes one
             return UNKNOWN_CARDINALITY
-        return UNKNOWN_CARDINALITY if rows is None else size * rows
+        return size * rows if rows else UNKNOWN_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:
@@ -93,6 +92,11 @@ class Unbatch(Rowless):
     def example(self) -> Nest:
         """The first row of the input's example; zeros where it has none."""
         return map_structure(_first_row, self.input.example)
+
+    @property
+    def examples(self) -> tuple[Nest, ...]:
+        """The first rows of the input's examples."""
+        return tuple(map_structure(_first_row, example) for example in self.input.examples)
 
     def open_elements(self, run: Run) -> Stream:
         """Start a run."""
@@ -108,7 +112,7 @@ def _row_spec(spec: TensorSpec) -> TensorSpec:
 
 
 def _first_row(leaf: Any) -> Any:
-    return leaf[0] if len(leaf) else np.zeros(leaf.shape[1:], leaf.dtype)[()]
+    return leaf[0] if len(leaf) else zeros_like_spec(_row_spec(TensorSpec.from_array(leaf)))
 
 
 class UnbatchElements(Downstream):

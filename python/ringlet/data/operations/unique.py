@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.node import Downstream, Node, Run, State, Stream
 from ringlet.data.operations.rowless import Rowless
@@ -94,6 +96,8 @@ class UniqueElements(Downstream):
 def _key(element: Nest) -> Any:
     if isinstance(element, (str, bytes)):
         return str(element) if isinstance(element, str) else bytes(element)
+    if kind_of(element) is not None:
+        element = as_ndarray(element)
     if not isinstance(element, (np.ndarray, np.generic)):
         raise InvalidArgumentError(f"unique needs elements of one component, got {element!r}")
     if element.dtype.kind in "iu":

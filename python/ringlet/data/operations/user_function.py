@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.node import Node
 from ringlet.data.notes import add_note
 from ringlet.data.structure import Nest
@@ -84,7 +86,7 @@ class UserFunction:
 
 
 def as_bool(answer: Any, where: str) -> bool:
-    """Read the answer of a predicate: True or False of Python or NumPy, and nothing that only counts as such.
+    """Read the answer of a predicate: True or False of Python or an array, and nothing that only counts as such.
 
     Raises
     ------
@@ -98,8 +100,10 @@ def as_bool(answer: Any, where: str) -> bool:
     """
     if isinstance(answer, (bool, np.bool_)):
         return bool(answer)
-    if isinstance(answer, np.ndarray) and answer.dtype == np.bool_ and answer.ndim == 0:
-        return bool(answer)
+    if isinstance(answer, np.ndarray) or kind_of(answer) is not None:
+        array = as_ndarray(answer, "the answer of a predicate")
+        if array.dtype == np.bool_ and array.ndim == 0:
+            return bool(array)
     raise InvalidArgumentError(
         f"{where} {answer!r}. A predicate must give one bool: compare (x != 0), or reduce an array with np.all or "
         "np.any."

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.kind_column import array_column
 from ringlet.data.node import Downstream, RowStream, Run, State, Stream
 from ringlet.data.operations.counts import positive
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.rowless import Rowless
 from ringlet.data.operations.table_source import TableSource
 from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.structure import Array, Nest
-from ringlet.data.table import ArrayColumn, Rows, Table, row_numbers
+from ringlet.data.structure import Nest
+from ringlet.data.table import Rows, Table, row_numbers
 from ringlet.nest import flatten, map_structure, unflatten
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ class Window(Rowless):
         """Make a window of arrays that have a row for each element."""
         leaf_shape = flatten(0)[1]
 
-        def dataset(array: Array) -> Dataset:
-            return self.dataset_type(TableSource(Table((ArrayColumn(array),), leaf_shape, len(array))))
+        def dataset(array: Any) -> Dataset:
+            return self.dataset_type(TableSource(Table((array_column(array),), leaf_shape, len(array))))
 
         return map_structure(dataset, arrays)
 

@@ -118,6 +118,13 @@ class Zip(Node):
         """The examples of all in one structure."""
         return unflatten(self.shape, [part.example for part in self.parts])
 
+    @property
+    def examples(self) -> tuple[Nest, ...]:
+        """The examples of all in one structure, as many as one of them has."""
+        columns = [part.examples for part in self.parts]
+        rows = ([column[min(at, len(column) - 1)] for column in columns] for at in range(max(map(len, columns))))
+        return tuple(unflatten(self.shape, row) for row in rows)
+
     @cached_property
     def table(self) -> Table | None:
         """The columns of all, where each gives the rows of its table from the first."""
@@ -234,7 +241,10 @@ class ZipElements(Inputs):
             except Exception as error:
                 failure = failure or error
         if failure is not None:
-            raise failure
+            try:
+                raise failure
+            finally:
+                del failure  # its traceback holds this frame
         if self._is_closed:
             raise StopIteration
         return self._make(parts)

@@ -1,0 +1,129 @@
+"""What operators do with two arrays of one dtype: what TensorFlow refuses is refused, where NumPy would have an answer.
+
+Dtypes are told apart by the letter of their kind: b is bool, i and u integers with and without a sign, f floating, c
+complex, O text, and V is bfloat16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.compat.tensorflow.dtypes import dtype_name
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["BINARY", "REFLECTED", "UNARY", "DtypeError", "compute"]
+
+Array = NDArray[Any]
+
+
+class DtypeError(InvalidArgumentError, TypeError):
+    """A value of another dtype than can be used; TensorFlow raises either of its bases, by the operation."""
+
+
+def _divide(dividend: Array, divisor: Array) -> Any:
+    is_small = dividend.dtype.kind in "iu" and dividend.dtype.itemsize <= 2
+    return np.true_divide(dividend, divisor, dtype=np.float32 if is_small else None)
+
+
+def _matmul(left: Array, right: Array) -> Any:
+    return np.matmul(left, right).astype(left.dtype, copy=False)  # NumPy's is float32 for bfloat16
+
+
+def _without_zeros(function: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Any]:
+    def divide(dividend: Array, divisor: Array) -> Any:
+        if divisor.dtype.kind in "iu" and not divisor.all():
+            raise InvalidArgumentError("Integer division by zero: convert to floating numbers, or leave zeros out")
+        return function(dividend, divisor)
+
+    return divide
+
+
+# Method of a tensor: operator, what computes it, kinds of dtypes that TensorFlow has it for.
+BINARY: dict[str, tuple[str, Callable[[Array, Array], Any], str]] = {
+    "add": ("+", np.add, "iufcVO"),
+    "sub": ("-", np.subtract, "iufcV"),
+    "mul": ("*", np.multiply, "biufcV"),
+    "truediv": ("/", _divide, "iufcV"),
+    "floordiv": ("//", _without_zeros(np.floor_divide), "iufV"),
+    "mod": ("%", _without_zeros(np.remainder), "iufV"),
+    "pow": ("**", np.power, "ifcV"),
+    "matmul": ("@", _matmul, "iufcV"),
+    "and": ("&", np.bitwise_and, "biu"),
+    "or": ("|", np.bitwise_or, "biu"),
+    "xor": ("^", np.bitwise_xor, "biu"),
+    "lt": ("<", np.less, "iufV"),
+    "le": ("<=", np.less_equal, "iufV"),
+    "gt": (">", np.greater, "iufV"),
+    "ge": (">=", np.greater_equal, "iufV"),
+}
+UNARY: dict[str, tuple[str, Callable[[Array], Any], str]] = {
+    "neg": ("-", np.negative, "ifcV"),
+    "abs": ("abs", np.absolute, "ifcV"),
+    "invert": ("~", np.invert, "biu"),
+}
+# NumPy's function behind an operator: the tensor's method where the tensor is on the right.
+REFLECTED = {
+    np.add: "__radd__",
+    np.subtract: "__rsub__",
+    np.multiply: "__rmul__",
+    np.true_divide: "__rtruediv__",
+    np.floor_divide: "__rfloordiv__",
+    np.remainder: "__rmod__",
+    np.power: "__rpow__",
+    np.bitwise_and: "__rand__",
+    np.bitwise_or: "__ror__",
+    np.bitwise_xor: "__rxor__",
+    np.less: "__gt__",
+    np.less_equal: "__ge__",
+    np.greater: "__lt__",
+    np.greater_equal: "__le__",
+    np.equal: "__eq__",
+    np.not_equal: "__ne__",
+}
+
+
+def compute(symbol: str, function: Callable[..., Any], kinds: str, *operands: Array) -> Any:
+    """Give what an operator gives for arrays of one dtype.
+
+    Parameters
+    ----------
+    symbol : str
+        How the operator is written.
+    function : callable
+        Takes the operands.
+    kinds : str
+        Kinds of dtypes that there is such an operator for.
+    *operands : ndarray
+
+    Returns
+    -------
+    ndarray or NumPy scalar
+
+    Raises
+    ------
+    DtypeError
+        If the operator is not there for the dtype.
+    InvalidArgumentError
+        If the shapes do not go together, an integer is divided by zero or has a negative exponent.
+
+    Examples
+    --------
+    >>> compute("+", np.add, "iuf", np.array([1, 2]), np.array(1))
+    array([2, 3])
+    """
+    dtype = operands[0].dtype
+    if dtype.kind not in kinds:
+        raise DtypeError(
+            f"the operator {symbol} is not there for tensors of {dtype_name(dtype)}: convert them, as in "
+            "tf.cast(x, tf.int32)"
+            if dtype.kind != "O"
+            else f"the operator {symbol} is not there for tensors of strings: write it for x.numpy()"
+        )
+    try:
+        return function(*operands)
+    except ValueError as error:
+        raise InvalidArgumentError(f"{str(error).rstrip('. ')}, in {symbol}") from error
