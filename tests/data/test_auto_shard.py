@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.data import SHARD_HINT, AutoShardPolicy, Dataset, Options, operations
+from ringlet.data import SHARD_HINT, AutoShardPolicy, Dataset, Options, TensorSpec, operations
 from ringlet.data import auto_shard as module
 from ringlet.data.auto_shard import Sharding, auto_shard, reads_files
 from ringlet.errors import NotFoundError
@@ -135,3 +135,44 @@ def test_every_operation_that_is_named_exists():
     }
     named = module._SEEN_THROUGH | module._SEVERAL_INPUTS | module._AT_THE_END
     assert sorted(named - found) == []
+
+
+GENERATED = Dataset.from_generator(lambda: iter(range(6)), output_signature=TensorSpec((), np.int64))
+OPENED = Dataset.from_tensors(np.arange(6)).flat_map(Dataset.from_tensor_slices)
+
+
+def twice(x):
+    return Dataset.from_tensors(x).repeat(2)
+
+
+# As TensorFlow deals them, also with the policy FILE.
+@pytest.mark.parametrize("policy", [AutoShardPolicy.AUTO, AutoShardPolicy.FILE])
+@pytest.mark.parametrize(
+    ("dataset", "own"),
+    [
+        (GENERATED.flat_map(twice), [1, 1, 3, 3, 5, 5]),
+        (GENERATED.map(lambda x: x).flat_map(twice).map(lambda x: x), [1, 1, 3, 3, 5, 5]),
+        (GENERATED.window(2).flat_map(lambda window: window.batch(2)), [[1, 3], [5]]),
+        (OPENED.interleave(twice, cycle_length=1), [1, 1, 3, 3, 5, 5]),
+        (Dataset.from_tensor_slices(np.arange(6)).flat_map(Dataset.from_tensors).flat_map(twice), [1, 1, 3, 3, 5, 5]),
+    ],
+)
+def test_elements_for_which_datasets_are_opened_are_dealt_like_files(dataset, own, policy):
+    found = sharded(dataset, policy)
+    assert found.policy is AutoShardPolicy.FILE
+    assert "read from files" not in found.reason
+    assert numbers(Dataset(found.node)) == own
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        GENERATED,
+        OPENED,
+        Dataset.range(6).flat_map(Dataset.from_tensors).flat_map(twice),
+        Dataset.from_tensors(np.arange(6)).map(abs).flat_map(Dataset.from_tensor_slices).flat_map(twice),
+        Dataset.zip((GENERATED, GENERATED)).flat_map(lambda x, y: Dataset.from_tensors(x)),
+    ],
+)
+def test_other_elements_are_dealt_at_the_end(dataset):
+    assert sharded(dataset, AutoShardPolicy.AUTO).policy is AutoShardPolicy.DATA

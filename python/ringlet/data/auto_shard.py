@@ -11,13 +11,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ringlet.data.node import Node
+from ringlet.data.operations.from_generator import GeneratorSource
 from ringlet.data.operations.legacy_rebatch import LegacyRebatch
 from ringlet.data.operations.rebatch import Rebatch
 from ringlet.data.operations.shard import Shard
 from ringlet.data.operations.shuffle import Shuffle
+from ringlet.data.operations.table_source import TableSource
 from ringlet.data.operations.with_options import options_of
 from ringlet.data.policies import AutoShardPolicy
 from ringlet.data.readers.file_reader import FileReader
+from ringlet.data.run import graph_nodes
 from ringlet.errors import NotFoundError
 
 __all__ = ["Sharded", "Sharding", "auto_shard", "reads_files"]
@@ -30,6 +33,7 @@ _SEEN_THROUGH = frozenset(
     }
 )
 _SEVERAL_INPUTS = frozenset(["Concatenate", "Zip"])
+_OPENS_DATASETS = frozenset(["FlatMap", "Interleave"])
 _AT_THE_END = frozenset(["Prefetch", "WithOptions"])
 
 
@@ -100,8 +104,9 @@ def auto_shard(node: Node, sharding: Sharding) -> Sharded:
             raise _not_found(reason) from None
         return Sharded(_by_data(node, sharding), AutoShardPolicy.DATA, f"AUTO, and {reason}")
     is_chosen = policy is AutoShardPolicy.AUTO
-    reason_for_file = "AUTO, and it is read from files" if is_chosen else "asked for by the options"
-    return Sharded(by_file, AutoShardPolicy.FILE, reason_for_file)
+    has_readers = any(map(reads_files, graph_nodes(node)))
+    found = "it is read from files" if has_readers else "what it opens datasets for is dealt like files"
+    return Sharded(by_file, AutoShardPolicy.FILE, f"AUTO, and {found}" if is_chosen else "asked for by the options")
 
 
 class _NoFiles(Exception):
@@ -134,19 +139,33 @@ def _holds_reader(node: Node) -> bool:
     return reads_files(node) or any(map(_holds_reader, node.inputs))
 
 
-def _by_file(node: Node, sharding: Sharding) -> Node:
+def _lists_what_to_open(node: Node) -> bool:
+    """Tell whether TensorFlow takes elements for a list of files, where datasets are opened for them.
+
+    These are the elements of a generator, and of a flat_map or interleave directly over arrays.
+    """
+    if isinstance(node, GeneratorSource):
+        return True
+    source = node.inputs[0] if type(node).__name__ in _OPENS_DATASETS else None
+    return isinstance(source, TableSource) and source.rows.is_memory
+
+
+def _by_file(node: Node, sharding: Sharding, is_opened: bool = False) -> Node:
+    """Put a Shard where files are read; `is_opened` says that datasets are opened for the elements of this node."""
     kind = type(node).__name__
     if kind in _SEVERAL_INPUTS:
         return node.with_inputs(*[_by_file(source, sharding) for source in node.inputs])
     if reads_files(node):
         names, *others = node.inputs
         return node.with_inputs(_shard_names(names, sharding), *others)
+    if is_opened and _lists_what_to_open(node):
+        return node if sharding.num_workers == 1 else _shard(node, sharding)
     if not node.inputs:
         raise _NoFiles(f"{kind} is not read from files")
     if kind not in _SEEN_THROUGH:
         raise _NoFiles(f"{kind} hides whether it is read from files")
     source, *others = node.inputs
-    return node.with_inputs(_by_file(source, sharding), *others)
+    return node.with_inputs(_by_file(source, sharding, is_opened or kind in _OPENS_DATASETS), *others)
 
 
 def _shard_names(names: Node, sharding: Sharding) -> Node:

@@ -174,7 +174,7 @@ def as_leaf(value: Any) -> Any:
             return value
         raise TypeError(
             f"a dataset holds arrays of numbers, text and bytes, and nests of them (tuples, dictionaries), and "
-            f"{value!r} is a {type(value).__name__}"
+            f"{value!r} is of type {type(value).__name__}"
         )
     return read_only(array) if array.ndim else array[()]
 

@@ -82,3 +82,8 @@ def test_the_state_is_saved_in_its_structure():
 def test_a_function_must_be_callable():
     with pytest.raises(TypeError, match="scan needs a function"):
         Dataset.range(3).scan(0, 1)
+
+
+def test_sizes_that_depend_on_unknown_ones_are_not_known():
+    dataset = Dataset.range(5).batch(2).scan(0, lambda state, x: (state, x))
+    assert dataset.element_spec == TensorSpec([None], np.int64)

@@ -50,3 +50,30 @@ def test_an_element_at_fault_may_be_one_of_those_left_out():
 def test_a_count_is_zero_or_more_or_minus_one(count, error):
     with pytest.raises(error, match="count"):
         Dataset.range(3).skip(count)
+
+
+def _fails_at_three(x):
+    if x == 3:
+        raise ZeroDivisionError
+    return x
+
+
+@pytest.mark.parametrize(
+    ("after", "found"),
+    [
+        (lambda dataset: dataset.skip(5), ["error", 5, 6, 7]),
+        (lambda dataset: dataset.shard(2, 1), [1, "error", 5, 7]),
+        (
+            lambda dataset: dataset.window(3, drop_remainder=True).flat_map(lambda w: w.batch(3)).map(np.sum),
+            [3, "error", 15],
+        ),
+    ],
+)
+def test_an_exception_in_front_of_it_loses_no_other_element(after, found):
+    iterator, elements = iter(after(Dataset.range(8).map(_fails_at_three))), []
+    while elements[-1:] != [None]:
+        try:
+            elements.append(next(iterator, None))
+        except ZeroDivisionError:
+            elements.append("error")
+    assert elements[:-1] == found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -15,7 +15,7 @@ from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest
 from ringlet.nest import flatten, map_structure, unflatten
 
-__all__ = ["check_compatible", "common_spec", "doubled", "without_sizes"]
+__all__ = ["check_compatible", "common_spec", "doubled", "spec_of_answers", "without_sizes"]
 
 
 def check_compatible(nodes: Sequence[Node]) -> None:
@@ -68,6 +68,36 @@ def _doubled_leaf(leaf: Any, spec: Any) -> Any:
         if size is None:
             leaf = in_kind_of(leaf, np.concatenate([as_ndarray(leaf)] * 2, axis), is_own=True)
     return leaf
+
+
+def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[Nest], Nest]) -> Nest:
+    """Give the specs of what a function makes of the elements of a node.
+
+    Parameters
+    ----------
+    answers : sequence of nest
+        What it made of examples.
+    source : Node
+        Where it does not know all sizes of its elements, the function is also called on an example of double size.
+    function : callable
+        Of an element.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> spec_of_answers([np.zeros((2, 3))], Dataset.range(5).batch(2).node, lambda x: np.zeros((len(x), 3)))
+    TensorSpec(shape=(None, 3), dtype=float64)
+    """
+    specs = [map_structure(TensorSpec.from_array, answer) for answer in answers]
+    known = source.element_spec
+    try:
+        if not all(spec.is_fully_defined for spec in flatten(known)[0]):
+            larger = function(doubled(source.example, known))
+            specs.append(map_structure(TensorSpec.from_array, larger))
+        return common_spec(specs)
+    except Exception:
+        # A function that takes no other size tells nothing about which of its sizes depend on it.
+        return without_sizes(specs[0])
 
 
 def without_sizes(specs: Nest) -> Nest:

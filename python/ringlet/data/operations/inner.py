@@ -11,6 +11,7 @@ order of visits in any case, so that the order of elements does not depend on th
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,7 @@ class Slot:
         self._opened: Opened | None = None
         self._is_over = False
         self.is_at_work = False  # in a thread
-        self.ready: list[Nest] = []
+        self.ready: deque[Nest] = deque()
         self.failure: BaseException | None = None  # what is raised behind those that are ready
 
     def fail(self, error: Exception) -> None:
@@ -127,7 +128,7 @@ class Slot:
             "element": None if self._is_over else save_element(self.element),
             "inner": self._opened.get_state() if is_open and self._opened is not None else None,
             "is_over": self._is_over,
-            "ready": save_elements(self.ready),
+            "ready": save_elements(list(self.ready)),
             "failure": None if self.failure is None else RestoredFailure.text(self.failure),
         }
 
@@ -137,7 +138,7 @@ class Slot:
         if state["inner"] is not None:
             self._opened = self._function.open(self.number, self.element, self._run)
             self._opened.set_state(state["inner"])
-        self.ready = load_elements(state["ready"], node)
+        self.ready.extend(load_elements(state["ready"], node))
         self.failure = None if state["failure"] is None else RestoredFailure(state["failure"])
 
 
@@ -242,7 +243,7 @@ class InnerElements(Downstream):
         self._given += 1
         if self._given == self._block_length:
             self._end_visit()
-        return slot.ready.pop(0)
+        return slot.ready.popleft()
 
     def _end_visit(self) -> None:
         self._given = 0

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 from ringlet.data.called import Called
 from ringlet.data.node import Node, Run, State, Stream, Transformation
 from ringlet.data.notes import add_note
-from ringlet.data.operations.common_specs import common_spec, doubled, without_sizes
+from ringlet.data.operations.common_specs import spec_of_answers
 from ringlet.data.operations.counts import check_parallel_calls
 from ringlet.data.parallel import count_calls
 from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest, as_element, detached
-from ringlet.nest import flatten, map_structure
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -53,8 +51,9 @@ def map(
     Returns
     -------
     Dataset
-        Its `element_spec` is found by calling `map_func` on an example when it is asked for: the first row of the
-        arrays in front of it, or a batch of copies of that; where sizes are unknown, on one of double size too.
+        Its `element_spec` is found by calling `map_func` on examples when it is asked for: the first, the middle and
+        the last row of the arrays in front of it, or batches of copies of those; where sizes are unknown, on one of
+        double size too. Sizes that differ are unknown.
 
     Raises
     ------
@@ -114,7 +113,7 @@ class Map(Transformation):
     @cached_property
     def example(self) -> Nest:
         """The function of the input's example."""
-        return as_element(call(self.function, self.input.example))
+        return self._answer(self.input.example)
 
     @cached_property
     def examples(self) -> tuple[Nest, ...]:
@@ -122,22 +121,16 @@ class Map(Transformation):
         found = [self.example]
         for example in self.input.examples[1:]:
             with suppress(Exception):  # who makes that element tells what is wrong with it
-                found.append(as_element(call(self.function, example)))
+                found.append(self._answer(example))
         return tuple(found)
 
     @cached_property
     def element_spec(self) -> Nest:
         """What the examples have in common; sizes that change with unknown sizes of the input are unknown."""
-        specs = [map_structure(TensorSpec.from_array, example) for example in self.examples]
-        inputs = self.input.element_spec
-        try:
-            if not all(spec.is_fully_defined for spec in flatten(inputs)[0]):
-                larger = as_element(call(self.function, doubled(self.input.example, inputs)))
-                specs.append(map_structure(TensorSpec.from_array, larger))
-            return common_spec(specs)
-        except Exception:
-            # A function that takes no other size tells nothing about which of its sizes depend on it.
-            return without_sizes(specs[0])
+        return spec_of_answers(self.examples, self.input, self._answer)
+
+    def _answer(self, example: Nest) -> Nest:
+        return as_element(call(self.function, example))
 
     def open_elements(self, run: Run) -> Stream:
         """Start a run."""

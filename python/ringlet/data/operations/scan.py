@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.node import Downstream, Run, State, Stream
+from ringlet.data.operations.common_specs import spec_of_answers
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.folding import FoldedState
 from ringlet.data.operations.rowless import Rowless
@@ -83,12 +84,15 @@ class Scan(Rowless):
     @cached_property
     def example(self) -> Nest:
         """What the function makes of the initial state and the input's example."""
-        return as_element(pair(self.function(self.initial_state, self.input.example))[1])
+        return self._answer(self.input.example)
 
-    @property
+    def _answer(self, example: Nest) -> Nest:
+        return as_element(pair(self.function(self.initial_state, example))[1])
+
+    @cached_property
     def element_spec(self) -> Nest:
-        """The specs of the example."""
-        return map_structure(TensorSpec.from_array, self.example)
+        """The specs of the example; sizes that change with unknown sizes of the input are unknown."""
+        return spec_of_answers([self.example], self.input, self._answer)
 
     def open_elements(self, run: Run) -> Stream:
         """Start a run."""
