@@ -7,6 +7,7 @@ scalars ``{"s": dtype}``; lists, text, numbers, booleans and None stand for them
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from typing import Any
@@ -116,9 +117,8 @@ def _dtype(name: str) -> np.dtype[Any]:
     try:
         dtype = np.dtype(name)
     except TypeError:
-        import ml_dtypes
-
-        dtype = np.dtype(getattr(ml_dtypes, name))
+        # By name: type checkers need not know it, and only who has saved its dtypes needs it.
+        dtype = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
     if dtype.hasobject or dtype.itemsize == 0:
         raise ValueError(f"no dtype of numbers: {name!r}")
     return dtype
