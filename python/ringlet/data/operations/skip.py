@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.cardinality import INFINITE_CARDINALITY
-from ringlet.data.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.node import RowStream, Run, Stream, Transformation
+from ringlet.data.operations.counted import CountedElements, CountedRows
 from ringlet.data.operations.counts import ALL, count_or_all
 from ringlet.data.structure import Nest
 from ringlet.data.table import Rows, row_count
@@ -73,14 +74,10 @@ class Skip(Transformation):
         return SkipElements(self.input.open(run), self.count)
 
 
-class SkipRows(RowStream):
+class SkipRows(CountedRows):
     """The row numbers of another stream behind the first of them."""
 
-    __slots__ = ("_left", "_rows")
-
-    def __init__(self, rows: RowStream, count: int) -> None:
-        self._rows = rows
-        self._left = count
+    __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
         """Give the next `count` row numbers, fewer only at the end."""
@@ -92,24 +89,11 @@ class SkipRows(RowStream):
             self._left = self._left - asked if found == asked else 0
         return self._rows.next_rows(count)
 
-    def get_state(self) -> State:
-        """Give how many are still to be left out."""
-        return {"input": self._rows.get_state(), "left": self._left}
 
-    def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
-        self._rows.set_state(state["input"])
-        self._left = state["left"]
-
-
-class SkipElements(Downstream):
+class SkipElements(CountedElements):
     """The elements of another stream behind the first of them."""
 
-    __slots__ = ("_left",)
-
-    def __init__(self, source: Stream, count: int) -> None:
-        super().__init__(source)
-        self._left = count
+    __slots__ = ()
 
     def __next__(self) -> Nest:
         if self._left == ALL:
@@ -120,12 +104,3 @@ class SkipElements(Downstream):
             self._left -= 1
             next(self._input)
         return next(self._input)
-
-    def get_state(self) -> State:
-        """Give how many are still to be left out."""
-        return {**super().get_state(), "left": self._left}
-
-    def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
-        super().set_state(state)
-        self._left = state["left"]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.node import RowStream, Run, Stream, Transformation
+from ringlet.data.operations.counted import CountedElements, CountedRows
 from ringlet.data.operations.counts import ALL, count_or_all
 from ringlet.data.structure import Nest
 from ringlet.data.table import Rows
@@ -74,14 +75,10 @@ class Take(Transformation):
         return TakeElements(self.input.open(run), self.count)
 
 
-class TakeRows(RowStream):
+class TakeRows(CountedRows):
     """The first row numbers of another stream."""
 
-    __slots__ = ("_left", "_rows")
-
-    def __init__(self, rows: RowStream, count: int) -> None:
-        self._rows = rows
-        self._left = count
+    __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
         """Give the next `count` row numbers, fewer only at the end."""
@@ -89,24 +86,11 @@ class TakeRows(RowStream):
         self._left -= count
         return self._rows.next_rows(count)
 
-    def get_state(self) -> State:
-        """Give how many are left."""
-        return {"input": self._rows.get_state(), "left": self._left}
 
-    def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
-        self._rows.set_state(state["input"])
-        self._left = state["left"]
-
-
-class TakeElements(Downstream):
+class TakeElements(CountedElements):
     """The first elements of another stream, which is closed behind the last of them."""
 
-    __slots__ = ("_left",)
-
-    def __init__(self, source: Stream, count: int) -> None:
-        super().__init__(source)
-        self._left = count
+    __slots__ = ()
 
     def __next__(self) -> Nest:
         if self._left == 0:
@@ -120,12 +104,3 @@ class TakeElements(Downstream):
         """Close the input."""
         self._left = 0
         super().close()
-
-    def get_state(self) -> State:
-        """Give how many are left."""
-        return {**super().get_state(), "left": self._left}
-
-    def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
-        super().set_state(state)
-        self._left = state["left"]
