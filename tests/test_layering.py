@@ -44,6 +44,7 @@ PYTHON_LAYERS = {
     "tpu": 2,
     "cluster": 3,
     "engine": 3,
+    "cluster_resolver": 4,
     "collectives": 4,
     "values": 5,
     "sharding": 6,
@@ -53,11 +54,13 @@ PYTHON_LAYERS = {
     "train": 8,
     "helpers": 8,
     "experimental": 8,
-    "launch": 9,
+    "launcher": 9,
     "compat": 9,
     "testing": 9,
+    "checks": 9,
     "config": 9,
     "__init__": 10,
+    "__main__": 10,
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')

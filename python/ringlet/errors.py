@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "CheckpointCorruptError",
+    "ClusterConfigError",
     "CollectiveAborted",
     "CollectiveMismatchError",
     "DataLossError",
@@ -19,6 +20,7 @@ __all__ = [
     "OutOfRangeError",
     "PartitionError",
     "SharedMemoryFullError",
+    "ValuesDifferError",
     "WorkerLostError",
 ]
 
@@ -227,6 +229,32 @@ class DataLossError(OSError):
         self.offset = offset
 
 
+class ClusterConfigError(ValueError):
+    """What describes a cluster, such as the environment variable ``TF_CONFIG``, cannot be meant like this.
+
+    The message says where it is wrong, what was found there, what is allowed, and shows it corrected. Where TensorFlow
+    raises ``TypeError`` or ``json.JSONDecodeError``, the error is one of these as well.
+
+    Attributes
+    ----------
+    path : str
+        Where it is wrong, as a JSON path: ``"$"`` is the whole, ``"$.cluster.worker[1]"`` the second worker.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> try:
+    ...     ringlet.train.ClusterSpec({"worker": ["a:1", 2]})
+    ... except ValueError as error:
+    ...     error.path
+    '$.worker[1]'
+    """
+
+    def __init__(self, message: str, path: str = "$") -> None:
+        super().__init__(message)
+        self.path = path
+
+
 class PartitionError(ValueError):
     """A tensor cannot be cut into the tiles that were asked for.
 
@@ -239,6 +267,50 @@ class PartitionError(ValueError):
     ringlet.errors.PartitionError: cannot cut dimension 0 of shape (4, 4) into 3 equal tiles: 4 is not a multiple of 3.
     Choose a divisor of 4, or pad the dimension to 6 first.
     """
+
+
+class ValuesDifferError(ValueError):
+    """What should be the same on all replicas is not: :func:`ringlet.checks.all_equal` has found out.
+
+    Raised on all of them. The message names every leaf that differs.
+
+    Attributes
+    ----------
+    ranks : tuple of int
+        Who differs from most of the others.
+    path : str
+        The first leaf that differs, as an index expression.
+    index : tuple of int or None
+        Its first element that differs; None where shapes or kinds do.
+    values : dict of int to object
+        What each of them has there.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1", "CPU:2"])
+    >>> def step():
+    ...     ringlet.checks.all_equal(2.5 if ringlet.get_replica_context().replica_id_in_sync_group == 1 else 3.0)
+    >>> try:
+    ...     strategy.run(step)
+    ... except ValuesDifferError as error:
+    ...     error.ranks, error.values[1]
+    ((1,), np.float64(2.5))
+    """
+
+    def __init__(
+        self,
+        message: str,
+        ranks: tuple[int, ...] = (),
+        path: str = "",
+        index: tuple[int, ...] | None = None,
+        values: dict[int, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.ranks = ranks
+        self.path = path
+        self.index = index
+        self.values = values or {}
 
 
 class CheckpointCorruptError(ValueError):

@@ -55,7 +55,7 @@ def test_who_comes_to_a_group_that_lost_the_rank_hears_so(processes, name):
 
 
 def test_another_number_of_ranks_is_told_to_both_sides(processes, name):
-    first = start(processes, name, 0, 2, seconds=3)
+    first = start(processes, name, 0, 2, seconds=2)
     wait_for_listener(name)
     kind, text, _, _ = start(processes, name, 1, 3).told()
     assert kind == "FailedPreconditionError"
@@ -88,7 +88,7 @@ from ringlet.cluster import Job, meet
 import threading
 def run(rank):
     try:
-        meet(Job(sys.argv[1], "", 2), [rank], 3)
+        meet(Job(sys.argv[1], "", 2), [rank], 1)
     except Exception as error:
         tell([rank, type(error).__name__, str(error)])
 threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]

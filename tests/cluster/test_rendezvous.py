@@ -24,8 +24,8 @@ def test_every_process_gets_a_connection_and_a_handle_of_every_other_one(process
     assert [process.wait() for process in started] == [0] * len(started)
 
 
-def test_sixteen_processes_meet(processes, name):
-    started = [start(processes, name, rank, 16) for rank in range(16)]
+def test_eight_processes_meet(processes, name):
+    started = [start(processes, name, rank, 8) for rank in range(8)]
     assert len(all_met(started)) == 1
 
 
@@ -188,7 +188,7 @@ def test_a_limit_of_open_files_that_is_too_low_is_named(processes, name):
 
         resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
 
-    started = [start(processes, name, rank, 8, seconds=4, before=lower) for rank in range(8)]
+    started = [start(processes, name, rank, 8, seconds=2, before=lower) for rank in range(8)]
     told = [process.told() for process in started]
     kinds = {answer[0] for answer in told}
     assert kinds <= {"OSError", "WorkerLostError", "DeadlineExceededError"}, told

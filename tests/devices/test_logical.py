@@ -78,3 +78,11 @@ def test_a_process_has_as_many_devices_as_its_environment_says():
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "MirroredStrategy(['CPU:0', 'CPU:1', 'CPU:2'])"
+
+
+def test_only_a_number_that_somebody_asked_for_is_a_request():
+    assert devices().requested() == ()
+    assert len(devices({"RINGLET_NUM_DEVICES": "5"}).requested()) == 5
+    chosen = devices()
+    chosen.set_count(2)
+    assert len(chosen.requested()) == 2

@@ -1,10 +1,82 @@
-"""How the processes of a job find each other."""
+"""Which processes belong together, and how they find each other."""
 
 from __future__ import annotations
 
-from ringlet.cluster.deadline import Deadline
-from ringlet.cluster.job import MOST_PROCESSES, Job
-from ringlet.cluster.process_identity import ProcessIdentity
-from ringlet.cluster.rendezvous import Meeting, Peer, meet
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["MOST_PROCESSES", "Deadline", "Job", "Meeting", "Peer", "ProcessIdentity", "meet"]
+if TYPE_CHECKING:
+    from ringlet.cluster.cluster_def import ClusterDef, JobDef
+    from ringlet.cluster.cluster_spec import ClusterSpec
+    from ringlet.cluster.deadline import Deadline
+    from ringlet.cluster.gce import GCEClusterResolver
+    from ringlet.cluster.job import MOST_PROCESSES, Job
+    from ringlet.cluster.kubernetes import KubernetesClusterResolver, KubernetesExecutableLocation
+    from ringlet.cluster.process_identity import ProcessIdentity
+    from ringlet.cluster.rendezvous import Meeting, Peer, meet
+    from ringlet.cluster.resolver import ClusterResolver
+    from ringlet.cluster.sagemaker import SageMakerClusterResolver
+    from ringlet.cluster.simple import SimpleClusterResolver
+    from ringlet.cluster.slurm import SlurmClusterResolver
+    from ringlet.cluster.tf_config import TFConfigClusterResolver
+    from ringlet.cluster.tpu import TPUClusterResolver
+    from ringlet.cluster.union import UnionResolver
+    from ringlet.cluster.workers_job import WorkersJob
+
+__all__ = [
+    "MOST_PROCESSES",
+    "ClusterDef",
+    "ClusterResolver",
+    "ClusterSpec",
+    "Deadline",
+    "GCEClusterResolver",
+    "Job",
+    "JobDef",
+    "KubernetesClusterResolver",
+    "KubernetesExecutableLocation",
+    "Meeting",
+    "Peer",
+    "ProcessIdentity",
+    "SageMakerClusterResolver",
+    "SimpleClusterResolver",
+    "SlurmClusterResolver",
+    "TFConfigClusterResolver",
+    "TPUClusterResolver",
+    "UnionResolver",
+    "WorkersJob",
+    "meet",
+]
+
+# Name -> module of this folder. Each is loaded on first use: reading a cluster needs no sockets, and meeting on one
+# needs no resolver.
+_HOME = {
+    "MOST_PROCESSES": "job",
+    "ClusterDef": "cluster_def",
+    "ClusterResolver": "resolver",
+    "ClusterSpec": "cluster_spec",
+    "Deadline": "deadline",
+    "GCEClusterResolver": "gce",
+    "Job": "job",
+    "JobDef": "cluster_def",
+    "KubernetesClusterResolver": "kubernetes",
+    "KubernetesExecutableLocation": "kubernetes",
+    "Meeting": "rendezvous",
+    "Peer": "rendezvous",
+    "ProcessIdentity": "process_identity",
+    "SageMakerClusterResolver": "sagemaker",
+    "SimpleClusterResolver": "simple",
+    "SlurmClusterResolver": "slurm",
+    "TFConfigClusterResolver": "tf_config",
+    "TPUClusterResolver": "tpu",
+    "UnionResolver": "union",
+    "WorkersJob": "workers_job",
+    "meet": "rendezvous",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

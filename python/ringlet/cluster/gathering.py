@@ -9,7 +9,7 @@ import socket
 from ringlet import _core
 from ringlet.cluster.deadline import Deadline
 from ringlet.cluster.guard import Guard
-from ringlet.cluster.hello import Hello, held_by, ranks_text
+from ringlet.cluster.hello import Hello, held_by
 from ringlet.cluster.introductions import Introductions, Seat
 from ringlet.cluster.job import MOST_PROCESSES, Job
 from ringlet.cluster.meeting import Meeting
@@ -100,9 +100,9 @@ class Gathering:
         return came if len(came) < self._job.num_ranks else self._present()
 
     def _seat(self, visitor: Visitor) -> None:
-        reason = self._ours.objection_to(visitor.hello, visitor.pid) or self._already_here(visitor.hello)
+        reason = self._ours.objection_to(visitor.hello, visitor.pid, self._job) or self._already_here(visitor.hello)
         if reason is not None:
-            self._notes.append(f"{reason.split(':')[0]}, and was sent away")
+            self._notes.append(f"{reason.split(': ')[0]}, and was sent away")
             refuse(visitor.connection, reason)
             return
         pid = visitor.hello.identity.pid
@@ -118,11 +118,11 @@ class Gathering:
         for holder in (self._ours, *(seat.hello for seat in self._seats)):
             if holder.identity.is_same_process(hello.identity):
                 return (
-                    f"{ranks_text(hello.ranks)} ({hello.identity}) is in the same process as "
-                    f"{ranks_text(holder.ranks)}: call once in each process, with ranks= of all that it drives."
+                    f"{self._job.who(hello.ranks)} ({hello.identity}) is in the same process as "
+                    f"{self._job.who(holder.ranks)}: call once in each process, with ranks= of all that it drives."
                 )
             if taken := sorted({*holder.ranks} & {*hello.ranks}):
-                return held_by(taken, holder.identity)
+                return held_by(taken, holder.identity, self._job)
         return None
 
     def _hear(self, seat: Seat) -> None:
@@ -135,7 +135,8 @@ class Gathering:
             raise seat.lost(self._job)
         for descriptor in received[1]:
             os.close(descriptor)
-        self._notes.append(f"{ranks_text(seat.hello.ranks)} ({seat.hello.identity}) came, and {received[0].get('why')}")
+        who = f"{self._job.who(seat.hello.ranks)} ({seat.hello.identity})"
+        self._notes.append(f"{who} came, and {received[0].get('why')}")
         self._left |= {*seat.hello.ranks}
         self._reception.unwatch(seat.connection)
         seat.connection.close()
@@ -149,7 +150,7 @@ class Gathering:
                 send(seat.connection, message)
 
     def _why_not(self, deadline: Deadline) -> str:
-        me = f"{ranks_text(self._ours.ranks)} ({self._ours.identity})"
+        me = f"{self._job.who(self._ours.ranks)} ({self._ours.identity})"
         return missing_text(self._job, me, deadline, self._came(), self._notes)
 
     # --- how it ends --------------------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ class Gathering:
             seat.connection.close()
         try:
             members = [(peer.ranks, peer.identity) for peer in meeting.peers]
-            meeting.guard = Guard(self._reception, self._ours, members)
+            meeting.guard = Guard(self._reception, self._ours, members, self._job)
         except BaseException:
             meeting.close()
             raise

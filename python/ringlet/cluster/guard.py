@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 
 from ringlet.cluster.hello import Hello, held_by
+from ringlet.cluster.job import Job
 from ringlet.cluster.process_identity import ProcessIdentity
 from ringlet.cluster.reception import Reception, Visitor, refuse
 
@@ -28,14 +29,21 @@ class Guard:
         What this process said, which gathered the group.
     members : sequence of (ranks, ProcessIdentity)
         All processes of the group.
+    job : Job
+        Whose group it is.
     """
 
     def __init__(
-        self, reception: Reception, ours: Hello, members: Sequence[tuple[tuple[int, ...], ProcessIdentity]]
+        self,
+        reception: Reception,
+        ours: Hello,
+        members: Sequence[tuple[tuple[int, ...], ProcessIdentity]],
+        job: Job,
     ) -> None:
         self._reception = reception
         self._ours = ours
         self._members = list(members)
+        self._job = job
         self._bell = os.pipe()  # a byte in it ends the thread, which closes it
         self._right_to_ring = [self._bell[1]]  # who takes it out writes the byte: a finalizer may interrupt anybody
         self._has_ended = threading.Event()
@@ -109,11 +117,11 @@ class Guard:
                 )
                 refuse(visitor.connection, reason, may_retry=identity.pid != self._ours.identity.pid)
                 return
-        reason = self._ours.objection_to(hello, visitor.pid) or self._refusal_of(hello)
+        reason = self._ours.objection_to(hello, visitor.pid, self._job) or self._refusal_of(hello)
         refuse(visitor.connection, reason)
 
     def _refusal_of(self, hello: Hello) -> str:
         for ranks, identity in self._members:
             if taken := sorted({*ranks} & {*hello.ranks}):
-                return held_by(taken, identity)
+                return held_by(taken, identity, self._job)
         raise AssertionError("a complete group has every rank")

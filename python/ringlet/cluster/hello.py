@@ -11,27 +11,9 @@ from ringlet.cluster.job import Job
 from ringlet.cluster.process_identity import ProcessIdentity
 from ringlet.cluster.wire import Message, Unreadable
 
-__all__ = ["KEEP_APART", "Hello", "held_by", "ranks_text"]
+__all__ = ["Hello", "held_by"]
 
 _PROTOCOL = 1  # of the rendezvous and of what the processes share after it
-
-KEEP_APART = "set RINGLET_JOB_ID, or name=, to something of its own for each job to keep them apart"
-
-
-def ranks_text(ranks: Iterable[int]) -> str:
-    """Name ranks in a sentence.
-
-    Examples
-    --------
-    >>> ranks_text([3]), ranks_text([0, 1]), ranks_text(range(20))
-    ('rank 3', 'ranks 0 and 1', 'ranks 0, 1, 2, 3, 4, 5 and 14 more')
-    """
-    names = [str(rank) for rank in sorted(ranks)]
-    if len(names) == 1:
-        return f"rank {names[0]}"
-    if len(names) > 8:
-        return f"ranks {', '.join(names[:6])} and {len(names) - 6} more"
-    return f"ranks {', '.join(names[:-1])} and {names[-1]}"
 
 
 @dataclass(frozen=True)
@@ -103,7 +85,7 @@ class Hello:
             raise Unreadable(str(error)) from None
         return cls(version, num_ranks, tuple(ranks), nonce, identity)
 
-    def objection_to(self, other: Hello, other_pid: int) -> str | None:
+    def objection_to(self, other: Hello, other_pid: int, job: Job) -> str | None:
         """Say why another process cannot join the group that this one gathers, whoever is there already.
 
         Parameters
@@ -112,41 +94,43 @@ class Hello:
             What it says.
         other_pid : int
             Its number, as the system tells it; 0 if it has none here.
+        job : Job
+            Whose group this one gathers.
 
         Returns
         -------
         str or None
             A message for the other one; None if there is nothing to object to.
         """
-        me = f"rank {self.ranks[0]} ({self.identity})"
+        me = f"{job.who(self.ranks[:1])} ({self.identity})"
         if other.version != self.version:
             return (
                 f"{me}, which gathers this group, runs ringlet {self.version}; pid {other_pid} runs ringlet "
-                f"{other.version}: install one version for all ranks."
+                f"{other.version}: install one version for all."
             )
-        you = f"{ranks_text(other.ranks)} ({other.identity})"
+        you = f"{job.who(other.ranks)} ({other.identity})"
         if other.identity.boot_id != self.identity.boot_id:
             return f"{you} runs on another machine than {me}: a group of processes has all of them on one machine."
         if other.identity.pid_namespace != self.identity.pid_namespace or other_pid != other.identity.pid:
             return (
                 f"{you} runs in another PID namespace (another container) than {me}: they cannot see each other end. "
-                "Start all ranks in one container, or give the containers one PID namespace (docker run --pid=)."
+                "Start all in one container, or give the containers one PID namespace (docker run --pid=)."
             )
         if other.num_ranks != self.num_ranks:
             return (
                 f"{you} was started with num_ranks={other.num_ranks}, but {me} with num_ranks={self.num_ranks}: give "
-                f"all ranks of a job the same number; if these are two jobs, {KEEP_APART}."
+                f"all ranks of a job the same number; if these are two jobs, {job.KEEP_APART}."
             )
         return None
 
 
-def held_by(taken: Iterable[int], holder: ProcessIdentity) -> str:
+def held_by(taken: Iterable[int], holder: ProcessIdentity, job: Job) -> str:
     """Say who has ranks that another process asks for."""
     if holder.has_ended():
         return (
-            f"{ranks_text(taken)} was held by {holder}, which has ended, so its group is over: end what is left of it, "
-            "and start all ranks again."
+            f"{job.who(taken)} was held by {holder}, which has ended, so its group is over: end what is left of it, "
+            "and start all again."
         )
     seconds = holder.seconds_since_start()
     since = "" if seconds is None else f", started {seconds:.0f} s ago"
-    return f"{ranks_text(taken)} is held by {holder}{since}: another job of this name is running; {KEEP_APART}."
+    return f"{job.who(taken)} is held by {holder}{since}: {job.taken}."

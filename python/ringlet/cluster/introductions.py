@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ringlet import _core
 from ringlet.cluster.deadline import Deadline
-from ringlet.cluster.hello import Hello, ranks_text
+from ringlet.cluster.hello import Hello
 from ringlet.cluster.job import Job
 from ringlet.cluster.meeting import Meeting, Peer
 from ringlet.cluster.outcomes import how_it_left, last_words, lost
@@ -118,7 +118,7 @@ class Introductions:
                     raise seat.lost(self.job) from None
             if self.deadline.is_over():
                 raise DeadlineExceededError(
-                    f"{ranks_text(seat.hello.ranks)} ({seat.hello.identity}) came to {self.job}, but does not read "
+                    f"{self.job.who(seat.hello.ranks)} ({seat.hello.identity}) came to {self.job}, but does not read "
                     f"what it is sent: it may be stopped. The time-out was {self.deadline}."
                 )
             time.sleep(0.002)

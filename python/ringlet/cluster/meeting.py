@@ -68,7 +68,7 @@ class Meeting:
 
     index: int
     peers: list[Peer]
-    token: bytes
+    token: bytes = field(repr=False)  # who knows it could pose as a member
     guard: Guard | None = field(default=None)
 
     def let_go(self) -> None:

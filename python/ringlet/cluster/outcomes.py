@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from ringlet import _core
 from ringlet.cluster.deadline import Deadline
-from ringlet.cluster.hello import ranks_text
 from ringlet.cluster.job import Job
 from ringlet.cluster.wire import Unreadable, receive
 from ringlet.errors import WorkerLostError
@@ -43,8 +42,8 @@ def lost(job: Job, rank: int, pid: int, reason: str) -> WorkerLostError:
     """Make the error that tells of a process of this machine that had come and will not go on."""
     host = socket.gethostname()
     return WorkerLostError(
-        f"rank {rank} (pid {pid} on {host}) {reason}, before all ranks of {job} had come together. Every rank that had "
-        "come raises this: find out why it left, and start the job again.",
+        f"{job.who([rank])} (pid {pid} on {host}) {reason}, before all of {job} had come together. All that "
+        "had come raise this: find out why it left, and start the job again.",
         rank,
         host,
         pid,
@@ -69,11 +68,10 @@ def missing_text(job: Job, me: str, deadline: Deadline, came: set[int], notes: I
         What has been seen meanwhile, as sentences without their full stop.
     """
     missing = {*range(job.num_ranks)} - came if came else {0}
-    here = f" ({ranks_text(came)} came)" if came else ""
+    here = f" ({job.who(came)} came)" if came else ""
     seen = "".join(f" {note}." for note in dict.fromkeys(notes))
     return (
-        f"{me} waited {deadline} for {ranks_text(missing)} of {job}{here}.{seen} Start each rank once, as one user, "
-        "with the same name=, num_ranks= and RINGLET_JOB_ID, on one machine and in one network namespace: processes "
-        "of different containers cannot meet unless these share their network. Allow more time with timeout_seconds= "
-        "or RINGLET_TIMEOUT_SECONDS."
+        f"{me} waited {deadline} for {job.who(missing)} of {job}{here}.{seen} {job.start_alike}, on one machine and "
+        "in one network namespace: processes of different containers cannot meet unless these share their network. "
+        "Allow more time with timeout_seconds= or RINGLET_TIMEOUT_SECONDS."
     )

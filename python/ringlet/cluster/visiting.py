@@ -9,7 +9,7 @@ import socket
 
 from ringlet import _core
 from ringlet.cluster.deadline import Deadline
-from ringlet.cluster.hello import Hello, ranks_text
+from ringlet.cluster.hello import Hello
 from ringlet.cluster.job import Job
 from ringlet.cluster.meeting import Meeting, Peer
 from ringlet.cluster.outcomes import how_it_left, lost, missing_text
@@ -86,17 +86,20 @@ class Visit:
 
     def give_up(self) -> DeadlineExceededError:
         """Make the error of who has waited long enough."""
-        me = f"{ranks_text(self._hello.ranks)} ({self._hello.identity})"
-        notes = [] if self._came else ["The others meet at rank 0, which is not there", *self._notes[-1:]]
+        me = f"{self._job.who(self._hello.ranks)} ({self._hello.identity})"
+        notes = (
+            [] if self._came else [f"The others meet at {self._job.who([0])}, which is not there", *self._notes[-1:]]
+        )
         return DeadlineExceededError(missing_text(self._job, me, self._deadline, self._came, notes))
 
     def _refuse_other_users(self, connection: socket.socket) -> None:
         pid, uid = credentials(connection)
         if uid != os.geteuid():
+            me = self._job.who(self._hello.ranks)
             raise PermissionError(
                 errno.EPERM,
                 f"the name under which {self._job} meets is held by pid {pid} of user {uid}, not of user "
-                f"{os.geteuid()}, who runs {ranks_text(self._hello.ranks)}: run all ranks as one user; if that process "
+                f"{os.geteuid()}, who runs {me}: run all as one user; if that process "
                 "is none of yours, choose another RINGLET_JOB_ID",
             )
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from ringlet.devices.cores import CoreCount, count_cores, visible_cores
-from ringlet.devices.logical import LogicalDevices, logical_devices, logical_devices_reason, set_logical_devices
+from ringlet.devices.logical import (
+    LogicalDevices,
+    logical_devices,
+    logical_devices_reason,
+    requested_devices,
+    set_logical_devices,
+)
 from ringlet.devices.names import Device, canonicalize, canonicalize_distinct, short_name
 
 __all__ = [
@@ -15,6 +21,7 @@ __all__ = [
     "count_cores",
     "logical_devices",
     "logical_devices_reason",
+    "requested_devices",
     "set_logical_devices",
     "short_name",
     "visible_cores",

@@ -11,7 +11,13 @@ from typing import SupportsIndex
 from ringlet.devices.cores import CoreCount, visible_cores
 from ringlet.devices.names import Device
 
-__all__ = ["LogicalDevices", "logical_devices", "logical_devices_reason", "set_logical_devices"]
+__all__ = [
+    "LogicalDevices",
+    "logical_devices",
+    "logical_devices_reason",
+    "requested_devices",
+    "set_logical_devices",
+]
 
 NUM_DEVICES_VARIABLE = "RINGLET_NUM_DEVICES"
 
@@ -60,6 +66,12 @@ class LogicalDevices:
                 count, self._reason = self._count_and_reason()
                 self._names = tuple(Device(index=index).full for index in range(count))
         return self._names
+
+    def requested(self) -> tuple[str, ...]:
+        """Give the full names if somebody asked for their number, which is fixed then; none otherwise."""
+        with self._lock:
+            is_asked = self._asked is not None or bool(self._environment.get(NUM_DEVICES_VARIABLE, "").strip())
+        return self.names() if is_asked else ()
 
     @property
     def reason(self) -> str:
@@ -111,6 +123,22 @@ def logical_devices() -> tuple[str, ...]:
     '/job:localhost/replica:0/task:0/device:CPU:0'
     """
     return _DEVICES.names()
+
+
+def requested_devices() -> tuple[str, ...]:
+    """Give the full names of the logical devices of this process, if somebody asked for a number of them.
+
+    Returns
+    -------
+    tuple of str
+        Empty unless :func:`set_logical_devices` was called or ``RINGLET_NUM_DEVICES`` is set.
+
+    Examples
+    --------
+    >>> requested_devices() in ((), logical_devices())
+    True
+    """
+    return _DEVICES.requested()
 
 
 def logical_devices_reason() -> str:

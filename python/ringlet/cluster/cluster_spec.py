@@ -1,0 +1,228 @@
+"""ClusterSpec: which tasks a cluster has, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ringlet.cluster.cluster_def import ClusterDef, JobDef
+from ringlet.cluster.faults import ABSENT, Fault, corrected, json_path, shown
+from ringlet.cluster.jobs import Jobs, read_jobs
+from ringlet.errors import ClusterConfigError
+
+__all__ = ["ClusterSpec"]
+
+_MOST_LISTED = 10_000_000  # tasks, with those that a sparse job leaves out; one list of more would be a slip
+_EXAMPLE_CHARACTERS = 300
+
+
+class ClusterSpec:
+    """The tasks of a cluster, each a process with an address, in jobs such as ``worker`` (``tf.train.ClusterSpec``).
+
+    Parameters
+    ----------
+    cluster : dict, ClusterDef or ClusterSpec
+        Job name -> list of addresses, or, for a sparse job, dictionary of task index to address. A
+        ``tf.train.ClusterDef`` of TensorFlow's is read too.
+
+    Raises
+    ------
+    ClusterConfigError
+        If it is none of these, or something in it is of another type (then it is a ``TypeError``, too).
+
+    Examples
+    --------
+    >>> spec = ClusterSpec({"worker": ["a:2222", "b:2222"], "ps": {1: "c:2222"}})
+    >>> spec
+    ClusterSpec({'ps': {1: 'c:2222'}, 'worker': ['a:2222', 'b:2222']})
+    >>> spec.jobs, spec.num_tasks("worker"), spec.task_indices("ps"), spec.task_address("worker", 1)
+    (['worker', 'ps'], 2, [1], 'b:2222')
+    >>> ClusterSpec({"worker": "a:2222"})
+    Traceback (most recent call last):
+    ringlet.cluster.faults.ClusterConfigTypeError: The tasks for job 'worker' must be a list or a dictionary from
+    integers to strings. ClusterSpec, at $.worker: found 'a:2222'; allowed: a list of addresses, as ["host:port"], or a
+    dictionary from task indices to them, as {"0": "host:port"}. Corrected: ClusterSpec({'worker': ['a:2222']})
+    """
+
+    _jobs: Jobs
+
+    def __init__(self, cluster: Any) -> None:
+        if isinstance(cluster, ClusterSpec):
+            cluster = cluster.as_cluster_def()
+        if hasattr(cluster, "job") and hasattr(cluster, "SerializeToString"):
+            cluster = {job.name: dict(job.tasks.items()) for job in cluster.job}
+        try:
+            self._jobs = read_jobs(cluster)
+        except Fault as fault:
+            raise fault.as_error("ClusterSpec", _example(cluster, fault)) from None
+
+    @classmethod
+    def _of(cls, jobs: Jobs) -> ClusterSpec:
+        """Make one of jobs that were read already."""
+        spec = cls({})
+        spec._jobs = jobs
+        return spec
+
+    def __bool__(self) -> bool:
+        return bool(self._jobs)
+
+    def __eq__(self, other: object) -> bool:
+        return self._jobs == (other._jobs if isinstance(other, ClusterSpec) else other)
+
+    __hash__ = None  # type: ignore[assignment]  # as TensorFlow's
+
+    def __repr__(self) -> str:
+        tasks = self.as_dict()
+        return f"ClusterSpec({{{', '.join(f'{job!r}: {tasks[job]!r}' for job in sorted(tasks))}}})"
+
+    @property
+    def jobs(self) -> list[Any]:
+        """Give the names of the jobs, in the order in which they were given."""
+        return list(self._jobs)
+
+    def as_dict(self) -> dict[Any, Any]:
+        """Give the tasks of each job.
+
+        Returns
+        -------
+        dict
+            Job name -> list of addresses, or dictionary of task index to address where indices are missing, or where
+            there is no task at all.
+        """
+        return {
+            job: list(map(tasks.get, range(len(tasks)))) if _is_dense(tasks) else dict(sorted(tasks.items()))
+            for job, tasks in self._jobs.items()
+        }
+
+    def as_cluster_def(self) -> ClusterDef:
+        """Give it as a message, which has ``SerializeToString`` and the same bytes as TensorFlow's.
+
+        Returns
+        -------
+        ClusterDef
+            With its jobs sorted by name.
+        """
+        return ClusterDef(
+            tuple(
+                JobDef(_as_text(job), {index: _as_text(address) for index, address in sorted(tasks.items())})
+                for job, tasks in sorted(self._jobs.items(), key=lambda item: _as_text(item[0]))
+            )
+        )
+
+    def num_tasks(self, job_name: str) -> int:
+        """Give how many tasks a job has.
+
+        Parameters
+        ----------
+        job_name : str
+            Of a job of this cluster.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ClusterConfigError
+            If there is no such job.
+        """
+        return len(self._tasks(job_name))
+
+    def task_indices(self, job_name: str) -> list[int]:
+        """Give the indices of the tasks that a job has, in ascending order.
+
+        Parameters
+        ----------
+        job_name : str
+            Of a job of this cluster.
+
+        Returns
+        -------
+        list of int
+
+        Raises
+        ------
+        ClusterConfigError
+            If there is no such job.
+        """
+        return sorted(self._tasks(job_name))
+
+    def task_address(self, job_name: str, task_index: int) -> str:
+        """Give the address of a task.
+
+        Parameters
+        ----------
+        job_name : str
+            Of a job of this cluster.
+        task_index : int
+            Of a task of that job.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ClusterConfigError
+            If there is no such job, or it has no such task.
+        """
+        tasks = self._tasks(job_name)
+        if task_index not in tasks:
+            raise ClusterConfigError(
+                f"No task with index {shown(task_index)} in job {shown(job_name)}: it has {_listed(sorted(tasks))}",
+                json_path([job_name]),
+            )
+        address: str = tasks[task_index]
+        return address
+
+    def job_tasks(self, job_name: str) -> list[str | None]:
+        """Give the addresses of the tasks of a job as a list.
+
+        Parameters
+        ----------
+        job_name : str
+            Of a job of this cluster.
+
+        Returns
+        -------
+        list of str or None
+            One entry for each index up to the largest; None where a sparse job has no task.
+
+        Raises
+        ------
+        ClusterConfigError
+            If there is no such job, if it has no tasks, or if the list would have more than ten million entries.
+        """
+        tasks = self._tasks(job_name)
+        length = max(tasks, default=-1) + 1
+        if not 0 < length <= _MOST_LISTED:
+            fault = f"its largest index is {length - 1}: use task_indices()" if tasks else "it has no tasks"
+            raise ClusterConfigError(f"no list of the tasks of job {shown(job_name)}: {fault}", json_path([job_name]))
+        return [tasks.get(index) for index in range(length)]
+
+    def _tasks(self, job_name: str) -> dict[int, Any]:
+        if job_name not in self._jobs:
+            raise ClusterConfigError(f"No such job in cluster: {shown(job_name)}. It has {_listed(self.jobs)}", "$")
+        return self._jobs[job_name]
+
+
+def _is_dense(tasks: dict[int, Any]) -> bool:
+    return len(tasks) > 0 and max(tasks) + 1 == len(tasks)
+
+
+def _as_text(text: str | bytes) -> str:
+    return text.decode() if isinstance(text, bytes) else text
+
+
+def _listed(items: list[Any]) -> str:
+    if not items:
+        return "none"
+    first = ", ".join(map(shown, items[:8]))
+    return first if len(items) <= 8 else f"{first} and {len(items) - 8} more"
+
+
+def _example(cluster: Any, fault: Fault) -> str:
+    better = corrected(cluster, fault)
+    text = f"ClusterSpec({better!r})"
+    if better is not ABSENT and len(text) <= _EXAMPLE_CHARACTERS:
+        return f"Corrected: {text}"
+    return "For example: ClusterSpec({'worker': ['localhost:2222', 'localhost:2223']})"

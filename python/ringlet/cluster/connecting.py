@@ -1,0 +1,80 @@
+"""Connecting to clusters, as programs of TensorFlow do before they use one."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.cluster.resolver import ClusterResolver
+
+__all__ = ["experimental_connect_to_cluster", "experimental_connect_to_host"]
+
+_log = logging.getLogger(__name__)
+
+
+def experimental_connect_to_cluster(  # noqa: PLR0917  # TensorFlow's arguments
+    cluster_spec_or_resolver: Any,
+    job_name: str = "localhost",
+    task_index: int = 0,
+    protocol: str | None = None,
+    make_master_device_default: bool = True,
+    cluster_device_filters: Any = None,
+) -> None:
+    """Look whether there is a cluster to connect to (``tf.config.experimental_connect_to_cluster``).
+
+    Nothing is connected: the devices of a modelled slice are in this process, and workers meet when a strategy is
+    first used.
+
+    Parameters
+    ----------
+    cluster_spec_or_resolver : ClusterSpec or ClusterResolver
+    job_name, task_index, protocol, make_master_device_default, cluster_device_filters : optional
+        Accepted as TensorFlow accepts them.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or the resolver cannot tell its cluster.
+
+    Examples
+    --------
+    >>> experimental_connect_to_cluster(ClusterSpec({"worker": ["a:2222"]}))
+    """
+    if isinstance(cluster_spec_or_resolver, ClusterSpec):
+        cluster = cluster_spec_or_resolver
+    elif isinstance(cluster_spec_or_resolver, ClusterResolver):
+        if not cluster_spec_or_resolver.master():
+            return
+        cluster = cluster_spec_or_resolver.cluster_spec()
+    else:
+        raise ValueError(
+            "`cluster_spec_or_resolver` must be a `ClusterSpec` or a `ClusterResolver`, got "
+            f"{cluster_spec_or_resolver!r} of type {type(cluster_spec_or_resolver).__name__}: give a resolver such as "
+            "TPUClusterResolver()"
+        )
+    _log.debug("the devices of %r are used from this process", cluster)
+
+
+def experimental_connect_to_host(remote_host: Any = None, job_name: str = "worker") -> None:
+    """Look whether there is a host to connect to (``tf.config.experimental_connect_to_host``).
+
+    Parameters
+    ----------
+    remote_host : str or list of str
+        One address or several.
+    job_name : str
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+
+    Examples
+    --------
+    >>> experimental_connect_to_host("grpc://a:8470")
+    """
+    if not remote_host:
+        raise ValueError("Must provide at least one remote_host, as in experimental_connect_to_host('host:port')")
+    hosts = [remote_host] if isinstance(remote_host, str) else list(remote_host)
+    experimental_connect_to_cluster(ClusterSpec({job_name: [host.removeprefix("grpc://") for host in hosts]}))
