@@ -1,0 +1,87 @@
+"""Notebooks with what their cells give: ``python -m docs.notebooks examples/pod_on_a_laptop.ipynb`` writes it anew.
+
+Cells run as Jupyter runs them, one after another in one namespace: what they print is kept, and the value of a last
+line that is an expression is shown, as a picture if it has one. So nothing needs to be installed, and a test can tell
+that a notebook shows what its cells give today.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+Notebook = dict[str, Any]
+
+
+def read(path: Path) -> Notebook:
+    """Read a notebook."""
+    notebook: Notebook = json.loads(path.read_text(encoding="utf-8"))
+    return notebook
+
+
+def as_text(notebook: Notebook) -> str:
+    """Give a notebook as Jupyter writes it to a file."""
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def executed(notebook: Notebook) -> Notebook:
+    """Run all code cells, and give the notebook with their outputs.
+
+    What a cell raises ends it.
+    """
+    names: dict[str, Any] = {"__name__": "__main__"}
+    cells: list[dict[str, Any]] = []
+    # Drawings are as wide as a page, whatever terminal this runs in.
+    with mock.patch.dict(os.environ, {"COLUMNS": "100"}):
+        for cell in notebook["cells"]:
+            if cell["cell_type"] != "code":
+                cells.append(cell)
+                continue
+            number = 1 + sum(done["cell_type"] == "code" for done in cells)
+            outputs = _outputs("".join(cell["source"]), names, number)
+            cells.append({**cell, "execution_count": number, "outputs": outputs})
+    return {**notebook, "cells": cells}
+
+
+def _outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """What a cell prints, and the value of its last line."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    value = None
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(tree, f"<cell {number}>", "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), f"<cell {number}>", "eval"), names)
+    outputs: list[dict[str, Any]] = []
+    if printed.getvalue():
+        outputs.append({"name": "stdout", "output_type": "stream", "text": _lines(printed.getvalue())})
+    if value is not None:
+        data = {"text/plain": _lines(repr(value))}
+        if hasattr(value, "_repr_svg_"):
+            data["image/svg+xml"] = _lines(value._repr_svg_())
+        shown = {"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"}
+        outputs.append(shown)
+    return outputs
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def main() -> None:
+    """Write notebooks anew."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("notebooks", nargs="+", type=Path)
+    for path in parser.parse_args().notebooks:
+        path.write_text(as_text(executed(read(path))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""A sheet of characters: labels, thin lines that join where they meet, and thick ones that cross them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+__all__ = ["ASCII", "Canvas"]
+
+# Thin lines by the sides of a character that they reach.
+_LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
+_THIN = " ╴╶─╵┘└┴╷┐┌┬│┤├┼"
+
+# A thick line through a character that has a thin one across it, or nothing.
+_THICK_ACROSS = {" ": "━", "│": "┿", "┤": "┥", "├": "┝", "┼": "┿"}
+_THICK_DOWN = {" ": "┃", "─": "╂", "┴": "╂", "┬": "╂", "┼": "╂"}
+
+# For terminals that have no other letters.
+ASCII = str.maketrans("─│┌┐└┘├┤┬┴┼╴╶╵╷━┃┿╂┥┝↗↙↕·", "-|" + 9 * "+" + "--||=H####^v&.")
+
+Cell = tuple[str, int | None]
+
+
+class Canvas:
+    r"""A sheet of `width` times `height` characters, each with the number of a colour or None.
+
+    Parameters
+    ----------
+    width, height : int
+
+    Examples
+    --------
+    >>> canvas = Canvas(5, 3)
+    >>> canvas.box(0, 0, 4, 2)
+    >>> canvas.write(2, 1, "7")
+    >>> print("\n".join(canvas.lines()))
+    ┌───┐
+    │ 7 │
+    └───┘
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self._cells: list[list[Cell]] = [[(" ", None)] * width for _ in range(height)]
+        self._thin = [[0] * width for _ in range(height)]
+
+    def write(self, x: int, y: int, text: str, colour: int | None = None) -> None:
+        """Write a text, from `x` on."""
+        for offset, letter in enumerate(text):
+            self._cells[y][x + offset] = (letter, colour)
+
+    def box(self, left: int, top: int, right: int, bottom: int) -> None:
+        """Draw a thin line around a rectangle."""
+        for y in (top, bottom):
+            for x in range(left, right):
+                self._join(x, y, _RIGHT)
+                self._join(x + 1, y, _LEFT)
+        for x in (left, right):
+            for y in range(top, bottom):
+                self._join(x, y, _DOWN)
+                self._join(x, y + 1, _UP)
+
+    def _join(self, x: int, y: int, side: int) -> None:
+        self._thin[y][x] |= side
+        self._cells[y][x] = (_THIN[self._thin[y][x]], None)
+
+    def thick_across(self, x: int, y: int) -> None:
+        """Draw a thick line from left to right through one character."""
+        letter, _ = self._cells[y][x]
+        self._cells[y][x] = (_THICK_ACROSS.get(letter, letter), None)
+
+    def thick_down(self, x: int, y: int) -> None:
+        """Draw a thick line from top to bottom through one character."""
+        letter, _ = self._cells[y][x]
+        self._cells[y][x] = (_THICK_DOWN.get(letter, letter), None)
+
+    def paste(self, other: Canvas, x: int, y: int) -> None:
+        """Put another sheet on this one."""
+        for row, cells in enumerate(other._cells):
+            self._cells[y + row][x : x + other.width] = cells
+
+    def lines(self, paint: dict[int, str] | None = None) -> Iterator[str]:
+        """Give the lines, without spaces at their ends.
+
+        Parameters
+        ----------
+        paint : dict of int to str, optional
+            For each colour, what a terminal is told before a character of that colour. Without it nothing is told.
+        """
+        for cells in self._cells:
+            used = len("".join(letter for letter, _ in cells).rstrip())
+            runs = ((colour, "".join(letter for letter, _ in run)) for colour, run in groupby(cells[:used], _colour))
+            yield "".join(
+                f"{paint[colour]}{text}\033[0m" if paint and colour is not None else text for colour, text in runs
+            )
+
+
+def _colour(cell: Cell) -> int | None:
+    return cell[1]

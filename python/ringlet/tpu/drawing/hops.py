@@ -1,0 +1,142 @@
+"""The hops of a closed ring through chips: which are one link, which wrap round, and which pass other chips."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Hop", "HopKind", "ring_hops", "shortest_ways"]
+
+Period = tuple[int, int, int]
+Coordinate = tuple[int, int, int, int]
+
+
+class HopKind(enum.Enum):
+    """How a ring gets from one core to the next."""
+
+    STAY = "to another core of the chip"
+    STEP = "over a link"
+    WRAP = "over a link that wraps round"
+    LAYER = "over a link along z"
+    LONG = "over several links"
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One hop of a ring.
+
+    Attributes
+    ----------
+    source, target : tuple of 4 int
+        Coordinates x, y, z and core.
+    kind : HopKind
+    way : tuple of 3 int
+        Links along each axis, with the sign of the direction.
+    """
+
+    source: Coordinate
+    target: Coordinate
+    kind: HopKind
+    way: tuple[int, int, int]
+
+    @property
+    def links(self) -> int:
+        """Over how many links the shortest way goes."""
+        return sum(map(abs, self.way))
+
+    @property
+    def axis(self) -> int:
+        """The first axis along which the hop goes; -1 if it stays on its chip."""
+        return next((axis for axis, step in enumerate(self.way) if step), -1)
+
+    @property
+    def direction(self) -> int:
+        """1 or -1 along that axis, or 0."""
+        return 0 if self.axis < 0 else 1 if self.way[self.axis] > 0 else -1
+
+
+def shortest_ways(source: ArrayLike, target: ArrayLike, periods: Sequence[Period]) -> NDArray[np.int64]:
+    """Give the way from chips to chips along each axis, with its sign: over the fewest links, wraps included.
+
+    Parameters
+    ----------
+    source, target : array_like, shape (n, 3) or (n, 4)
+        Coordinates; the core does not count.
+    periods : sequence of 3-tuples of int
+        For each axis that wraps, steps along x, y and z that lead back to the same chip.
+
+    Returns
+    -------
+    ndarray, shape (n, 3)
+
+    Examples
+    --------
+    >>> shortest_ways([[0, 0, 0]], [[3, 1, 0]], [(4, 0, 0)]).tolist()
+    [[-1, 1, 0]]
+    """
+    way = np.asarray(target, np.int64)[:, :3] - np.asarray(source, np.int64)[:, :3]
+    # Periods along several axes may have to be made up for by twice another. The direct way comes first: of ways over
+    # as many links it is taken.
+    most = 1 if all(sum(step != 0 for step in period) == 1 for period in periods) else 2
+    choices = sorted(product(range(-most, most + 1), repeat=len(periods)), key=lambda choice: sum(map(abs, choice)))
+    rounds = np.array([np.array(choice) @ np.reshape(periods, (-1, 3)) for choice in choices], np.int64)
+    ways = way[:, np.newaxis] + rounds
+    best = np.abs(ways).sum(axis=2).argmin(axis=1)
+    shortest: NDArray[np.int64] = ways[np.arange(len(ways)), best]
+    return shortest
+
+
+def ring_hops(ring: ArrayLike, periods: Sequence[Period]) -> list[Hop]:
+    """Give the hops of a closed ring, the last of them back to its beginning.
+
+    Parameters
+    ----------
+    ring : array_like of int, shape (n, 4)
+        The cores in their order.
+    periods : sequence of 3-tuples of int
+        As for :func:`shortest_ways`.
+
+    Returns
+    -------
+    list of Hop
+        One for each core; of a ring of two the way back is the way there, and is left out, and one core has none.
+
+    Examples
+    --------
+    >>> [hop.kind.name for hop in ring_hops([[0, 0, 0, 0], [1, 0, 0, 0], [3, 0, 0, 0]], [(4, 0, 0)])]
+    ['STEP', 'LONG', 'WRAP']
+    """
+    cores = np.asarray(ring, np.int64).reshape(-1, 4)
+    count = len(cores) if len(cores) > 2 else len(cores) - 1
+    if count < 1:
+        return []
+    source, target = cores[:count], np.roll(cores, -1, axis=0)[:count]
+    way = shortest_ways(source, target, periods)
+    return [_hop(_coordinate(a), _coordinate(b), step) for a, b, step in zip(source, target, way, strict=True)]
+
+
+def _coordinate(core: NDArray[np.int64]) -> Coordinate:
+    x, y, z, number = core.tolist()
+    return x, y, z, number
+
+
+def _hop(source: Coordinate, target: Coordinate, way: NDArray[np.int64]) -> Hop:
+    x, y, z = way.tolist()
+    return Hop(source, target, _kind(source, target, (x, y, z)), (x, y, z))
+
+
+def _kind(source: Coordinate, target: Coordinate, way: tuple[int, int, int]) -> HopKind:
+    links = sum(map(abs, way))
+    if links == 0:
+        return HopKind.STAY
+    if links > 1:
+        return HopKind.LONG
+    if way[2]:
+        return HopKind.LAYER
+    axis = 0 if way[0] else 1
+    return HopKind.STEP if target[axis] - source[axis] == way[axis] else HopKind.WRAP

@@ -1,0 +1,137 @@
+"""Loads of links as lines, wider and darker where more bytes pass; as the colour of chips where there is no room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ringlet.tpu.drawing.chips import places, stub
+from ringlet.tpu.drawing.layout import Layout
+from ringlet.tpu.drawing.scene import LOADS, Boxes, Item, Lines, Point, Style
+from ringlet.tpu.drawing.subject import Integers, Loads, Subject
+
+__all__ = ["BusyLink", "busiest", "chip_styles", "draw_chip_loads", "draw_link_loads", "load_classes"]
+
+
+@dataclass(frozen=True)
+class BusyLink:
+    """The link with the highest load, and how many have it."""
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+    amount: float
+    count: int
+
+
+def load_classes(loads: Loads) -> Integers:
+    """Give the class of each link: 0 without load, else 1 to 5, a fifth of the highest load each.
+
+    Parameters
+    ----------
+    loads : Loads
+
+    Returns
+    -------
+    ndarray of int, shape (links,)
+    """
+    if loads.highest == 0:
+        return np.zeros(len(loads.amount), np.int64)
+    return np.ceil(loads.amount / loads.highest * len(LOADS) - 1e-9).astype(np.int64)
+
+
+def busiest(loads: Loads) -> BusyLink | None:
+    """Give the first link with the highest load; None if nothing is loaded."""
+    if loads.highest == 0:
+        return None
+    # Loads that differ in the last digits only are equal: sums depend on their order.
+    at, *others = np.flatnonzero(loads.amount >= loads.highest * (1 - 1e-9)).tolist()
+    source, target = loads.source[at].tolist(), loads.target[at].tolist()
+    return BusyLink(tuple(source), tuple(target), loads.highest, 1 + len(others))
+
+
+def draw_link_loads(layout: Layout, loads: Loads) -> Iterator[Item]:
+    """Draw both directions of each link beside each other, to the right of the way that they go.
+
+    Links along z are strokes at the upper right corner of the chip with the lower z, for the busier direction.
+    """
+    panel_of = {z: panel for panel, z in enumerate(layout.slices)}
+    strokes: dict[int, list[list[Point]]] = {}
+    along_z: dict[tuple[int, int, int], int] = {}
+    classes = load_classes(loads)
+    columns = (loads.source.tolist(), loads.target.tolist(), loads.axis.tolist(), loads.is_wrap.tolist())
+    for level, source, target, axis, is_wrap in zip(classes.tolist(), *columns, strict=True):
+        if axis == 2:
+            lower = target if (target[2] < source[2]) != is_wrap else source
+            along_z[(lower[0], lower[1], lower[2])] = max(level, along_z.get((lower[0], lower[1], lower[2]), 0))
+        elif level:
+            panels = (panel_of.get(source[2]), panel_of.get(target[2]))
+            strokes.setdefault(level, []).extend(_strokes(layout, source, target, axis, is_wrap=is_wrap, panels=panels))
+    for chip, level in along_z.items():
+        if level and chip[2] in panel_of and layout.is_drawn(chip[0], chip[1]):
+            strokes.setdefault(level, []).append(_corner_stroke(layout, chip, panel_of[chip[2]]))
+    for level, lines in sorted(strokes.items()):
+        yield Lines(_narrowed(LOADS[level - 1], layout), lines)
+
+
+def _narrowed(style: Style, layout: Layout) -> Style:
+    """The style with lines that leave room for both directions."""
+    most = 5.4 if layout.size >= 26 else 3.6 if layout.size >= 18 else 2.4
+    return Style(style.name, stroke=style.stroke, width=max(1.0, style.width * most / LOADS[-1].width))
+
+
+def _strokes(
+    layout: Layout,
+    source: list[int],
+    target: list[int],
+    axis: int,
+    *,
+    is_wrap: bool,
+    panels: tuple[int | None, int | None],
+) -> list[list[Point]]:
+    """Lines of one link, whose ends lie in one panel each: the same one, unless the torus is twisted."""
+    if not (layout.is_drawn(source[0], source[1]) and layout.is_drawn(target[0], target[1])):
+        return []
+    forwards = (target[axis] > source[axis]) != is_wrap
+    # Right of the way: below it when it goes right, left of it when it goes down.
+    shift = (1 if forwards == (axis == 0) else -1) * max(2.0, layout.size / 8)
+    if is_wrap:
+        outwards = 1 if forwards else -1
+        return [
+            stub(layout, (chip[0], chip[1]), panel, axis, outwards=way, shift=shift)
+            for chip, panel, way in ((source, panels[0], outwards), (target, panels[1], -outwards))
+            if panel is not None
+        ]
+    panel = panels[0]
+    if panel is None:
+        return []
+    start, stop = layout.corner(source[0], source[1], panel), layout.corner(target[0], target[1], panel)
+    half, low, high = layout.size / 2 + shift, min(start[axis], stop[axis]) + layout.size, max(start[axis], stop[axis])
+    if axis == 0:
+        return [[(low, start[1] + half), (high, start[1] + half)]]
+    return [[(start[0] + half, low), (start[0] + half, high)]]
+
+
+def _corner_stroke(layout: Layout, chip: tuple[int, int, int], panel: int) -> list[Point]:
+    left, top = layout.corner(chip[0], chip[1], panel)
+    right, length = left + layout.size, layout.gap * 0.6 + layout.size * 0.12
+    return [(right - length / 2, top + length / 2), (right + length / 2, top - length / 2)]
+
+
+def draw_chip_loads(subject: Subject, layout: Layout, loads: Loads) -> Iterator[Item]:
+    """Colour each chip by the busiest link that leaves it."""
+    level = np.zeros(subject.shape, np.int64)
+    np.maximum.at(level, tuple(loads.source.T), load_classes(loads))
+    boxes: dict[int, list[tuple[float, float, float, float]]] = {}
+    for (x, y, z, _), (left, top) in places(subject, layout):
+        if level[x, y, z]:
+            boxes.setdefault(int(level[x, y, z]), []).append((left, top, layout.size, layout.size))
+    styles = chip_styles()
+    for number, found in sorted(boxes.items()):
+        yield Boxes(styles[number - 1], found)
+
+
+def chip_styles() -> list[Style]:
+    """The styles of the classes where they colour chips."""
+    return [Style(f"chip-{style.name}", fill=style.stroke) for style in LOADS]

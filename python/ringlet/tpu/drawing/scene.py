@@ -1,0 +1,141 @@
+"""What a picture consists of, before anybody decides whether it becomes SVG or a matplotlib figure.
+
+Coordinates are in pixels, x to the right and y down. A `Style` has its colours for a light page, and for a dark one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+__all__ = [
+    "CARD",
+    "CHIP",
+    "HOST",
+    "INK",
+    "LINK",
+    "LOADS",
+    "LONG",
+    "MISSING",
+    "PLAIN_CHIP",
+    "RING",
+    "STUB",
+    "WORDS",
+    "Boxes",
+    "Curves",
+    "Discs",
+    "Hint",
+    "Item",
+    "Lines",
+    "Scene",
+    "Style",
+    "Words",
+]
+
+Point = tuple[float, float]
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Style:
+    """How shapes are filled and drawn round, on light pages and on dark ones; a colour of None draws nothing."""
+
+    name: str
+    fill: tuple[str, str] | None = None
+    stroke: tuple[str, str] | None = None
+    width: float = 1.0
+    dash: tuple[float, float] | None = None
+    opacity: tuple[float, float] = (1.0, 1.0)
+
+
+# Names are classes of the style sheet of an SVG, which lies in a page with others: all begin alike.
+CARD = Style("card", fill=("#ffffff", "#0d1117"), stroke=("#d0d7de", "#30363d"))
+INK = Style("ink", fill=("#1f2328", "#e6edf3"))
+WORDS = Style("words", fill=("#59636e", "#9198a1"))
+CHIP = Style("chip", fill=("#eef1f4", "#21262d"), stroke=("#8c959f", "#6e7681"))
+PLAIN_CHIP = Style("plain-chip", fill=("#d8dee4", "#30363d"))
+MISSING = Style("missing", stroke=("#8c959f", "#6e7681"), dash=(3, 2))
+HOST = Style("host", stroke=("#57606a", "#9aa4af"), width=1.2)
+LINK = Style("link", stroke=("#c4ccd4", "#444c56"), width=1.2)
+STUB = Style("stub", stroke=("#8c959f", "#6e7681"), width=1.2, dash=(2, 2))
+RING = Style("ring", stroke=("#1f2328", "#e6edf3"), width=2.0)
+LONG = Style("long", stroke=("#c2410c", "#ff9a62"), width=1.8, dash=(5, 3))
+
+# One for each fifth of the busiest link: darker on light pages, lighter on dark ones, and always wider.
+LOADS = (
+    Style("load1", stroke=("#f3c969", "#5f4315"), width=1.6),
+    Style("load2", stroke=("#ec9f3c", "#8f5716"), width=2.4),
+    Style("load3", stroke=("#d9701e", "#c2711f"), width=3.2),
+    Style("load4", stroke=("#ad3f0f", "#f0a14a"), width=4.2),
+    Style("load5", stroke=("#661f06", "#ffdca6"), width=5.4),
+)
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Rectangles of one style, each left, top, width and height."""
+
+    style: Style
+    boxes: Sequence[Box]
+    radius: float = 0.0
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Broken lines of one style."""
+
+    style: Style
+    lines: Sequence[Sequence[Point]]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Arcs of one style: where each begins, the point that it is bent towards, and where it ends."""
+
+    style: Style
+    curves: Sequence[tuple[Point, Point, Point]]
+
+
+@dataclass(frozen=True)
+class Discs:
+    """Circles of one style and radius."""
+
+    style: Style
+    centres: Sequence[Point]
+    radius: float
+
+
+@dataclass(frozen=True)
+class Words:
+    """Texts of one style and size, each with the point at the base line of its anchor: start, middle or end."""
+
+    style: Style
+    texts: Sequence[tuple[float, float, str]]
+    size: float = 11.0
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What a reader is told who points at places."""
+
+    places: Sequence[tuple[Box, str]]
+
+
+Item = Boxes | Lines | Curves | Discs | Words | Hint
+
+
+@dataclass
+class Scene:
+    """Items in the order in which they are drawn, on a card of `width` times `height` pixels."""
+
+    width: float
+    height: float
+    title: str
+    description: str
+    items: list[Item] = field(default_factory=list)
+
+    def styles(self) -> Iterator[Style]:
+        """Give each style that is used, once, in the order of its first use."""
+        seen = {item.style.name: item.style for item in self.items if not isinstance(item, Hint)}
+        yield from seen.values()

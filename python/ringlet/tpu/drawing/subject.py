@@ -1,0 +1,226 @@
+"""What is drawn, as arrays over the chips: hosts, devices, replicas and the load of links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ringlet.tpu.accelerator_type import shape_text
+from ringlet.tpu.links import twist_of
+from ringlet.tpu.placed import topology_of
+
+if TYPE_CHECKING:
+    from ringlet.tpu.device_assignment import DeviceAssignment
+    from ringlet.tpu.topology import Topology
+
+__all__ = ["Loads", "Subject", "rings_of", "subject_of"]
+
+Integers = NDArray[np.int64]
+
+_RING_CHOICES = ("auto", "cores", "replicas", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Bytes over each directed link between chips.
+
+    Attributes
+    ----------
+    source, target : ndarray of int, shape (n, 3)
+        Coordinates of the chips.
+    axis : ndarray of int, shape (n,)
+    is_wrap : ndarray of bool, shape (n,)
+    amount : ndarray of float, shape (n,)
+    """
+
+    source: Integers
+    target: Integers
+    axis: Integers
+    is_wrap: NDArray[np.bool_]
+    amount: NDArray[np.float64]
+
+    @property
+    def highest(self) -> float:
+        """The load of the busiest link; 0 if there is no link."""
+        return float(self.amount.max(initial=0.0))
+
+    @property
+    def is_along_z(self) -> bool:
+        """Whether a link along z carries something."""
+        return bool((self.amount[self.axis == 2] > 0).any())
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A slice, and what runs where on it.
+
+    Attributes
+    ----------
+    title : str
+    shape : tuple of 3 int
+        Chips along x, y and z.
+    wrap : tuple of 3 bool
+        Which axes wrap round.
+    periods : tuple of 3-tuples of int
+        For each of these, steps along x, y and z that lead back to the same chip; along one axis alone unless the torus
+        is twisted.
+    task, device : ndarray of int, shape ``shape + (cores,)``
+        Which host drives a core, and as which of its devices; -1 where there is no device.
+    replica, logical_core : ndarray of int, shape ``shape + (cores,)``
+        What runs on a core; -1 where nothing does.
+    core_assignment : ndarray of int, shape (replicas, logical cores, 4)
+        Empty if nothing is assigned.
+    loads : Loads or None
+    """
+
+    title: str
+    shape: tuple[int, int, int]
+    wrap: tuple[bool, bool, bool]
+    periods: tuple[tuple[int, int, int], ...]
+    task: Integers
+    device: Integers
+    replica: Integers
+    logical_core: Integers
+    core_assignment: Integers
+    loads: Loads | None
+
+    @property
+    def cores(self) -> int:
+        """Devices that a chip has room for."""
+        return int(self.task.shape[3])
+
+    @property
+    def num_replicas(self) -> int:
+        """Of the assignment; 0 without one."""
+        return int(self.core_assignment.shape[0])
+
+    @property
+    def num_logical_cores(self) -> int:
+        """Of each replica; 0 without an assignment."""
+        return int(self.core_assignment.shape[1])
+
+    @property
+    def host(self) -> Integers:
+        """Which host drives a chip, by chip: that of its first device; -1 if there is none."""
+        hosts: Integers = self.task.max(axis=3)
+        return hosts
+
+
+def subject_of(drawn: Topology | DeviceAssignment, loads: ArrayLike | None = None) -> Subject:
+    """Read a topology, or an assignment with its topology.
+
+    Parameters
+    ----------
+    drawn : Topology or DeviceAssignment
+    loads : array_like, optional
+        One number for each directed link, in the order of ``topology.links()``.
+
+    Returns
+    -------
+    Subject
+
+    Raises
+    ------
+    ValueError
+        If there is not one load for each link, or one is negative or not finite.
+    """
+    topology = topology_of(drawn)
+    assigned = getattr(drawn, "core_assignment", np.zeros((0, 0, 4)))
+    core_assignment = np.asarray(assigned, np.int64)
+    x, y, z, cores = map(int, topology.mesh_shape)
+    mesh = (x, y, z, cores)
+    per_task = max(1, topology.num_tpus_per_task)
+    at = topology._device_at.reshape(mesh).astype(np.int64)
+    replica, logical_core = _numbered(core_assignment, mesh)
+    return Subject(
+        title=_title(topology, core_assignment),
+        shape=topology.chip_shape,
+        wrap=topology.wrap,
+        periods=_periods(topology),
+        task=at // per_task,
+        device=np.where(at < 0, -1, at % per_task),
+        replica=replica,
+        logical_core=logical_core,
+        core_assignment=core_assignment,
+        loads=None if loads is None else _loads(topology, mesh, loads),
+    )
+
+
+def rings_of(subject: Subject, rings: str) -> list[Integers]:
+    """Give the rings that are to be drawn, each the coordinates of its cores in order.
+
+    Parameters
+    ----------
+    subject : Subject
+    rings : {"auto", "cores", "replicas", "none"}
+        Over the cores of each replica, or over the first core of all replicas. "auto" is "replicas" where a replica has
+        one core, else "cores", and "none" where loads are drawn.
+
+    Returns
+    -------
+    list of ndarray, each of shape (n, 4)
+
+    Raises
+    ------
+    ValueError
+        If `rings` is none of these.
+    """
+    if rings not in _RING_CHOICES:
+        choices = ", ".join(map(repr, _RING_CHOICES))
+        raise ValueError(f"rings must be one of {choices}, got {rings!r}")
+    if rings == "none" or subject.core_assignment.size == 0 or (rings == "auto" and subject.loads is not None):
+        return []
+    if rings == "replicas" or (rings == "auto" and subject.num_logical_cores == 1):
+        return [subject.core_assignment[:, 0]]
+    return list(subject.core_assignment)
+
+
+def _periods(topology: Topology) -> tuple[tuple[int, int, int], ...]:
+    twist = (twist_of(topology.chip_shape) if topology.twisted else None) or ((0, 0, 0),) * 3
+    periods = np.diag(topology.chip_shape) + np.array(twist)
+    return tuple((int(x), int(y), int(z)) for x, y, z in periods[np.array(topology.wrap)])
+
+
+def _numbered(core_assignment: Integers, mesh: tuple[int, int, int, int]) -> tuple[Integers, Integers]:
+    """Replica and logical core at each coordinate of the mesh."""
+    replica, logical_core = np.full(mesh, -1), np.full(mesh, -1)
+    num_replicas, num_cores = core_assignment.shape[:2]
+    places = tuple(core_assignment.reshape(-1, 4).T)
+    replica[places] = np.repeat(np.arange(num_replicas), num_cores)
+    logical_core[places] = np.tile(np.arange(num_cores), num_replicas)
+    return replica, logical_core
+
+
+def _loads(topology: Topology, mesh: Sequence[int], loads: ArrayLike) -> Loads:
+    links = topology.links()
+    amount = np.asarray(loads, np.float64)
+    if amount.shape != links.source.shape:
+        raise ValueError(
+            f"loads has shape {amount.shape}, but the topology has {len(links.source)} directed links: give one number "
+            f"for each, in the order of topology.links()"
+        )
+    if not (np.isfinite(amount) & (amount >= 0)).all():
+        wrong = int(np.flatnonzero(~(np.isfinite(amount) & (amount >= 0)))[0])
+        raise ValueError(f"loads[{wrong}] is {amount[wrong]}: loads are bytes, finite and not negative")
+    source, target = (np.stack(np.unravel_index(chips, mesh[:3]), axis=1) for chips in (links.source, links.target))
+    return Loads(source, target, np.asarray(links.axis), np.asarray(links.is_wrap), amount)
+
+
+def _title(topology: Topology, core_assignment: Integers) -> str:
+    generation = topology.generation
+    name = topology.accelerator_type or (f"TPU {generation.name}" if generation else "TPU")
+    shape = shape_text(topology.chip_shape, generation.torus_rank if generation else 3)
+    counts = [(topology.num_chips, "chip"), (topology.num_tasks, "host"), (topology.num_devices, "device")]
+    title = f"{name}, {shape}: {', '.join(_count(*count) for count in counts)}"
+    if core_assignment.size:
+        replicas, cores, _ = core_assignment.shape
+        title += f"; {_count(replicas, 'replica')} of {_count(cores, 'core')}"
+    return title
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

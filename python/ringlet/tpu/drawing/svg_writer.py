@@ -1,0 +1,158 @@
+"""A scene as SVG: one element by itself, without scripts, fonts or addresses, which Python's own libraries write.
+
+Shapes carry the colours of light pages as attributes, so that also those see them who strip style sheets. The style
+sheet has those of dark pages only, and touches nothing but elements of this class: in a notebook it applies to the
+whole page.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+
+from ringlet.tpu.drawing.scene import CARD, Boxes, Curves, Discs, Hint, Item, Lines, Scene, Style, Words
+
+__all__ = ["escape", "number", "scene_to_svg"]
+
+_CLASS = "ringlet-tpu"
+_FONT = "font-family=\"ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif\""
+# What XML 1.0 has no way to write, even escaped.
+_UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def escape(text: str) -> str:
+    r"""Write a text so that it can stand in an element or in a quoted attribute of XML.
+
+    Examples
+    --------
+    >>> escape("a<b & 'c' \x00")
+    'a&lt;b &amp; &#x27;c&#x27; \ufffd'
+    """
+    return html.escape(_UNWRITABLE.sub("\ufffd", text))
+
+
+def number(value: float) -> str:
+    """Write a coordinate as short as a tenth of a pixel allows.
+
+    Examples
+    --------
+    >>> number(12.0), number(0.25), number(-0.04)
+    ('12', '0.2', '0')
+    """
+    text = f"{value:.1f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def scene_to_svg(scene: Scene) -> str:
+    """Write a scene as one ``<svg>`` element.
+
+    Parameters
+    ----------
+    scene : Scene
+
+    Returns
+    -------
+    str
+        Well-formed XML, the same for the same scene.
+
+    Examples
+    --------
+    >>> scene_to_svg(Scene(20, 10, "empty", "nothing is there"))[:51]
+    '<svg xmlns="http://www.w3.org/2000/svg" class="ring'
+    """
+    width, height = number(scene.width), number(scene.height)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{_CLASS}" role="img" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" {_FONT}>'
+    )
+    card = Boxes(CARD, [(0.5, 0.5, scene.width - 1, scene.height - 1)], 6)
+    lines = [
+        head,
+        f"<title>{escape(scene.title)}</title>",
+        f"<desc>{escape(scene.description)}</desc>",
+        _style_sheet([CARD, *scene.styles()]),
+        *(_element(item) for item in (card, *scene.items)),
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _style_sheet(styles: Iterable[Style]) -> str:
+    rules = []
+    for style in dict.fromkeys(styles):
+        dark = [f"fill:{style.fill[1]}"] if style.fill else []
+        dark += [f"stroke:{style.stroke[1]}"] if style.stroke else []
+        dark += [f"fill-opacity:{number(style.opacity[1])}"] if style.opacity[0] != style.opacity[1] else []
+        rules.append(f".{_CLASS} .{style.name}{{{';'.join(dark)}}}")
+    return "<style>@media (prefers-color-scheme:dark){\n" + "\n".join(rules) + "\n}</style>"
+
+
+def _attributes(style: Style) -> str:
+    """The colours of light pages."""
+    words = [f'class="{style.name}"', f'fill="{style.fill[0] if style.fill else "none"}"']
+    if style.stroke:
+        words += [f'stroke="{style.stroke[0]}"', f'stroke-width="{number(style.width)}"']
+    if style.dash:
+        words.append(f'stroke-dasharray="{number(style.dash[0])} {number(style.dash[1])}"')
+    if style.opacity[0] != 1:
+        words.append(f'fill-opacity="{number(style.opacity[0])}"')
+    return " ".join(words)
+
+
+def _element(item: Item) -> str:
+    if isinstance(item, Hint):
+        return _hints(item)
+    if isinstance(item, Words):
+        return _texts(item)
+    if isinstance(item, Boxes):
+        return _boxes(item)
+    if isinstance(item, Discs):
+        radius = number(item.radius)
+        discs = "".join(f'<circle cx="{number(x)}" cy="{number(y)}" r="{radius}"/>' for x, y in item.centres)
+        return f"<g {_attributes(item.style)}>{discs}</g>"
+    data = _polylines(item) if isinstance(item, Lines) else _arcs(item)
+    return f'<path {_attributes(item.style)} stroke-linecap="round" stroke-linejoin="round" d="{data}"/>'
+
+
+def _boxes(item: Boxes) -> str:
+    """One path for all, or one element for each where corners are round."""
+    if item.radius:
+        radius = number(item.radius)
+        rects = "".join(
+            f'<rect x="{number(x)}" y="{number(y)}" width="{number(w)}" height="{number(h)}" rx="{radius}"/>'
+            for x, y, w, h in item.boxes
+        )
+        return f"<g {_attributes(item.style)}>{rects}</g>"
+    # Where a box was closed the next one begins: small steps are shorter to write than places.
+    steps: list[str] = []
+    left, top = 0.0, 0.0
+    for x, y, w, h in item.boxes:
+        steps.append(f"m{number(x - left)} {number(y - top)}h{number(w)}v{number(h)}h{number(-w)}z")
+        left, top = x, y
+    return f'<path {_attributes(item.style)} d="{"".join(steps)}"/>'
+
+
+def _polylines(item: Lines) -> str:
+    return "".join("M" + "L".join(f"{number(x)} {number(y)}" for x, y in line) for line in item.lines)
+
+
+def _arcs(item: Curves) -> str:
+    return "".join(
+        f"M{number(ax)} {number(ay)}Q{number(bx)} {number(by)} {number(cx)} {number(cy)}"
+        for (ax, ay), (bx, by), (cx, cy) in item.curves
+    )
+
+
+def _texts(item: Words) -> str:
+    texts = "".join(f'<text x="{number(x)}" y="{number(y)}">{escape(text)}</text>' for x, y, text in item.texts)
+    return f'<g {_attributes(item.style)} font-size="{number(item.size)}" text-anchor="{item.anchor}">{texts}</g>'
+
+
+def _hints(item: Hint) -> str:
+    rects = "".join(
+        f'<rect x="{number(x)}" y="{number(y)}" width="{number(w)}" height="{number(h)}">'
+        f"<title>{escape(text)}</title></rect>"
+        for (x, y, w, h), text in item.places
+    )
+    return f'<g fill-opacity="0">{rects}</g>'

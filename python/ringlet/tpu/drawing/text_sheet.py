@@ -1,0 +1,207 @@
+"""A topology or an assignment in characters.
+
+Where there is room a chip is its label in the box of its host, rings are thick lines between labels, and loads are
+digits. Where there is less, labels stand close; where there is little, each core is one character.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
+
+from ringlet.tpu.drawing.canvas import Canvas
+from ringlet.tpu.drawing.colours import CATEGORIES, is_gradient
+from ringlet.tpu.drawing.hops import Hop, HopKind
+from ringlet.tpu.drawing.layout import chosen_slices
+from ringlet.tpu.drawing.legend import loads_in_words, ring_in_words, wraps_in_words
+from ringlet.tpu.drawing.panels import ClosePanel, Panel, TinyPanel, WidePanel
+from ringlet.tpu.drawing.rings import hops_of
+from ringlet.tpu.drawing.subject import Subject, rings_of, subject_of
+from ringlet.tpu.units import format_bytes
+
+if TYPE_CHECKING:
+    from ringlet.tpu.device_assignment import DeviceAssignment
+    from ringlet.tpu.topology import Topology
+
+__all__ = ["text_lines"]
+
+# Lines that panels may take before chips are drawn smaller, and before slices are left out.
+_MOST_LINES = 60
+_NARROWEST = 20
+_BETWEEN_PANELS = 3
+_TITLE_WIDTH = len("z = 10 to 19")
+
+
+def text_lines(
+    drawn: Topology | DeviceAssignment,
+    loads: ArrayLike | None = None,
+    rings: str = "auto",
+    slices: Iterable[int] | None = None,
+    *,
+    width: int = 80,
+    paint: Callable[[Subject], dict[int, str]] | None = None,
+) -> list[str]:
+    """Give the lines of a drawing; the other parameters are those of `ringlet.tpu.drawing.text`.
+
+    Parameters
+    ----------
+    paint : callable, optional
+        Gives for each colour what a terminal is told before a character of it.
+    """
+    if width < _NARROWEST:
+        raise ValueError(f"a drawing is at least {_NARROWEST} characters wide, got width={width}")
+    subject = subject_of(drawn, loads)
+    hops = hops_of(subject, rings_of(subject, rings))
+    sheet = _sheet(subject, hops, chosen_slices(subject, slices), width, slices is None)
+    lines = textwrap.wrap(subject.title, width)
+    lines += sheet.canvas().lines(paint(subject) if paint else None)
+    for words in _legend(subject, hops, sheet):
+        lines += textwrap.wrap(words, width, subsequent_indent="  ")
+    return lines
+
+
+@dataclass(frozen=True, eq=False)
+class _Sheet:
+    """Panels in rows, each of one slice or of several that look alike."""
+
+    subject: Subject
+    panel: Panel
+    groups: tuple[tuple[int, ...], ...]
+    across: int
+
+    @property
+    def num_slices(self) -> int:
+        return sum(map(len, self.groups))
+
+    @property
+    def has_titles(self) -> bool:
+        return self.subject.shape[2] > 1
+
+    @property
+    def block_height(self) -> int:
+        return self.panel.height + (2 if self.has_titles else 0)
+
+    @property
+    def height(self) -> int:
+        return math.ceil(len(self.groups) / self.across) * self.block_height
+
+    def canvas(self) -> Canvas:
+        step = max(self.panel.width, _TITLE_WIDTH) + _BETWEEN_PANELS
+        canvas = Canvas(self.across * step, self.height)
+        for number, group in enumerate(self.groups):
+            left, top = number % self.across * step, number // self.across * self.block_height
+            if self.has_titles:
+                canvas.write(left, top, _title(group))
+            canvas.paste(self.panel.draw(group[0]), left, top + self.has_titles)
+        return canvas
+
+
+def _title(group: Sequence[int]) -> str:
+    return f"z = {group[0]}" if len(group) == 1 else f"z = {group[0]} to {group[-1]}"
+
+
+def _sheet(
+    subject: Subject, hops: Sequence[Sequence[Hop]], slices: tuple[int, ...], width: int, may_leave_out: bool
+) -> _Sheet:
+    """The largest way to draw that fits; if none does, the smallest, with fewer slices or columns."""
+    columns, rows = subject.shape[:2]
+    most = _MOST_LINES if may_leave_out else math.inf
+    if columns * 2 <= width:
+        for panel in (WidePanel(subject, hops, columns), ClosePanel(subject, columns)):
+            sheet = _in_rows(subject, panel, tuple((z,) for z in slices), width)
+            if panel.width <= width and sheet.height <= most:
+                return sheet
+    cores = 1 if subject.loads is not None else subject.cores
+    tiny = TinyPanel(subject, min(columns, width // cores), min(rows, _MOST_LINES))
+    sheet = _in_rows(subject, tiny, _alike(tiny, slices), width)
+    if sheet.height <= most:
+        return sheet
+    kept = max(1, _MOST_LINES // sheet.block_height) * sheet.across
+    return _Sheet(subject, tiny, sheet.groups[:kept], sheet.across)
+
+
+def _in_rows(subject: Subject, panel: Panel, groups: tuple[tuple[int, ...], ...], width: int) -> _Sheet:
+    step = max(panel.width, _TITLE_WIDTH) + _BETWEEN_PANELS
+    return _Sheet(subject, panel, groups, max(1, min(len(groups), (width + _BETWEEN_PANELS) // step)))
+
+
+def _alike(panel: Panel, slices: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Slices in groups of neighbours that are drawn alike."""
+    groups: list[tuple[int, ...]] = []
+    last: list[str] = []
+    for z in slices:
+        lines = list(panel.draw(z).lines())
+        if groups and lines == last and z == groups[-1][-1] + 1:
+            groups[-1] += (z,)
+        else:
+            groups.append((z,))
+        last = lines
+    return tuple(groups)
+
+
+def _legend(subject: Subject, hops: Sequence[Sequence[Hop]], sheet: _Sheet) -> Iterator[str]:
+    is_wide, is_tiny = isinstance(sheet.panel, WidePanel), isinstance(sheet.panel, TinyPanel)
+    yield _letters(subject) if is_tiny else _labels(subject)
+    notes = ["x: no device there"] if (subject.task < 0).any() else []
+    notes += ["boxes: hosts"] if is_wide else []
+    yield "; ".join([*notes, wraps_in_words(subject)])
+    if any(hops):
+        words = ring_in_words(subject, hops)
+        kinds = {hop.kind for ring in hops for hop in ring}
+        if not is_wide:
+            words += "; not drawn at this size"
+        elif HopKind.LAYER in kinds:
+            words += "; ↗ leads to z + 1, ↙ to z - 1, ↕ both"
+        if is_wide and HopKind.LONG in kinds:
+            words += "; ! stands where a hop over more than one link begins or ends"
+        yield words
+    if subject.loads is not None:
+        yield from _loads(subject, is_wide, is_tiny)
+    yield from _left_out(subject, sheet)
+
+
+def _labels(subject: Subject) -> str:
+    if subject.num_replicas == 0:
+        return "a:b is device b of host a"
+    what = "a.b is logical core b of replica a" if subject.num_logical_cores > 1 else "numbers: replicas"
+    return what + ("; · is a core without a replica" if _has_unused(subject) else "")
+
+
+def _letters(subject: Subject) -> str:
+    if subject.loads is not None:
+        return "digits: load of the busiest link of a chip"
+    if subject.num_replicas == 0:
+        return "letters: hosts, from a to z and again from a"
+    unused = "; · is a core without a replica" if _has_unused(subject) else ""
+    if is_gradient(subject):
+        return f"digits: tenths of the replicas, from 0 for the first{unused}"
+    if subject.num_replicas <= len(CATEGORIES):
+        return f"digits: replicas{unused}"
+    return f"letters: replicas; those that touch differ{unused}"
+
+
+def _has_unused(subject: Subject) -> bool:
+    return bool(((subject.replica < 0) & (subject.task >= 0)).any())
+
+
+def _loads(subject: Subject, is_wide: bool, is_tiny: bool) -> Iterator[str]:
+    loads = subject.loads
+    if loads is not None and loads.highest and (is_wide or is_tiny):
+        along_z = "; ↗ is before that to z + 1" if is_wide and loads.is_along_z else ""
+        what = "1 to 9 between chips: the busier direction of a link" if is_wide else "1 to 9"
+        yield f"{what}, in ninths of {format_bytes(loads.highest)}{along_z}"
+    yield loads_in_words(subject)
+
+
+def _left_out(subject: Subject, sheet: _Sheet) -> Iterator[str]:
+    panel = sheet.panel
+    if isinstance(panel, TinyPanel) and (panel.columns, panel.rows) != subject.shape[:2]:
+        yield f"left out: all chips but those with x below {panel.columns} and y below {panel.rows}"
+    missing = subject.shape[2] - sheet.num_slices
+    if missing:
+        yield f"{missing:,} of {subject.shape[2]:,} slices are not shown; slices=[...] chooses them"

@@ -1,0 +1,214 @@
+"""Orders of devices: rings and meshes, as TensorFlow's ``device_assignment`` lays them.
+
+A *ring* is an order of the chips of a box in which each chip is a neighbour of the one before, and the last of the
+first. A *mesh* order goes through the axes one inside the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["grid_order", "mesh_assignment", "replica_grid", "ring", "ring_assignment"]
+
+IntArray = np.ndarray[Any, np.dtype[np.int32]]
+
+_log = logging.getLogger(__name__)
+
+
+def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
+    """Choose how many replicas lie along each axis: about as many on each, the axis with the least room first.
+
+    Of axes with equal room the last one, which counts cores, comes first, then x, y, z.
+
+    Parameters
+    ----------
+    capacity : sequence of int
+        How many replicas find room along each axis.
+    num_replicas : int
+        At most the product of `capacity`.
+
+    Returns
+    -------
+    tuple of int
+        All zeros for no replicas. The product may exceed `num_replicas`.
+
+    Examples
+    --------
+    >>> replica_grid((2, 2, 1, 2), 4)
+    (2, 1, 1, 2)
+    """
+    grid = [0] * len(capacity)
+    if num_replicas == 0:
+        return tuple(grid)
+    axes_left, replicas_left = len(capacity), num_replicas
+    last = len(capacity) - 1
+    for axis in sorted(range(len(capacity)), key=lambda axis: (capacity[axis], axis != last, axis)):
+        # The power is rounded up as it comes out, to one too many in places: TensorFlow's answer does so too.
+        wanted = math.ceil(replicas_left ** (1.0 / axes_left))
+        grid[axis] = min(wanted, capacity[axis])
+        replicas_left = -(-replicas_left // grid[axis])
+        axes_left -= 1
+    return tuple(grid)
+
+
+def _lay_open_ring(column: IntArray, row: IntArray, columns: int, rows: int) -> None:
+    """Write column and row of each step of a flat ring without its first place, (0, 0), for even numbers of rows.
+
+    Here for 4 x 4::
+
+         .  0  1  2
+        14  5  4  3
+        13  6  7  8
+        12 11 10  9
+    """
+    turns = rows * (columns - 1)
+    there_and_back = column[:turns].reshape(rows // 2, 2, columns - 1)
+    there_and_back[:, 0] = np.arange(1, columns)
+    there_and_back[:, 1] = np.arange(columns - 1, 0, -1)
+    row[:turns].reshape(rows, columns - 1)[...] = np.arange(rows)[:, None]
+    column[turns:] = 0
+    row[turns:] = np.arange(rows - 1, 0, -1)
+
+
+def _layered_ring(x_size: int, y_size: int, z_size: int) -> IntArray:
+    """Through all layers along the open flat ring, there and back again by turns, and down at (0, 0)."""
+    layer = np.empty((2, x_size * y_size - 1), np.int32)
+    _lay_open_ring(layer[0], layer[1], x_size, y_size)
+    steps = np.zeros((x_size * y_size * z_size, 3), np.int32)
+    inside = steps[1 : 1 + z_size * layer.shape[1]].reshape(z_size, -1, 3)
+    inside[0::2, :, :2] = layer.T
+    inside[1::2, :, :2] = layer[:, ::-1].T
+    inside[:, :, 2] = np.arange(z_size)[:, None]
+    steps[1 + z_size * layer.shape[1] :, 2] = np.arange(z_size - 1, 0, -1)
+    return steps
+
+
+def ring(shape: Sequence[int]) -> IntArray:
+    """Order the chips of a box so that they form a ring.
+
+    A single line of chips is taken from end to end: it closes where the axis wraps. A box with an odd side longer than
+    1 is taken row by row, x fastest, with a warning.
+
+    Parameters
+    ----------
+    shape : sequence of 3 ints
+        Chips along x, y and z.
+
+    Returns
+    -------
+    ndarray of int32, shape (chips, 3)
+        Every place of the box, once.
+
+    References
+    ----------
+    tensorflow/tensorflow, ``tensorflow/python/tpu/device_assignment.py``: the same orders.
+
+    Examples
+    --------
+    >>> ring((2, 2, 1)).tolist()
+    [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
+    """
+    lengths = [int(length) for length in shape]
+    longer = [axis for axis in range(3) if lengths[axis] > 1]
+    if len(longer) > 1 and any(lengths[axis] % 2 for axis in longer):
+        text = "x".join(map(str, lengths))
+        _log.warning("Odd dimension: no ring is laid through %s chips, which are taken row by row, x first.", text)
+        return grid_order(lengths, (0, 1, 2))
+    if len(longer) == 3:
+        return _layered_ring(*lengths)
+    steps = np.zeros((math.prod(lengths), 3), np.int32)
+    if len(longer) == 2:
+        _lay_open_ring(steps[1:, longer[0]], steps[1:, longer[1]], lengths[longer[0]], lengths[longer[1]])
+    elif longer:
+        steps[:, longer[0]] = np.arange(lengths[longer[0]])
+    return steps
+
+
+def grid_order(shape: Sequence[int], fastest_first: Sequence[int]) -> IntArray:
+    """Order the places of a box, one axis inside the other.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Of at least 1.
+    fastest_first : sequence of int
+        Axes, the one that changes with every step first.
+
+    Returns
+    -------
+    ndarray of int32, shape (places, axes)
+
+    Examples
+    --------
+    >>> grid_order((2, 2), (0, 1)).tolist()
+    [[0, 0], [1, 0], [0, 1], [1, 1]]
+    """
+    places = np.empty((math.prod(shape), len(shape)), np.int32)
+    inner, total = 1, len(places)
+    for axis in fastest_first:
+        length = shape[axis]
+        # A coordinate stays for as many steps as the faster axes take, and starts anew behind its last value.
+        places[:, axis].reshape(total // (inner * length), length, inner)[...] = np.arange(length)[:, None]
+        inner *= length
+    return places
+
+
+def mesh_assignment(
+    num_replicas: int, grid: Sequence[int], computation_shape: Sequence[int], computation_stride: Sequence[int]
+) -> IntArray:
+    """Lay replicas out in mesh order: over replicas the core goes fastest, then x, y, z; inside, x goes slowest.
+
+    Parameters
+    ----------
+    num_replicas : int
+    grid : sequence of 4 ints
+        Replicas along each axis, as :func:`replica_grid` gives them.
+    computation_shape, computation_stride : sequence of 4 ints
+        Cores of a replica along each axis, and how far apart they are; replicas fill the places between them.
+
+    Returns
+    -------
+    ndarray of int32, shape (num_replicas, cores per replica, 4)
+    """
+    inside = grid_order(computation_shape, (3, 2, 1, 0))
+    if num_replicas == 0:
+        return np.empty((0, len(inside), 4), np.int32)
+    start = grid_order(grid, (3, 0, 1, 2))[:num_replicas]
+    shape = np.array(computation_shape, np.int32)
+    if math.prod(computation_stride) == 1:
+        start = start * shape
+    else:
+        stride = np.array(computation_stride, np.int32)
+        inside = inside * stride
+        start = start // stride * (shape * stride) + start % stride
+    assignment: IntArray = start[:, None] + inside
+    return assignment
+
+
+def ring_assignment(grid: Sequence[int], computation_shape: Sequence[int]) -> IntArray:
+    """Lay replicas out along a ring of blocks, and the chips of each block along a ring of their own.
+
+    Every chip gives its cores in turn before the next one does.
+
+    Parameters
+    ----------
+    grid : sequence of 4 ints
+        Blocks along each axis.
+    computation_shape : sequence of 4 ints
+        Chips of a block along x, y, z, and the cores of a chip.
+
+    Returns
+    -------
+    ndarray of int32, shape (replicas, cores per replica, 4)
+    """
+    *chips, cores = computation_shape
+    inner, outer = ring(chips), ring(grid[:3])
+    assignment = np.empty((len(outer), len(inner), cores, 4), np.int32)
+    assignment[..., :3] = (outer * np.array(chips, np.int32))[:, None, None] + inner[:, None]
+    assignment[..., 3] = np.arange(cores)
+    return assignment.reshape(len(outer), -1, 4)

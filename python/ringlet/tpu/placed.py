@@ -1,0 +1,26 @@
+"""What costs and drawings are about: an assignment, or a slice alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ringlet.tpu.topology import Topology
+
+if TYPE_CHECKING:
+    from ringlet.tpu.device_assignment import DeviceAssignment
+
+__all__ = ["topology_of"]
+
+
+def topology_of(placed: DeviceAssignment | Topology) -> Topology:
+    """Give the slice of an assignment; a topology is its own.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    """
+    topology = getattr(placed, "topology", placed)
+    if not isinstance(topology, Topology):
+        raise TypeError(f"expected a DeviceAssignment or a Topology, got {placed!r}")
+    return topology

@@ -1,0 +1,108 @@
+"""Sizes and times as people read and write them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+__all__ = ["format_bytes", "format_seconds", "parse_bytes"]
+
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
+_FACTORS = {unit.lower(): 1000**power for power, unit in enumerate(_DECIMAL)}
+_FACTORS |= {unit.lower(): 1024**power for power, unit in enumerate(_BINARY)}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?\s*([A-Za-z]*)\s*", re.ASCII | re.IGNORECASE)
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+
+
+def parse_bytes(text: str) -> int:
+    """Read a size such as ``1GiB``, ``1.5 MB`` or ``4096``.
+
+    Parameters
+    ----------
+    text : str
+        A number and a unit: B, KiB, MiB, GiB, TiB, PiB (powers of 1024) or kB, MB, GB, TB, PB (powers of 1000);
+        capitals do not matter. A number alone means bytes.
+
+    Returns
+    -------
+    int
+        Bytes, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If it is no such text, or no whole number of bytes.
+
+    Examples
+    --------
+    >>> parse_bytes("1GiB"), parse_bytes("1.5 kB"), parse_bytes("1e9")
+    (1073741824, 1500, 1000000000)
+    >>> parse_bytes("1G")
+    Traceback (most recent call last):
+    ValueError: '1G' is not a size: 'G' may be 1024**3 or 1000**3. Write 1GiB or 1GB.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a size. Write a number and a unit, such as 4096, 64MiB, 1GiB or 1.5GB.")
+    number, exponent, unit = match[1], match[2] or "", match[3] or "B"
+    factor = _FACTORS.get(unit.lower())
+    if factor is None:
+        raise ValueError(_unknown_unit(text, number + exponent, unit))
+    nbytes = float(number + exponent) * factor
+    if not math.isfinite(nbytes) or nbytes != int(nbytes) or nbytes < 1:
+        raise ValueError(f"{text!r} is {nbytes:g} bytes. A size is a whole number of bytes, at least 1.")
+    return int(nbytes)
+
+
+def _unknown_unit(text: str, number: str, unit: str) -> str:
+    power = "kmgtp".find(unit.lower()) + 1
+    if power and len(unit) == 1:
+        letter = "KMGTP"[power - 1]
+        decimal = "k" if letter == "K" else letter
+        return (
+            f"{text!r} is not a size: {unit!r} may be 1024**{power} or 1000**{power}. "
+            f"Write {number}{letter}iB or {number}{decimal}B."
+        )
+    return f"{text!r} is not a size: there is no unit {unit!r}. Write B, KiB, MiB, GiB, TiB, or kB, MB, GB, TB."
+
+
+def format_bytes(nbytes: float) -> str:
+    """Write a number of bytes with three digits or so: in powers of 1024, or of 1000 where only these come out even.
+
+    Examples
+    --------
+    >>> [format_bytes(n) for n in (0, 1023, 1536, 2**30, 1e9, 1.5e9, 12345678)]
+    ['0 B', '1023 B', '1.5 KiB', '1 GiB', '1 GB', '1.5 GB', '11.8 MiB']
+    """
+    binary, decimal = _scaled(nbytes, 1024), _scaled(nbytes, 1000)
+    if not _is_even(binary[0]) and _is_even(decimal[0]):
+        return f"{decimal[0]:.4g} {_DECIMAL[decimal[1]]}"
+    value, power = binary
+    return f"{value:.4g} {_BINARY[power]}" if value >= 1000 or _is_even(value) else f"{value:.3g} {_BINARY[power]}"
+
+
+def _scaled(nbytes: float, base: int) -> tuple[float, int]:
+    power = 0
+    while nbytes >= base ** (power + 1) and power + 1 < len(_BINARY):
+        power += 1
+    return nbytes / base**power, power
+
+
+def _is_even(value: float) -> bool:
+    """Whether a number of at most four digits says it all."""
+    return float(f"{value:.4g}") == value
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a time with three or four digits.
+
+    Examples
+    --------
+    >>> [format_seconds(t) for t in (0, 8e-6, 357.5253e-6, 0.021876, 3.25)]
+    ['0 s', '8 us', '357.5 us', '21.88 ms', '3.25 s']
+    """
+    if seconds == 0 or not math.isfinite(seconds):
+        return f"{seconds:g} s"
+    factor, unit = next((row for row in _TIMES if seconds >= row[0] * 0.99995), _TIMES[-1])
+    return f"{seconds / factor:.4g} {unit}"
