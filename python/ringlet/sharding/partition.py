@@ -1,0 +1,142 @@
+"""What partition dimensions have to be: the checks of ``experimental_split_to_logical_devices``, in its order."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping, Sequence, Set
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from ringlet.errors import PartitionError
+
+__all__ = ["check_partition", "whole_number"]
+
+
+def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_devices: int) -> list[int]:
+    """Refuse partition dimensions that do not cut a tensor into equal tiles, one for each logical device.
+
+    Parameters
+    ----------
+    shape : sequence of int or None
+        Of the tensor; sizes that are not known are not checked.
+    partition_dimensions : sequence of int
+        Number of tiles along each dimension.
+    num_devices : int
+        Logical devices of a replica.
+
+    Returns
+    -------
+    list of int
+        The partition dimensions.
+
+    Raises
+    ------
+    PartitionError
+        For the first of these that is the case: they are not as many as the tensor has dimensions; a dimension is not a
+        multiple of its entry; their product is not the number of devices; there are negative ones.
+    TypeError
+        If they are no list, before all of these; no numbers, after the first; no whole ones, before the last.
+
+    References
+    ----------
+    tensorflow/tensorflow, ``tensorflow/python/distribute/tpu_strategy.py``,
+    ``experimental_split_to_logical_devices``: the same checks in the same order.
+
+    Examples
+    --------
+    >>> check_partition((32, 8, 8, 3), (1, 2, 4, 1), 8)
+    [1, 2, 4, 1]
+    >>> check_partition((5, 4), (2, 1), 2)
+    Traceback (most recent call last):
+    ringlet.errors.PartitionError: Tensor shape at `partition_dimensions[0]` must be divisible by corresponding value
+    specified by `partition_dimensions` (2). Received: 5. Choose a divisor of 5, or pad the dimension to 6 first
+    """
+    given = _listed(shape, partition_dimensions)
+    if len(given) != len(shape):
+        raise PartitionError(
+            f"Length of `partition_dimensions` must equal to the rank of `tensor.shape` ({len(shape)}). Received "
+            f"len(partition_dimensions)={len(given)}. Give one number of tiles for each dimension of {_shown(shape)}, "
+            "1 where it is not cut"
+        )
+    numbers = [number if type(number) is int else _real_number(number) for number in given]
+    if None in numbers:
+        raise _no_numbers(shape, partition_dimensions)
+    for dimension, (size, number) in enumerate(zip(shape, numbers, strict=True)):
+        if size is not None and (number == 0 or size % number):
+            raise PartitionError(
+                f"Tensor shape at `partition_dimensions[{dimension}]` must be divisible by corresponding value "
+                f"specified by `partition_dimensions` ({number}). Received: {size}. {_remedy(size, number)}"
+            )
+    product = math.prod(numbers)
+    if product != num_devices:
+        raise PartitionError(
+            "The product of `partition_dimensions` should be the same as the number of logical devices "
+            f"(={num_devices}). Received `partition_dimensions`={partition_dimensions}, and their product is "
+            f"{product}. Each logical device of a replica holds one tile"
+        )
+    parts = [number for number in numbers if type(number) is int]
+    if len(parts) != len(numbers):
+        raise _no_numbers(shape, partition_dimensions)
+    if any(part < 1 for part in parts):
+        raise PartitionError(
+            f"partition_dimensions are {partition_dimensions}: a dimension can only be cut into 1 tile or more. Write "
+            "1 where it is not cut"
+        )
+    return parts
+
+
+def whole_number(value: Any) -> int | None:
+    """Give a whole number as Python has them, and None for anything else: truth values, and 2.0, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> whole_number(np.int8(3)), whole_number(True), whole_number(3.0)
+    (3, None, None)
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def _real_number(value: Any) -> Any:
+    whole = whole_number(value)
+    if whole is not None:
+        return whole
+    return value if isinstance(value, (Real, np.bool_)) else None
+
+
+def _listed(shape: Sequence[int | None], partition_dimensions: Any) -> list[Any]:
+    if isinstance(partition_dimensions, (list, tuple)):
+        return list(partition_dimensions)
+    # A set has no order, and the order of a dictionary's keys is hardly meant.
+    is_list = not isinstance(partition_dimensions, (str, bytes, Set, Mapping))
+    try:
+        if is_list and len(partition_dimensions) >= 0:
+            return list(partition_dimensions)
+    except TypeError:  # of numbers, of arrays without dimensions, of what is gone after one reading
+        pass
+    raise _no_numbers(shape, partition_dimensions)
+
+
+def _no_numbers(shape: Sequence[int | None], partition_dimensions: Any) -> TypeError:
+    return TypeError(
+        f"partition_dimensions is {partition_dimensions!r}: expected a list of whole numbers, the number of tiles "
+        f"along each dimension of shape {_shown(shape)}, such as {[1] * len(shape)}"
+    )
+
+
+def _shown(shape: Sequence[int | None]) -> str:
+    return str(tuple(shape))
+
+
+def _remedy(size: int, part: Any) -> str:
+    if whole_number(part) is None or part < 1:
+        return "Write 1 where a dimension is not cut"
+    return f"Choose a divisor of {size}, or pad the dimension to {-(-size // part) * part} first"
