@@ -1,6 +1,7 @@
 """Train a two-layer network on handwritten digits, data-parallel over the cores of this machine.
 
-    python examples/digits.py                 # all cores; writes out/digits.png
+    python examples/digits.py                 # all cores, one thread each; writes out/digits.png
+    ringlet run -n 2 examples/digits.py       # two processes: the same script, and with one BLAS thread the same bits
     python examples/digits.py --check         # do N replicas compute what 1 replica computes?
     python examples/digits.py --small         # a step too small for threads, and why
 
@@ -14,6 +15,7 @@ import argparse
 import os
 import sys
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from statistics import median
 from time import perf_counter, sleep
@@ -116,12 +118,34 @@ def replica_evaluation(weights, images, labels):
     return np.sum(forward(weights, images)[1].argmax(axis=1) == labels)
 
 
+def make_strategy(replicas):
+    """So many replicas in this process; None for those of all processes that the environment describes."""
+    if replicas is None:
+        return ringlet.MultiWorkerMirroredStrategy()
+    return ringlet.MirroredStrategy([f"CPU:{i}" for i in range(replicas)])
+
+
+@dataclass(frozen=True)
+class Slices:
+    """What the replicas of one process get of every batch: their slices, one replica after the other."""
+
+    batches: ringlet.data.Dataset
+    context: ringlet.data.InputContext
+
+    def __iter__(self):
+        total, processes = self.context.num_replicas_in_sync, self.context.num_input_pipelines
+        first = self.context.input_pipeline_id * total // processes
+        for images, labels in self.batches:
+            slices = zip(np.array_split(images, total), np.array_split(labels, total), strict=True)
+            yield from list(slices)[first : first + total // processes]
+
+
 class Trainer:
     """Weights, and the strategy that updates them."""
 
     def __init__(self, settings, replicas):
         self.settings = settings
-        self.strategy = ringlet.MirroredStrategy([f"CPU:{i}" for i in range(replicas)])
+        self.strategy = make_strategy(replicas)
         self.weights = initial_weights(settings)
         self.velocity = {name: np.zeros_like(w) for name, w in self.weights.items()}
 
@@ -129,7 +153,8 @@ class Trainer:
         """A dataset that yields every batch already cut into one slice per replica, in a new order each time."""
         dataset = ringlet.data.Dataset.from_tensor_slices((images, labels))
         dataset = dataset.shuffle(len(labels), seed=self.settings.seed).batch(self.settings.batch).prefetch(2)
-        return self.strategy.experimental_distribute_dataset(dataset)
+        # Every process goes through all batches, in one order, so that replica 3 gets the same slice wherever it runs.
+        return self.strategy.distribute_datasets_from_function(lambda context: Slices(dataset, context))
 
     def step(self, batch):
         """One step on a distributed batch: summed loss, number of images, seconds that replicas communicated."""
@@ -164,7 +189,7 @@ def train_epoch(trainer, training, test, num_test, on_step=lambda: None):
         loss, count, communicating = loss + step_loss, count + step_count, communicating + step_communicating
         on_step()
     seconds = perf_counter() - start
-    share = communicating / (seconds * trainer.strategy.num_replicas_in_sync)
+    share = communicating / (seconds * len(trainer.strategy.extended.worker_devices))
     return Epoch(loss / count, trainer.count_correct(test) / num_test, count / seconds, share)
 
 
@@ -256,7 +281,14 @@ def check(settings, replicas):
     return passed
 
 
+def fingerprint(weights):
+    """A short text that is the same for the same bits, and for no others."""
+    return sha256(b"".join(weights[name].tobytes() for name in sorted(weights))).hexdigest()[:16]
+
+
 def counted(replicas):
+    if replicas is None:
+        return "all replicas"
     return f"{replicas} replica" + "s" * (replicas != 1)
 
 
@@ -300,6 +332,8 @@ def parse_arguments(arguments):
     parser.add_argument("--check", action="store_true", help=f"compare with 1 replica: {CHECK_EPOCHS} epochs, float64")
     options = parser.parse_args(arguments)
     settings = Settings(epochs=options.epochs, seed=options.seed, **(SMALL if options.small else {}))
+    if options.replicas and "TF_CONFIG" in os.environ:
+        parser.error("argument --replicas: this is one process of several; `ringlet run --replicas` says how many")
     if options.replicas and options.replicas > settings.batch:
         parser.error(
             f"argument --replicas: expected at most {settings.batch}, the images of a batch, got {options.replicas}"
@@ -311,12 +345,16 @@ def main(arguments=None):
     options, settings = parse_arguments(arguments)
     cores = ringlet.show_config("dicts")["cores"]["count"]
     replicas = options.replicas or min(max(2, cores), settings.batch)
+    if "TF_CONFIG" in os.environ:  # one process of several, of which the first one speaks
+        replicas, console.quiet = None, not ringlet.is_chief()
     if options.check:
         return 0 if check(settings, replicas) else 1
-    _, history = train(settings, replicas, counted(replicas))
-    if replicas > 1:
+    trainer, history = train(settings, replicas, counted(replicas))
+    console.print(f"\nfingerprint of the weights: {fingerprint(trainer.weights)}")
+    if replicas is not None and replicas > 1:
         report_speed(settings, replicas)
-    save_figure(history, options.out)
+    if ringlet.is_chief():
+        save_figure(history, options.out)
     return 0
 
 

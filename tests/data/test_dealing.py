@@ -88,3 +88,10 @@ def test_closing_closes_every_dataset():
     iterator.close()
     assert closed == ["a", "b"]
     assert list(iterator) == []
+
+
+@given(size=st.integers(0, 100), batch_size=st.integers(1, 17), num_replicas=st.integers(1, 8))
+def test_without_padding_elements_that_are_too_few_are_left_out_whatever_their_sizes(size, batch_size, num_replicas):
+    dataset = Dataset.range(size).batch(batch_size)
+    steps = list(dealt(dataset, num_replicas).without_padding())
+    assert len(steps) == len(dataset) // num_replicas

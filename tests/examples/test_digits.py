@@ -4,7 +4,9 @@ import sys
 import numpy as np
 import pytest
 
+import ringlet
 from examples import digits
+from tests.strategy.workers import environment
 
 TINY = digits.Settings(hidden=5, dtype="float64")
 
@@ -120,3 +122,56 @@ def test_the_last_line_names_the_file_that_is_written(out, written, tmp_path, ca
 
 def test_one_replica_is_no_replicas():
     assert [digits.counted(n) for n in (1, 2)] == ["1 replica", "2 replicas"]
+
+
+# --- several processes ------------------------------------------------------------------------------------------------
+
+# The processes are forked, so that the libraries are imported once. Each trains as the script does under TF_CONFIG.
+PROCESSES = """
+from examples import digits
+from tests.processes.forked import Job
+from tests.strategy.workers import environment
+
+settings = digits.Settings(epochs=2, **digits.SMALL)
+
+def fingerprints(workers, replicas):
+    def body(index, tell):
+        os.environ.update(environment(index, workers, replicas, f"digits {os.getppid()}"))
+        with open(os.devnull, "w") as nowhere:
+            digits.console.file = nowhere
+            trainer, history = digits.train(settings, None, "training")
+        tell([digits.fingerprint(trainer.weights), history[-1].accuracy])
+
+    job = Job(workers, body)
+    told = [job.told(index, time.monotonic() + 60) for index in range(workers)]
+    assert job.wait(60) == [0] * workers
+    return told
+
+for shape in ((1, 4), (2, 2), (4, 1)):
+    tell(fingerprints(*shape))
+"""
+
+
+def test_four_replicas_learn_the_same_bits_as_threads_as_processes_and_as_both(processes):
+    driver = processes.start(PROCESSES, environ={"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+    threads, both, workers = driver.told(), driver.told(), driver.told()
+    assert (len(threads), len(both), len(workers)) == (1, 2, 4)
+    assert both + workers == threads * 6
+    assert threads[0][1] > 0.5
+
+
+@pytest.mark.parametrize("is_chief", [True, False])
+def test_of_several_processes_only_the_first_one_speaks_and_draws(is_chief, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("TF_CONFIG", environment(0, 1)["TF_CONFIG"])
+    monkeypatch.setattr(ringlet, "is_chief", lambda: is_chief)
+    monkeypatch.setattr(digits.console, "quiet", False)
+    assert digits.main(["--small", "--epochs", "1", "--out", str(tmp_path / "a.png")]) == 0
+    assert ("fingerprint of the weights" in capsys.readouterr().out) == is_chief
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"] * is_chief
+
+
+def test_the_number_of_replicas_of_several_processes_is_not_the_scripts(monkeypatch, capsys):
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    with pytest.raises(SystemExit):
+        digits.main(["--replicas", "2"])
+    assert "`ringlet run --replicas` says how many" in capsys.readouterr().err

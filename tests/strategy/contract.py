@@ -41,6 +41,10 @@ class StrategyContract:
         if "num_replicas" in metafunc.fixturenames:
             metafunc.parametrize("num_replicas", self.COUNTS)
 
+    def here(self, num_replicas: int) -> range:
+        """Those of so many replicas that are in this process."""
+        return range(num_replicas)
+
     def values(self, strategy: ringlet.Strategy, value: Any) -> tuple[Any, ...]:
         return strategy.experimental_local_results(value)
 
@@ -49,12 +53,12 @@ class StrategyContract:
     def test_every_replica_runs_once(self, strategy, num_replicas):
         calls: list[int] = []
         strategy.run(lambda: calls.append(replica_id()))
-        assert sorted(calls) == list(range(num_replicas))
+        assert sorted(calls) == list(self.here(num_replicas))
         assert strategy.num_replicas_in_sync == num_replicas
 
     def test_answers_are_in_replica_order(self, strategy, num_replicas):
         answers = strategy.run(lambda: replica_id() + 1000)
-        assert self.values(strategy, answers) == tuple(range(1000, 1000 + num_replicas))
+        assert self.values(strategy, answers) == tuple(1000 + i for i in self.here(num_replicas))
 
     def test_side_effects_of_replicas_that_never_block_are_in_replica_order(
         self, strategy, num_replicas, no_forced_switches
@@ -62,12 +66,12 @@ class StrategyContract:
         for _ in range(20):
             calls: list[int] = []
             strategy.run(lambda calls=calls: calls.append(replica_id()))
-            assert calls == list(range(num_replicas))
+            assert calls == list(self.here(num_replicas))
 
     def test_each_replica_receives_its_components(self, strategy, num_replicas):
         value = strategy.experimental_distribute_values_from_function(lambda c: c.replica_id_in_sync_group + 0.5)
         answer = strategy.run(lambda x, *, y: x + y["y"], args=(value,), kwargs={"y": {"y": value}})
-        assert self.values(strategy, answer) == tuple(2 * i + 1.0 for i in range(num_replicas))
+        assert self.values(strategy, answer) == tuple(2 * i + 1.0 for i in self.here(num_replicas))
 
     def test_a_run_is_in_replica_context_of_the_strategy(self, strategy):
         def state() -> bool:
@@ -87,7 +91,7 @@ class StrategyContract:
         with strategy.scope():
             answers = strategy.run(lambda: replica_id() + 1000)
             assert ringlet.in_cross_replica_context()
-        assert len(self.values(strategy, answers)) == num_replicas
+        assert len(self.values(strategy, answers)) == len(self.here(num_replicas))
 
     def test_a_run_inside_of_a_replica_is_refused(self, strategy):
         with pytest.raises(RuntimeError, match="cross-replica context"):
@@ -170,7 +174,7 @@ class StrategyContract:
 
     def test_values_from_a_function_hold_every_component(self, strategy, num_replicas):
         value = strategy.experimental_distribute_values_from_function(lambda c: (c.replica_id_in_sync_group, "s"))
-        assert self.values(strategy, value) == tuple((i, "s") for i in range(num_replicas))
+        assert self.values(strategy, value) == tuple((i, "s") for i in self.here(num_replicas))
 
     def test_local_results_of_a_plain_value_are_that_value(self, strategy):
         assert strategy.experimental_local_results("plain") == ("plain",)
@@ -202,7 +206,8 @@ class StrategyContract:
     def test_a_deep_copy_is_a_strategy_of_its_own(self, strategy, num_replicas):
         twin = copy.deepcopy(strategy)
         assert repr(twin) == repr(strategy)
-        assert self.values(twin, twin.run(lambda: replica_id() + 1000)) == tuple(range(1000, 1000 + num_replicas))
+        answers = twin.run(lambda: replica_id() + 1000)
+        assert self.values(twin, answers) == tuple(1000 + i for i in self.here(num_replicas))
         with strategy.scope(), pytest.raises(RuntimeError, match="Mixing"):
             twin.run(lambda: None)
         with pytest.raises(RuntimeError, match="deepcopy"):

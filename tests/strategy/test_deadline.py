@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +55,27 @@ def test_replicas_that_wait_too_long_raise_and_the_strategy_stays_usable(call, n
     ):
         strategy.run(step)
     assert_usable(strategy)
+
+
+def test_what_a_deadline_refers_to_is_let_go_of_once_it_is_over():
+    class Abort:
+        def __call__(self, reason: str) -> None:
+            ended.set()
+
+    ended = threading.Event()
+    early, late = Abort(), Abort()
+    references = [weakref.ref(early), weakref.ref(late)]
+    with Deadline(SECONDS, print, lambda: "never"):  # in front of the next one, which stays in the queue
+        with Deadline(2 * SECONDS, late, lambda: "never"):
+            pass
+        with contextlib.suppress(DeadlineExceededError), Deadline(0.01, early, lambda: "now"):
+            assert ended.wait(SECONDS)
+            time.sleep(0.01)
+    del early, late
+    end = time.monotonic() + SECONDS
+    while any(reference() is not None for reference in references):
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())

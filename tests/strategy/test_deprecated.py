@@ -61,7 +61,7 @@ def test_a_step_is_fed_by_batches_that_a_function_makes():
     assert [context.num_replicas_in_sync for context in contexts] == [2]
 
 
-@pytest.mark.parametrize("mode", [ringlet.InputReplicationMode.PER_REPLICA, "PER_WORKER", 3])
+@pytest.mark.parametrize("mode", [ringlet.InputReplicationMode.PER_REPLICA, "PER_WORKER", 3, None])
 def test_batches_of_a_function_are_for_workers(mode):
     with pytest.raises(ValueError, match="Input replication mode not supported"):
         TWO.make_input_fn_iterator(lambda _: DATASET, mode)
@@ -74,3 +74,41 @@ def test_arrays_become_a_dataset_of_their_rows():
         assert [row["x"].tolist() for row in rows] == [[0, 1], [2, 3]]
         assert [int(row["y"]) for row in rows] == [5, 6]
     assert len(ringlet.get_strategy().experimental_make_numpy_dataset(np.ones((3, 2)))) == 3
+
+
+def test_an_iterator_begins_again():
+    iterator = TWO.make_dataset_iterator(DATASET)
+    first = [part.tolist() for part in iterator.get_next().values]
+    iterator.initialize()
+    assert [part.tolist() for part in iterator.get_next().values] == first
+
+
+def test_batches_of_a_function_that_are_too_few_for_a_step_are_left_out():
+    iterator = TWO.make_input_fn_iterator(lambda _: ringlet.data.Dataset.range(5).batch(2))
+    assert len(list(iterator)) == 1
+    assert len(list(iter(TWO.distribute_datasets_from_function(lambda _: ringlet.data.Dataset.range(5).batch(2))))) == 2
+
+
+def test_an_input_function_may_give_a_function_or_any_iterable():
+    calls = iter(range(10))
+    assert TWO.make_input_fn_iterator(lambda _: lambda: next(calls)).get_next().values == (0, 1)
+    iterator = TWO.make_input_fn_iterator(lambda _: [np.array([1]), np.array([2])])
+    assert [part.tolist() for part in iterator.get_next().values] == [[1], [2]]
+    for other in (5, None, "text", np.ones(3)):
+        with pytest.raises(ValueError, match=r"input_fn must return a tf\.data\.Dataset or a callable"):
+            TWO.make_input_fn_iterator(lambda _, other=other: other)
+
+
+def test_the_default_strategy_has_these_iterators_too():
+    default = ringlet.get_strategy()
+    iterator = default.make_dataset_iterator(DATASET)
+    assert iterator.get_next().tolist() == [0, 1, 2, 3]
+    iterator.initialize()
+    assert len(list(iterator)) == 2
+    assert len(list(default.make_input_fn_iterator(lambda _: DATASET))) == 2
+
+
+def test_what_prepares_sessions_does_nothing():
+    config = object()
+    assert TWO.update_config_proto(config) is config
+    assert TWO.configure(config, task_type="worker") is None

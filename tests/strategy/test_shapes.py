@@ -10,6 +10,7 @@ import pytest
 
 from ringlet import nest
 from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
+from ringlet.strategy.shapes import KindShape
 from tests.strategy.replicas import assert_usable, mirrored, replica, replica_id
 
 
@@ -70,3 +71,11 @@ def test_a_call_that_fails_on_one_replica_alone_does_not_shift_the_others():
             replica().all_reduce("SUM", {name: 1.0})
 
     mirrored(3).run(step)
+
+
+def test_shapes_with_kinds_are_equal_if_structure_and_kinds_are():
+    tree, other = nest.flatten({"w": 1})[1], nest.flatten({"b": 1})[1]
+    shape = KindShape(tree, ("torch.Tensor",))
+    assert len({shape, KindShape(nest.flatten({"w": 2})[1], ("torch.Tensor",))}) == 1
+    assert len({shape, KindShape(tree, ("jax.Array",)), KindShape(other, ("torch.Tensor",))}) == 3
+    assert shape != tree

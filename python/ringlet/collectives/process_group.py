@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from ringlet import _core
@@ -16,11 +16,14 @@ from ringlet.collectives.member import Member
 from ringlet.collectives.options import resolve_timeout
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
-__all__ = ["init_process_group"]
+__all__ = ["MOST_RANKS", "init_process_group", "job_id", "join_job"]
 
 RANK_VARIABLE = "RINGLET_RANK"
 NUM_RANKS_VARIABLE = "RINGLET_NUM_RANKS"
 JOB_VARIABLE = "RINGLET_JOB_ID"
+
+# Of a group, in all its processes together.
+MOST_RANKS = 4096
 
 # For processes that have all come in time to look at each other.
 _LAST_MOMENT_SECONDS = 0.2
@@ -104,14 +107,50 @@ def init_process_group(
     seconds = resolve_timeout(timeout_seconds)
     if len(mine) == count:
         hold = _Hold(_core.Group(count, seconds, 0), None)
+        members = [Member(hold.group.member(number), hold) for number in mine]
     else:
-        if sys.platform != "linux":
-            raise FailedPreconditionError("groups of several processes need Linux: give one process all ranks.")
-        job = Job(as_text(name or ""), as_text(os.environ.get(JOB_VARIABLE, "")), count)
-        deadline = Deadline.after(seconds)
-        hold = _join(meet(job, mine, seconds), count, deadline)
-    members = [Member(hold.group.member(number), hold) for number in mine]
+        members = join_job(Job(as_text(name or ""), job_id(os.environ), count), mine, seconds)
     return members if ranks is not None else members[0]
+
+
+def job_id(environ: Mapping[str, str]) -> str:
+    """Give what the launcher calls the job, which keeps jobs apart that are alike in all else.
+
+    Examples
+    --------
+    >>> job_id({"RINGLET_JOB_ID": "second"})
+    'second'
+    """
+    return as_text(environ.get(JOB_VARIABLE, ""))
+
+
+def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
+    """Join the group of a job's processes, as :func:`init_process_group` does.
+
+    Parameters
+    ----------
+    job : Job
+        The same in all of them.
+    ranks : sequence of int
+        Those of this process; not all.
+    seconds : float
+        How long to wait for the others, here and in each call; may be infinite.
+
+    Returns
+    -------
+    list of Member
+        In the order of `ranks`.
+
+    Raises
+    ------
+    FailedPreconditionError, PermissionError, DeadlineExceededError, WorkerLostError
+        As there.
+    """
+    if sys.platform != "linux":
+        raise FailedPreconditionError("groups of several processes need Linux: give one process all ranks.")
+    deadline = Deadline.after(seconds)
+    hold = _join(meet(job, ranks, seconds), job.num_ranks, deadline)
+    return [Member(hold.group.member(number), hold) for number in ranks]
 
 
 class _Hold:
@@ -156,8 +195,8 @@ def _selection(
             f"{' and '.join(missing)} is missing: each process of a group says which rank it is, and of how many."
         )
     count = whole_number_of(32, num_ranks, "num_ranks", "a whole number of ranks")
-    if not 1 <= count <= 4096:
-        raise InvalidArgumentError(f"a group has 1 to 4096 ranks, not {count}.")
+    if not 1 <= count <= MOST_RANKS:
+        raise InvalidArgumentError(f"a group has 1 to {MOST_RANKS} ranks, not {count}.")
     numbers = [
         whole_number(number, "rank", f"a whole number below {count}") for number in ([rank] if ranks is None else ranks)
     ]

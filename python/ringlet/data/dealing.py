@@ -6,11 +6,13 @@ at the end of data is decided here, for all policies that deal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ringlet.data.cardinality import INFINITE_CARDINALITY
 from ringlet.data.node import Node, Run, State, Stream
+from ringlet.data.others import Others
 from ringlet.data.padding import empty_part, known_spec
 from ringlet.data.place import Place
 from ringlet.data.spec import PerReplicaSpec, TensorSpec
@@ -35,11 +37,14 @@ class DealElements:
     source : Node, optional
         The dataset as the user made it, whose specs decide what happens at the end of data; the first of `nodes`
         without.
+    may_pad : bool
+        False leaves out elements that are too few for a step, whatever their sizes.
     """
 
     nodes: tuple[Node, ...]
     place: Place
     source: Node | None = None
+    may_pad: bool = True
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -68,7 +73,7 @@ class DealElements:
         Not with one worker and elements whose sizes are all known, which the parts of a step then have as well; and
         never without an end.
         """
-        if self.cardinality == INFINITE_CARDINALITY:
+        if not self.may_pad or self.cardinality == INFINITE_CARDINALITY:
             return False
         spec = known_spec(self._given)
         return self.place.num_workers > 1 or spec is None or not all(s.is_fully_defined for s in flatten(spec)[0])
@@ -99,13 +104,13 @@ class DealStream(Stream):
     with arrays without rows for the replicas that have none, until there is nothing for any replica of any worker.
     """
 
-    __slots__ = ("_asks_others", "_is_over", "_last", "_plan", "_streams")
+    __slots__ = ("_is_over", "_last", "_others", "_plan", "_streams")
 
     def __init__(self, plan: DealElements, streams: list[Stream]) -> None:
         self._plan = plan
         self._streams = streams
         self._is_over = False
-        self._asks_others = plan.place.num_workers > 1 and plan.cardinality != INFINITE_CARDINALITY
+        self._others = Others(plan.place, plan.place.num_workers > 1 and plan.cardinality != INFINITE_CARDINALITY)
         self._last: Nest = None  # an element, kept where a worker may have to make up others like it
 
     def __next__(self) -> Nest:
@@ -119,12 +124,17 @@ class DealStream(Stream):
         """Give the elements of a step, filled up in any case or only where the plan pads."""
         if self._is_over:
             raise StopIteration
-        parts = self._take()
+        try:
+            parts = self._take()
+        except Exception as error:
+            self._others.tell(error)
+            raise
         present = [part for part in parts if part is not NONE_LEFT]
         is_full = len(present) == len(parts)
-        if self._asks_others:
+        self._others.agree(present[0] if present else None, bool(present))
+        if self._others.counts:
             self._last = present[-1] if present else self._last
-            goes_on = self._plan.place.sum(len(present)) > 0
+            goes_on = self._others.total(len(present)) > 0
         else:
             goes_on = is_full or (bool(present) and (is_padded or self._plan.pads))
         if not goes_on:
@@ -138,8 +148,12 @@ class DealStream(Stream):
 
     def _filled_up(self, parts: list[Nest], present: list[Nest]) -> list[Nest]:
         like = present[0] if present else self._last
-        nodes = self._plan.nodes * (len(parts) // len(self._plan.nodes))
+        nodes = self._nodes(len(parts))
         return [empty_part(node, like) if part is NONE_LEFT else part for part, node in zip(parts, nodes, strict=True)]
+
+    def _nodes(self, count: int) -> Sequence[Node]:
+        """The dataset of each part of a step."""
+        return self._plan.nodes * (count // len(self._plan.nodes))
 
     def close(self) -> None:
         """Close the inputs."""

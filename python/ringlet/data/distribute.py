@@ -22,6 +22,7 @@ def distribute_dataset(
     num_workers: int = 1,
     worker_index: int = 0,
     sum_over_workers: Callable[[int], int] | None = None,
+    exchange: Callable[[bytes], list[bytes]] | None = None,
     uneven: Uneven = None,
 ) -> DistributedDataset:
     """Shard a dataset to workers, and cut its global batches into parts for the replicas.
@@ -32,7 +33,7 @@ def distribute_dataset(
     num_replicas : int
         Replicas of this worker.
     options : InputOptions, optional
-    num_workers, worker_index, sum_over_workers, uneven : optional
+    num_workers, worker_index, sum_over_workers, exchange, uneven : optional
         As `DistributedDataset` takes them.
 
     Returns
@@ -60,6 +61,7 @@ def distribute_dataset(
         num_workers=num_workers,
         worker_index=worker_index,
         sum_over_workers=sum_over_workers,
+        exchange=exchange,
         buffer_size=_buffer_size(options),
         uneven=uneven,
     )
@@ -73,6 +75,7 @@ def distribute_datasets_from_function(
     num_workers: int = 1,
     worker_index: int = 0,
     sum_over_workers: Callable[[int], int] | None = None,
+    exchange: Callable[[bytes], list[bytes]] | None = None,
 ) -> DistributedDataset:
     """Deal the elements of a dataset that a function makes to the replicas of a worker.
 
@@ -84,7 +87,7 @@ def distribute_datasets_from_function(
     num_replicas : int
         Replicas of this worker.
     options : InputOptions, optional
-    num_workers, worker_index, sum_over_workers : optional
+    num_workers, worker_index, sum_over_workers, exchange : optional
         As `DistributedDataset` takes them.
 
     Returns
@@ -126,6 +129,7 @@ def distribute_datasets_from_function(
         num_workers=num_workers,
         worker_index=worker_index,
         sum_over_workers=sum_over_workers,
+        exchange=exchange,
         buffer_size=_buffer_size(options),
     )
 

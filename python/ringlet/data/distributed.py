@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from ringlet.data.dataset import Dataset
+from ringlet.data.dealing import DealElements
 from ringlet.data.distributed_iterator import DistributedIterator
 from ringlet.data.iterable import iterable_source
 from ringlet.data.node import Node
@@ -37,6 +39,9 @@ class DistributedDataset:
     sum_over_workers : callable, optional
         Gives the sum of an int over all workers, which call it together, once for each step. Without it a worker of
         several ends by itself.
+    exchange : callable, optional
+        Gives the bytes that all workers bring, which call it together. With it they compare what their elements look
+        like at the first step, and an exception in the dataset of one is raised on all that wait for its next step.
     buffer_size : int, default 1
         How many elements are made ahead for each replica, where making them takes longer than handing them from a
         thread to another. 0 makes each when it is asked for.
@@ -82,10 +87,11 @@ class DistributedDataset:
         num_workers: int = 1,
         worker_index: int = 0,
         sum_over_workers: Callable[[int], int] | None = None,
+        exchange: Callable[[bytes], list[bytes]] | None = None,
         buffer_size: int = 1,
         uneven: Uneven = None,
     ) -> None:
-        place = Place(num_replicas, num_workers, worker_index, sum_over_workers)
+        place = Place(num_replicas, num_workers, worker_index, sum_over_workers, exchange)
         if rebatch:
             self._decision = decide(_node(dataset), place, buffer_size=buffer_size, uneven=uneven)
         else:
@@ -111,6 +117,24 @@ class DistributedDataset:
         distributed = cls.__new__(cls)
         distributed._decision = decide_per_replica(list(map(_node, datasets)), buffer_size=buffer_size)
         return distributed
+
+    def without_padding(self) -> DistributedDataset:
+        """Give the same dataset, which leaves out elements that are too few for a step, as TensorFlow 1 does.
+
+        Elements are dealt: this is for datasets that a function made.
+
+        Examples
+        --------
+        >>> distributed = DistributedDataset(Dataset.range(5).batch(2), 2, rebatch=False)
+        >>> len(list(distributed)), len(list(distributed.without_padding()))
+        (2, 1)
+        """
+        plan = self._decision.plan
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        if isinstance(plan, DealElements):
+            twin._decision = replace(self._decision, plan=replace(plan, may_pad=False))
+        return twin
 
     @property
     def decision(self) -> Decision:

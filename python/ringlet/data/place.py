@@ -25,6 +25,9 @@ class Place:
         Takes an int of this worker, and gives the sum over all workers; all of them call it together. With several
         workers it is called once for each step, so that a worker without data goes on with empty parts until no worker
         has any. Without it, each worker ends by itself.
+    exchange : callable, optional
+        Takes bytes of this worker, and gives those of all, in their order; all of them call it together. With it they
+        compare what elements look like at the first step, and hear of errors in each other's datasets.
 
     Raises
     ------
@@ -41,6 +44,7 @@ class Place:
     num_workers: int = 1
     worker_index: int = 0
     sum_over_workers: Callable[[int], int] | None = field(default=None, repr=False)
+    exchange: Callable[[bytes], list[bytes]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if index(self.num_replicas) < 1:

@@ -17,6 +17,7 @@ from ringlet.data.chunks import balanced_slices
 from ringlet.data.cutting import CutStream, check_rows
 from ringlet.data.dealing import DealElements, DealStream
 from ringlet.data.node import Node, PassedOn, Run, Stream
+from ringlet.data.others import Others
 from ringlet.data.place import Place
 from ringlet.data.rows import num_rows
 from ringlet.data.spec import PerReplicaSpec, TensorSpec
@@ -144,10 +145,11 @@ class KeepBatches:
 class _KeepStream(PassedOn):
     """Batches of another stream, cut for the replicas of one worker, with weights."""
 
-    __slots__ = ("_cutter", "_slices", "_total")
+    __slots__ = ("_cutter", "_others", "_slices", "_total")
 
     def __init__(self, source: Stream, place: Place) -> None:
         super().__init__(source)
+        self._others = Others(place, False)
         first = place.worker_index * place.num_replicas
         mine = slice(first, first + place.num_replicas)
         self._total = place.total
@@ -156,11 +158,25 @@ class _KeepStream(PassedOn):
         self._cutter = CutStream(source, place.total, self._slices)
 
     def __next__(self) -> Nest:
-        batch = next(self._input)
+        batch = self._next_batch()
         parts = self._cutter.cut(batch)
         size = flatten(batch)[0][0].shape[0]
         rows = [part.stop - part.start for part in self._slices(size, self._total)]
         return parts, weights_of(rows, size, self._total)
+
+    def _next_batch(self) -> Nest:
+        batch, has_one = None, True
+        try:
+            batch = next(self._input)
+        except StopIteration:
+            has_one = False
+        except Exception as error:
+            self._others.tell(error)
+            raise
+        self._others.agree(batch, has_one)
+        if not has_one:
+            raise StopIteration
+        return batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +207,7 @@ class _KeepDealtStream(DealStream):
         parts = self._parts(True)
         rows = list(map(num_rows, parts))
         place = self._plan.place
-        return regroup(parts, always_wrap=True), weights_of(rows, place.sum(sum(rows)), place.total)
+        return regroup(parts, always_wrap=True), weights_of(rows, self._others.total(sum(rows)), place.total)
 
     def next_padded(self) -> Nest:
         """Give the next step: every step is filled up."""

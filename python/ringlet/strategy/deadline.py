@@ -12,7 +12,7 @@ from types import TracebackType
 
 from ringlet.errors import CollectiveAborted, DeadlineExceededError
 
-__all__ = ["Deadline"]
+__all__ = ["Deadline", "call_later"]
 
 
 class Deadline:
@@ -68,13 +68,12 @@ class Deadline:
 
 
 class _Entry:
-    """One deadline; `is_over` once it needs no more attention."""
+    """One deadline; without an action once it is over, because what that refers to may be much."""
 
-    __slots__ = ("action", "is_over")
+    __slots__ = ("action",)
 
     def __init__(self, action: Callable[[], None]) -> None:
-        self.action = action
-        self.is_over = False
+        self.action: Callable[[], None] | None = action
 
 
 class _Watch:
@@ -101,8 +100,8 @@ class _Watch:
     def remove(self, entry: _Entry) -> None:
         # Under the lock: whoever leaves before the time is over is not ended by it.
         with self._changed:
-            entry.is_over = True
-            while self._entries and self._entries[0][2].is_over:
+            entry.action = None
+            while self._entries and self._entries[0][2].action is None:
                 heapq.heappop(self._entries)
 
     def _run(self) -> None:
@@ -113,13 +112,34 @@ class _Watch:
                 elif (left := self._entries[0][0] - time.monotonic()) > 0:
                     self._changed.wait(left)
                 else:
-                    entry = heapq.heappop(self._entries)[2]
-                    if not entry.is_over:
-                        entry.is_over = True
-                        entry.action()
+                    self._take(heapq.heappop(self._entries)[2])
+
+    def _take(self, entry: _Entry) -> None:
+        action, entry.action = entry.action, None
+        if action is not None:
+            action()
 
 
 _watch = _Watch()
+
+
+def call_later(seconds: float, action: Callable[[], None]) -> None:
+    """Have a function called after some time, in another thread.
+
+    Parameters
+    ----------
+    seconds : float
+    action : callable
+        Quick, and raises nothing: all deadlines of the process wait for it.
+
+    Examples
+    --------
+    >>> called = threading.Event()
+    >>> call_later(0.001, called.set)
+    >>> called.wait(10)
+    True
+    """
+    _watch.add(time.monotonic() + seconds, action)
 
 
 def _after_fork_in_child() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ringlet.input_modes import InputReplicationMode
 
@@ -119,8 +121,8 @@ class DeprecatedCalls:
 
         Returns
         -------
-        DistributedIterator
-            For :meth:`experimental_run`.
+        InputIterator
+            For :meth:`experimental_run`. Its ``initialize()`` begins again.
 
         Examples
         --------
@@ -129,7 +131,9 @@ class DeprecatedCalls:
         >>> strategy.make_dataset_iterator(ringlet.data.Dataset.range(4).batch(4)).get_next().values
         (array([0, 1]), array([2, 3]))
         """
-        return iter(self.experimental_distribute_dataset(dataset))
+        from ringlet.data.input_iterator import InputIterator  # loaded where datasets are used
+
+        return InputIterator(self.experimental_distribute_dataset(dataset))
 
     def make_input_fn_iterator(  # type: ignore[misc]
         self: Strategy,
@@ -141,19 +145,20 @@ class DeprecatedCalls:
         Parameters
         ----------
         input_fn : callable
-            Takes an :class:`~ringlet.data.InputContext`; gives a dataset of batches for one replica.
+            Takes an :class:`~ringlet.data.InputContext`, once for each host of a TPU slice; gives a dataset of batches
+            for one replica, or a function, which is called once for each replica of each step.
         replication_mode : InputReplicationMode
             PER_WORKER, the only one that there is for this call.
 
         Returns
         -------
-        DistributedIterator
-            For :meth:`experimental_run`.
+        InputIterator
+            For :meth:`experimental_run`. Batches that are too few for a step are left out.
 
         Raises
         ------
         ValueError
-            If the mode is another one.
+            If the mode is another one, or `input_fn` gives something else.
 
         Examples
         --------
@@ -162,12 +167,26 @@ class DeprecatedCalls:
         >>> strategy.make_input_fn_iterator(lambda context: ringlet.data.Dataset.range(4).batch(2)).get_next().values
         (array([0, 1]), array([2, 3]))
         """
-        if replication_mode not in (None, InputReplicationMode.PER_WORKER):
+        if replication_mode is not InputReplicationMode.PER_WORKER:
             raise ValueError(
                 f"Input replication mode not supported: {replication_mode!r}. Leave it at PER_WORKER, or call "
                 "distribute_datasets_from_function with InputOptions"
             )
-        return iter(self.distribute_datasets_from_function(input_fn))
+        from ringlet.data.input_iterator import CalledSteps, InputIterator  # loaded where datasets are used
+
+        given = [(input_fn(context), count) for context, count in _pipelines(self._extended)]
+        if all(callable(made) for made, _ in given):
+            return InputIterator(CalledSteps([made for made, count in given for _ in range(count)]))
+        for made, _ in given:
+            if callable(made) or isinstance(made, (str, bytes, np.ndarray)) or not isinstance(made, Iterable):
+                raise ValueError(
+                    "input_fn must return a tf.data.Dataset or a callable, which is called for each batch, and the "
+                    f"same of both for each host, got {made!r}"
+                )
+        datasets = iter(given)
+        dataset = self.distribute_datasets_from_function(lambda _: next(datasets)[0])
+        without_padding = getattr(dataset, "without_padding", None)  # the default strategy gives the dataset itself
+        return InputIterator(dataset if without_padding is None else without_padding())
 
     def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
         """Give a dataset of the rows of arrays; see :meth:`StrategyExtended.experimental_make_numpy_dataset`.
@@ -190,6 +209,42 @@ class DeprecatedCalls:
         [1, 2]
         """
         return self._extended.experimental_make_numpy_dataset(numpy_input, session)
+
+    def configure(
+        self, session_config: Any = None, cluster_spec: Any = None, task_type: Any = None, task_id: Any = None
+    ) -> None:
+        """Do nothing: in TensorFlow 1 this prepares sessions, of which there are none here.
+
+        Parameters
+        ----------
+        session_config, cluster_spec, task_type, task_id : object, optional
+            Accepted as TensorFlow accepts them.
+        """
+
+    def update_config_proto(self, config_proto: Any) -> Any:
+        """Give what it was given: in TensorFlow 1 this prepares sessions, of which there are none here.
+
+        Parameters
+        ----------
+        config_proto : object
+
+        Returns
+        -------
+        object
+            `config_proto`.
+        """
+        return config_proto
+
+
+def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
+    """What each input pipeline of this process is told, and how many replicas it feeds."""
+    from ringlet.data import InputContext  # loaded where datasets are used
+
+    workers: Any = extended._workers
+    hosts = extended._replicas_of_hosts()
+    first, total = (0, len(hosts)) if workers is None else (workers.worker_index, workers.num_workers)
+    replicas = extended._num_replicas_in_sync
+    return [(InputContext(total, first + host, replicas), count) for host, count in enumerate(hosts)]
 
 
 def _warn(name: str, instead: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ringlet.strategy.arguments import check_arguments, check_function
 from ringlet.strategy.combining import Combining
 from ringlet.strategy.modes import require_cross_replica
+from ringlet.strategy.steps import MultiStepContext, run_steps
 from ringlet.strategy.updating import Updating
 from ringlet.strategy.value_context import ValueContext
 from ringlet.values import regroup
@@ -45,9 +46,9 @@ class StrategyExtended(Combining, Updating):
     `_call_for_each_replica`; it overrides others for what it can do besides, each with the arguments that its docstring
     tells: `_reduce_to` and `_batch_reduce_to` (and `_reduce` for a shorter way), `_broadcast_to`, `_gather`, `_update`,
     `_update_non_slot`, `_create_variable`, `_distribute_values_from_function`, `_distribute_dataset`,
-    `_distribute_datasets_from_function`, `_local_results`, `_call_with_options`, `_scope`, and, with several workers,
-    `_num_local_replicas` and `_first_replica`. Properties such as `worker_devices` are overridden as they are;
-    variables need `parameter_devices`.
+    `_distribute_datasets_from_function`, `_local_results`, `_call_with_options`, `_run_steps`, `_scope`, and, with
+    several workers, `_num_local_replicas` and `_first_replica`. Properties such as `worker_devices` are overridden as
+    they are; variables need `parameter_devices`.
     """
 
     # What programs read
@@ -114,6 +115,52 @@ class StrategyExtended(Combining, Updating):
         require_cross_replica(self._container_strategy())
         return self._call_for_each_replica(fn, args, kwargs or {})
 
+    def experimental_run_steps_on_iterator(
+        self,
+        fn: Callable[[MultiStepContext, Any], Any],
+        iterator: Any,
+        iterations: int = 1,
+        initial_loop_values: Any = None,
+    ) -> MultiStepContext:
+        """Call a function for several steps with the elements of an iterator, as TensorFlow 1 has it.
+
+        Parameters
+        ----------
+        fn : callable
+            Takes a :class:`MultiStepContext` and the next element, in cross-replica context; most often it calls
+            ``extended.call_for_each_replica`` and ``context.set_last_step_output``.
+        iterator : InputIterator or other object with ``get_next``
+        iterations : int
+            How many steps; with a TPUStrategy, one where its `steps_per_run` is 1, as it is by default.
+        initial_loop_values : nested structure, optional
+            Accepted as TensorFlow accepts it, whose graphs need to know what the outputs look like.
+
+        Returns
+        -------
+        MultiStepContext
+            Its `last_step_outputs` are those of the last step.
+
+        Raises
+        ------
+        OutOfRangeError
+            If the iterator ends before.
+        RuntimeError
+            Inside a replica, or inside the scope of another strategy.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> iterator = strategy.make_dataset_iterator(ringlet.data.Dataset.range(8).batch(4))
+        >>> def step(context, batch):
+        ...     sums = strategy.extended.call_for_each_replica(lambda x: x.sum(), args=(batch,))
+        ...     context.set_last_step_output("sum", sums, "SUM")
+        >>> int(strategy.extended.experimental_run_steps_on_iterator(step, iterator, 2).last_step_outputs["sum"])
+        22
+        """
+        require_cross_replica(self._container_strategy())
+        return self._run_steps(fn, iterator, iterations)
+
     def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
         """Give a dataset of the rows of arrays.
 
@@ -151,6 +198,12 @@ class StrategyExtended(Combining, Updating):
     ) -> Any:
         """What ``strategy.run`` gives with `options`, which have no effect unless this is overridden."""
         return self._call_for_each_replica(fn, args, kwargs)
+
+    def _run_steps(
+        self, fn: Callable[[MultiStepContext, Any], Any], iterator: Any, iterations: int
+    ) -> MultiStepContext:
+        """What :meth:`experimental_run_steps_on_iterator` gives."""
+        return run_steps(self, fn, iterator, iterations)
 
     def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         """What ``strategy.experimental_distribute_values_from_function`` gives."""

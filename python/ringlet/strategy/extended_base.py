@@ -45,6 +45,9 @@ class ExtendedBase:
 
     # Hooks
 
+    # What joins the workers of a strategy that has several processes; see `ringlet.strategy.current_workers`.
+    _workers: Any = None
+
     @property
     def _num_replicas_in_sync(self) -> int:
         """How many replicas take part in a step, over all workers."""
@@ -54,6 +57,10 @@ class ExtendedBase:
     def _num_local_replicas(self) -> int:
         """How many of them belong to this process."""
         return self._num_replicas_in_sync
+
+    def _replicas_of_hosts(self) -> list[int]:
+        """How many of those each input pipeline of this process feeds."""
+        return [self._num_local_replicas]
 
     @property
     def _first_replica(self) -> int:

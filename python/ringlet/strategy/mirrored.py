@@ -110,6 +110,8 @@ class MirroredExtended(StrategyExtended):
     ('/job:localhost/replica:0/task:0/device:CPU:1',)
     """
 
+    # What drives several replicas.
+    _run_type = ReplicaRun
     # Whether one device may have several replicas.
     _may_repeat_devices = False
 
@@ -166,7 +168,7 @@ class MirroredExtended(StrategyExtended):
         started = hint.start()
         try:
             limiter.enter(owner, len(rows))
-            run = ReplicaRun(strategy, crews.acquire(owner), self._ops, self._first_replica, is_writable)
+            run = self._run_type(strategy, crews.acquire(owner), self._ops, self._first_replica, is_writable)
             return run.drive(fn, rows, keywords, crews.timeout_seconds)
         finally:
             try:

@@ -14,9 +14,8 @@ from ringlet.collectives.array_kinds import in_kind_of, kind_of, own_copy
 from ringlet.collectives.buffers import Outputs, as_buffer, as_ndarray
 from ringlet.collectives.dtypes import as_result, is_known, native
 from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
-from ringlet.strategy.call_options import CallOptions, read_options
+from ringlet.strategy.call_options import CallOptions
 from ringlet.strategy.deadline import Deadline
-from ringlet.strategy.gathering import gather_components
 from ringlet.strategy.reduction import as_op, divide
 from ringlet.values import IndexedSlices, PerReplica
 
@@ -65,7 +64,7 @@ def all_reduce_leaves(
     if options is None and run.is_plain:  # what most calls are, with nothing in between
         shapes.state(replica, shape)
         try:
-            member = run.crew.members[replica]
+            member = run.members[replica]
             results = member.all_reduce_many(leaves, as_op(op), algorithm=run.ops.algorithm, outs=outs)
             shapes.compare(replica, shape)
             return results
@@ -74,7 +73,7 @@ def all_reduce_leaves(
                 raise
         except CollectiveMismatchError as error:
             raise shapes.explain(replica, "all_reduce", error) from error.__cause__
-    asked = read_options(options, run.ops.algorithm)
+    asked = run.asked_of(options)
 
     def combine() -> list[Any]:
         shapes.state(replica, shape)
@@ -104,7 +103,7 @@ def all_gather_leaves(
     -------
     list of ndarray
     """
-    asked = read_options(options, run.ops.algorithm)
+    asked = run.asked_of(options)
     arrays = [as_ndarray(leaf) for leaf in leaves]
     for array in arrays:
         axis_in(array.ndim, axis)  # before others wait for this replica
@@ -112,7 +111,7 @@ def all_gather_leaves(
     def gather() -> list[Any]:
         run.shapes.state(replica, shape)
         if not arrays:
-            run.crew.members[replica].barrier("all_gather of nothing")
+            run.members[replica].barrier("all_gather of nothing")
         try:
             results = [
                 _gather_array(run, replica, leaf, array, axis) for leaf, array in zip(leaves, arrays, strict=True)
@@ -129,12 +128,12 @@ def _in_time(run: ReplicaRun, replica: int, name: str, seconds: float, call: Cal
     """Make a call of a replica that waits for the others no longer than so many seconds, if there are any."""
     if not seconds:
         return call()
-    count = len(run.ended)
+    count = run.strategy.num_replicas_in_sync
     text = (
-        f"replica {replica} of {count} waited {seconds:g} s for the others in {name}, the timeout_seconds of its "
-        "CommunicationOptions. Allow more, or find what keeps the others"
+        f"replica {run.first_replica + replica} of {count} waited {seconds:g} s for the others in {name}, the "
+        "timeout_seconds of its CommunicationOptions. Allow more, or find what keeps the others"
     )
-    with Deadline(seconds, run.crew.group.abort, lambda: text):
+    with Deadline(seconds, run.abort, lambda: text):
         return call()
 
 
@@ -157,7 +156,7 @@ def _combine(
         return [in_kind_of(leaf, result, is_own=True) for leaf, result in zip(leaves, results, strict=True)]
     if not run.ops._is_core:
         return _reduce_by_ops(run, replica, op, leaves, options=options, outs=outs)
-    member = run.crew.members[replica]
+    member = run.members[replica]
     pack, algorithm = asked.bytes_per_pack, asked.algorithm
     return member.all_reduce_many(leaves, as_op(op), algorithm=algorithm, outs=outs, bytes_per_pack=pack)
 
@@ -177,7 +176,7 @@ def _reduce_with_slices(
     run: ReplicaRun, replica: int, op: ReduceOp, leaves: list[Any], *, asked: CallOptions, options: Any
 ) -> list[Any]:
     """Combine arrays, and slices of arrays by putting the rows of all replicas one behind the other."""
-    member = run.crew.members[replica]
+    member = run.members[replica]
     arrays = [leaf for leaf in leaves if not isinstance(leaf, IndexedSlices)]
     rest = iter(_combine(run, replica, op, arrays, asked=asked, options=options, outs=None))
     return [_join_slices(member, op, leaf) if isinstance(leaf, IndexedSlices) else next(rest) for leaf in leaves]
@@ -192,9 +191,9 @@ def _join_slices(member: Member, op: ReduceOp, slices: IndexedSlices) -> Indexed
 
 def _gather_array(run: ReplicaRun, replica: int, leaf: Any, array: Array, axis: int) -> Any:
     if is_known(native(array.dtype)):
-        return run.crew.members[replica].all_gather(array if kind_of(leaf) is None else leaf, axis=axis)
+        return run.members[replica].all_gather(array if kind_of(leaf) is None else leaf, axis=axis)
     # What the core cannot move, such as text, is joined by one replica for all.
-    return run.merge_call(replica, _join_cells, (_Cell(array), axis), {})
+    return run.merge_call(replica, _join_cells, (_Cell(array), _Cell(axis)), {})
 
 
 def _reduce_by_ops(
@@ -229,8 +228,10 @@ class _Cell:
         self.content = content
 
 
-def _join_cells(_: Strategy, cells: PerReplica[_Cell], axis: Any) -> Any:
-    return gather_components([cell.content for cell in cells.values], axis)
+def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
+    # Where there is one replica in this process, its cell comes bare.
+    components = PerReplica([cell.content for cell in strategy.experimental_local_results(cells)])
+    return strategy.extended._gather(components, strategy.experimental_local_results(axes)[0].content)
 
 
 # --- one replica ------------------------------------------------------------------------------------------------------

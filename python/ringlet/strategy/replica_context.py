@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ringlet.strategy.base import Strategy
     from ringlet.strategy.replica_run import ReplicaRun
 
-__all__ = ["ReplicaContext"]
+__all__ = ["ReplicaContext", "merge_alone"]
 
 Array = NDArray[Any]
 
@@ -290,15 +290,7 @@ class ReplicaContext(context.Mode):
         self._require_current()
         if self._run is not None:
             return self._run.merge_call(self.local_replica_id, merge_fn, args, kwargs or {}, name)
-        merged = context.call_in(
-            context.Mode(self.strategy),
-            merge_fn,
-            self.strategy,
-            *(regroup([arg]) for arg in args),
-            **{name: regroup([value]) for name, value in (kwargs or {}).items()},
-        )
-        check_components(merged, 1, "merge_fn gave")
-        return select_replica(0, merged)
+        return merge_alone(self.strategy, merge_fn, args, kwargs or {})
 
     def _require_current(self) -> None:
         require_replica(self)
@@ -316,6 +308,28 @@ class ReplicaContext(context.Mode):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of replica {self._id} of {self.strategy!r}>"
+
+
+def merge_alone(
+    strategy: Strategy, merge_fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """Give what :meth:`ReplicaContext.merge_call` gives to the only replica of a process.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> merge_alone(ringlet.MirroredStrategy(["CPU:0"]), lambda strategy, x: x + 1, (2,), {})
+    3
+    """
+    merged = context.call_in(
+        context.Mode(strategy),
+        merge_fn,
+        strategy,
+        *(regroup([arg]) for arg in args),
+        **{name: regroup([value]) for name, value in kwargs.items()},
+    )
+    check_components(merged, 1, "merge_fn gave")
+    return select_replica(0, merged)
 
 
 def _checked_id(replica_id: Any) -> int | None:

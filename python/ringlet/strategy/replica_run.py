@@ -12,6 +12,7 @@ import numpy as np
 
 from ringlet import context
 from ringlet.errors import CollectiveMismatchError, DeadlineExceededError
+from ringlet.strategy.call_options import CallOptions, read_options
 from ringlet.strategy.crew import NO_WORK, Crew, fork_count
 from ringlet.strategy.failures import add_note, first_failure, one_line, other_failures, whereabouts
 from ringlet.strategy.modes import refuse_stale
@@ -20,6 +21,7 @@ from ringlet.strategy.shapes import Shapes
 from ringlet.values import check_components, regroup, select_replica
 
 if TYPE_CHECKING:
+    from ringlet.collectives import Member
     from ringlet.strategy.base import Strategy
     from ringlet.strategy.cross_device_ops import CrossDeviceOps
 
@@ -76,6 +78,9 @@ class ReplicaRun:
     shapes: Shapes
     """What replicas give to ``all_reduce``: compared, because the core sees flat lists of arrays."""
 
+    members: Sequence[Member]
+    """The ranks of the replicas of this process, in the group that combines their values."""
+
     ended: list[bool]
     """Which replicas have ended: their contexts are of no use any more."""
 
@@ -123,7 +128,7 @@ class ReplicaRun:
         self._results = results = [None] * len(rows)
         self.ended = [False] * len(rows)
         if self._uses_group:
-            self.shapes = Shapes(len(rows))
+            self.__dict__.setdefault("shapes", Shapes(len(rows)))
         self._errors = None if _CONTEXTS_CARRY_ERRSTATE else np.geterr()
         forks, deadline = fork_count(), time.monotonic() + timeout_seconds
         try:
@@ -138,7 +143,7 @@ class ReplicaRun:
         self.crew.work = NO_WORK
         self._forget()
         if self._failures:
-            self._raise_first(len(rows))
+            self._raise_first()
         return results
 
     def execute(self, replica: int) -> None:
@@ -151,7 +156,7 @@ class ReplicaRun:
         finally:
             self._leave(replica)
 
-    def begin_collective(self) -> None:
+    def use_group(self) -> None:
         """State that a replica is about to call the group: from now on replicas that end take leave of it.
 
         A run that never calls the group, as a mapping over replicas does, is spared that cost.
@@ -167,6 +172,17 @@ class ReplicaRun:
                 if has_ended:
                     self.crew.depart(replica)
 
+    # What comes before each collective of a replica; one that has other members has more to do.
+    begin_collective = use_group
+
+    def asked_of(self, options: Any) -> CallOptions:
+        """Read what the options of one collective ask for."""
+        return read_options(options, self.ops.algorithm)
+
+    def abort(self, reason: str) -> None:
+        """End the collective that replicas wait in."""
+        self.crew.group.abort(reason)
+
     def merge_call(
         self,
         replica: int,
@@ -176,7 +192,7 @@ class ReplicaRun:
         name: str = "merge_call",
     ) -> Any:
         """Call `merge_fn` once for all replicas, which give one name; see :meth:`ReplicaContext.merge_call`."""
-        self.begin_collective()
+        self.use_group()
         self._merge_calls[replica] = (merge_fn, args, kwargs)
         self._meet(replica, name)
         if replica == 0:
@@ -203,7 +219,7 @@ class ReplicaRun:
         return self._fn(*self._rows[replica], **self._keywords[replica])
 
     def _leave(self, replica: int) -> None:
-        # In this order, while begin_collective works in the opposite one: under the interpreter lock one of the two
+        # In this order, while use_group works in the opposite one: under the interpreter lock one of the two
         # sees what the other did.
         self.ended[replica] = True
         if self._uses_group:
@@ -222,6 +238,7 @@ class ReplicaRun:
         num_mine = 0
         try:
             self.crew.prepare(self)
+            self.members = self.crew.members
             claims.open()
             # No signal is handled between a claim and the assignment of its replica.
             for replica in iter(claims.claim, -1):
@@ -266,10 +283,12 @@ class ReplicaRun:
         self._merge_calls.clear()
         self._merged = self._merge_error = None
 
-    def _raise_first(self, num_replicas: int) -> NoReturn:
+    def _raise_first(self) -> NoReturn:
         replica, error = first_failure(self._failures)
         if replica != _CALLER:
-            add_note(error, f"raised in replica {replica} of {num_replicas}{other_failures(self._failures, replica)}")
+            first = self.first_replica  # of those of other processes, which count too
+            others = other_failures({first + i: each for i, each in self._failures.items() if i >= 0}, first + replica)
+            add_note(error, f"raised in replica {first + replica} of {self.strategy.num_replicas_in_sync}{others}")
         # The traceback holds this frame and this run: neither may hold the exception in turn.
         self._failures = {}
         try:

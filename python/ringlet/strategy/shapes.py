@@ -10,7 +10,7 @@ from ringlet.collectives.array_kinds import kind_of
 from ringlet.errors import CollectiveMismatchError
 from ringlet.values.grouping import LEAF_TYPES
 
-__all__ = ["LEAF", "KindShape", "Shapes", "with_kinds"]
+__all__ = ["LEAF", "KindShape", "Shapes", "describe_shape", "with_kinds"]
 
 # The shape of what is no structure.
 LEAF = nest.flatten(0)[1]
@@ -35,6 +35,12 @@ class KindShape:
     def paths(self) -> list[Any]:
         """Give the place and the kind of each leaf; never what a shape without kinds gives."""
         return list(zip(self.shape.paths(), self.names, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KindShape) and self.names == other.names and self.shape == other.shape
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.names))
 
 
 def with_kinds(shape: nest.PyTreeSpec, leaves: Sequence[Any]) -> Any:
@@ -127,6 +133,17 @@ class Shapes:
         mixed = [_mixed_kinds(call, first, other, shape) for other, shape in enumerate(others, 1)]
         text = next(filter(None, mixed), None)
         return error if text is None else CollectiveMismatchError(text)
+
+
+def describe_shape(shape: Any) -> str:
+    """Tell all that :meth:`Shapes.compare` compares: the places of a structure, and the kinds of arrays there.
+
+    Examples
+    --------
+    >>> describe_shape(nest.flatten({"w": [1]})[1])
+    "('w', 0)"
+    """
+    return ", ".join(map(str, shape.paths()))
 
 
 def _describe(shape: Any) -> str:

@@ -256,6 +256,10 @@ class Updating(ExtendedBase):
 
     # Hooks
 
+    def _first_value(self, request: Any) -> Any:
+        """Give the array that a new variable begins with."""
+        return request.first_value()
+
     def _create_variable(self, request: Any) -> Any:
         """Make a variable in the scope of this strategy; a plain one unless this is overridden."""
         from ringlet.values.creation import create_plain  # loaded where variables are used

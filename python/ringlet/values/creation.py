@@ -127,7 +127,7 @@ def _create_distributed(strategy: Any, request: VariableRequest) -> DistributedV
     if synchronization is VariableSynchronization.AUTO:
         synchronization = VariableSynchronization.ON_WRITE
     aggregation = check_aggregation(request.aggregation, name)
-    value = request.first_value()
+    value = strategy.extended._first_value(request)
     if aggregation is VariableAggregation.MEAN and not is_floating(value.dtype):
         raise ValueError(
             "creating distributed tf.Variable with aggregation=MEAN and a non-floating dtype is not supported, please "

@@ -66,11 +66,17 @@ def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
     if op is ReduceOp.MEAN and isinstance(value, MirroredVariable):
         return value  # taken to be its own mean; each component gets its part, even where they have come to differ
     if not isinstance(value, PerReplica):
-        return strategy.extended._reduce(op, value)
+        if strategy.extended._workers is None or isinstance(value, DistributedValues):
+            return strategy.extended._reduce(op, value)
+        # The same object for the replicas of this process, where there are replicas of others.
+        value = PerReplica((value,) * strategy.extended._num_local_replicas)
     spec = variable._spec
     if isinstance(value.values[0], IndexedSlices):
         parts = [(as_value(part.values, spec.dtype, None, spec.name), part.indices) for part in value.values]
-        return reduce_slices(op, [IndexedSlices(*part) for part in parts])
+        slices = [IndexedSlices(*part) for part in parts]
+        if strategy.extended._workers is None:
+            return reduce_slices(op, slices)
+        return strategy.extended._reduce(op, PerReplica(slices))
     # Python numbers take the variable's dtype before they are combined.
     numbers = [np.asarray(variable._checked(part), spec.dtype) for part in value.values]
     return strategy.extended._reduce(op, PerReplica(numbers))

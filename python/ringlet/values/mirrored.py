@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ringlet.values.base import DistributedValues
+from ringlet.values.operand import converted
 from ringlet.values.stand_in import StandIn, plain
 
 __all__ = ["Mirrored"]
@@ -28,6 +28,7 @@ class Mirrored(StandIn, DistributedValues[T_co]):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rate = Mirrored([np.float64(0.5), np.float64(0.5)])
     >>> rate
     Mirrored:{
@@ -53,9 +54,7 @@ class Mirrored(StandIn, DistributedValues[T_co]):
         return getattr(self._as_operand(), name)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        value = self._as_operand()
-        array = np.asarray(value, dtype=dtype)
-        return array.copy() if copy and array is value else array
+        return converted(self._as_operand(), dtype, copy)
 
     def __format__(self, specification: str) -> str:
         return format(self._as_operand(), specification) if specification else str(self)

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ringlet.values.stand_in import StandIn
 
-__all__ = ["Operand"]
+__all__ = ["Operand", "converted"]
 
 Array = NDArray[Any]
 
@@ -24,6 +24,28 @@ def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
         )
 
     return method
+
+
+def converted(value: Any, dtype: DTypeLike | None, copy: bool | None) -> Array:
+    """Give what NumPy asks an ``__array__`` for: a value with a dtype, copied if asked for or needed.
+
+    Raises
+    ------
+    ValueError
+        If a copy is needed, and `copy` is False.
+
+    Examples
+    --------
+    >>> converted(np.arange(2), np.float64, None)
+    array([0., 1.])
+    """
+    plain_value = np.asarray(value)
+    array = np.asarray(plain_value, dtype=dtype)
+    if array is not plain_value:
+        if copy is False:
+            raise ValueError(f"{plain_value.dtype} cannot become {array.dtype} without a copy: leave out copy=False")
+        return array
+    return array.copy() if copy else array
 
 
 class Operand(StandIn):
@@ -42,13 +64,7 @@ class Operand(StandIn):
         raise NotImplementedError(f"{type(self).__name__} does not say what it stands for")
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
-        value = np.asarray(self._as_operand())
-        array = np.asarray(value, dtype=dtype)
-        if array is not value:
-            if copy is False:
-                raise ValueError(f"{value.dtype} cannot become {array.dtype} without a copy: leave out copy=False")
-            return array
-        return array.copy() if copy else array
+        return converted(self._as_operand(), dtype, copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is not None:

@@ -1,0 +1,61 @@
+"""Arrays of text as bytes, for processes to exchange: what collectives cannot move."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["text_from_bytes", "text_to_bytes"]
+
+
+def text_to_bytes(array: NDArray[Any]) -> bytes:
+    """Write an array of text.
+
+    Parameters
+    ----------
+    array : ndarray
+        Of strings or bytes: of NumPy's dtypes for them, or objects of Python.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it holds anything else.
+
+    Examples
+    --------
+    >>> text_from_bytes(text_to_bytes(np.array([["a", "ä"]])))
+    array([['a', 'ä']], dtype='<U1')
+    """
+    kinds = {type(item) for item in array.ravel().tolist()}
+    if not kinds <= {str, bytes}:
+        names = sorted(kind.__name__ for kind in kinds - {str, bytes})
+        raise InvalidArgumentError(
+            f"cannot exchange an array of {array.dtype} that holds {', '.join(names)} between processes: give numbers, "
+            "strings or bytes"
+        )
+    items = [item if isinstance(item, str) else {"bytes": item.decode("latin-1")} for item in array.ravel().tolist()]
+    return json.dumps([array.dtype.str, array.shape, items]).encode()
+
+
+def text_from_bytes(data: bytes) -> NDArray[Any]:
+    """Read what :func:`text_to_bytes` wrote.
+
+    Examples
+    --------
+    >>> text_from_bytes(text_to_bytes(np.array([b"a", "b"], object)))
+    array([b'a', 'b'], dtype=object)
+    """
+    dtype, shape, items = json.loads(data)
+    array: NDArray[Any] = np.empty(len(items), dtype)
+    array[:] = [item if isinstance(item, str) else item["bytes"].encode("latin-1") for item in items]
+    shaped: NDArray[Any] = array.reshape(shape)
+    return shaped

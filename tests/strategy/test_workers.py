@@ -1,0 +1,173 @@
+"""What workers do together outside of replicas, and what they hear of one that ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.strategy.workers import PROGRAM, environment
+
+
+def start(processes, name, program, *, num_workers=2, num_local=1, indices=None, **changes):
+    """Start workers with a program of their own."""
+    return [
+        processes.start(PROGRAM + program, environ=environment(index, num_workers, num_local, name, **changes))
+        for index in (range(num_workers) if indices is None else indices)
+    ]
+
+
+def test_numbers_arrays_and_bytes_come_from_every_worker(workers):
+    program = """
+        all = strategy.extended._workers
+        all.barrier("begin")
+        root = all.broadcast(np.arange(3) + 10 * me, 1)
+        answer = [all.sum(2**40 + me), root, [x.decode() for x in all.exchange(f"worker {me}".encode() * me)]]
+    """
+    assert workers.run(program) == [[2**41 + 1, [10, 11, 12], ["", "worker 1"]]] * 2
+
+
+def test_a_worker_knows_its_place_and_the_job_before_it_has_joined(workers):
+    program = """
+        all = strategy.extended._workers
+        answer = [all.num_workers, all.worker_index, all.is_chief, all.job, all.is_joined]
+    """
+    first, second = workers.run(program)
+    assert first[:3] == [2, 0, True]
+    assert second[:3] == [2, 1, False]
+    assert first[3] == second[3]
+    assert not first[4]
+
+
+def test_barriers_of_different_names_are_a_mismatch_that_names_both(workers):
+    for failure in workers.run("strategy.extended._workers.barrier(f'epoch {me}')"):
+        assert failure.kind == "CollectiveMismatchError"
+        assert "barrier('epoch 0')" in failure
+        assert "barrier('epoch 1')" in failure
+
+
+def test_calls_in_a_merge_call_are_those_of_the_run_that_waits(workers):
+    program = """
+        merge = lambda s: s.extended._workers.sum(me + 1)
+        answer = strategy.run(lambda: replica().merge_call(merge))
+    """
+    assert workers.run(program) == [3, 3]
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+ENDINGS = [
+    # what worker 1 does, what the others raise, words of it, replicas
+    ("raise KeyError('weights')", "CollectiveAborted", "raised KeyError: 'weights' in end (<string>:", 1),
+    ("raise KeyError('weights')", "CollectiveAborted", "raised KeyError: 'weights' in end (<string>:", 2),
+    ("strategy.run(lambda: {}['bias'])", "CollectiveAborted", "raised KeyError: 'bias' in <lambda> (<string>:", 1),
+    ("sys.exit(3)", "WorkerLostError", "exited with status 3", 2),
+    ("sys.exit()", "WorkerLostError", "exited with status 0", 1),
+    ("os.kill(os.getpid(), signal.SIGTERM)", "WorkerLostError", "was killed by SIGTERM (signal 15)", 1),
+    ("os.kill(os.getpid(), signal.SIGKILL)", "WorkerLostError", "was killed by SIGKILL (signal 9)", 2),
+    ("os.kill(os.getpid(), signal.SIGINT); time.sleep(9)", "CollectiveAborted", "raised KeyboardInterrupt", 1),
+]
+
+END = """
+def end():
+    {ending}
+attempt(lambda: strategy.run(step))
+if me == 1:
+    hear()
+    end()
+    sys.exit()
+attempt(lambda: strategy.run(step))
+attempt(lambda: strategy.reduce("SUM", 1.0, axis=None))
+"""
+
+
+@pytest.mark.parametrize("case", ENDINGS, ids=[f"{ending}-{count}" for ending, _, _, count in ENDINGS])
+def test_the_end_of_a_worker_is_told_to_all_others_with_its_name_and_reason(processes, name, case):
+    ending, kind, words, num_local = case
+    staying, leaving = start(processes, name, END.format(ending=ending), num_local=num_local)
+    for process in (staying, leaving):
+        assert process.told() == [2.0 * num_local, 4.0 * num_local]
+    leaving.say()
+    told, again = staying.told(), staying.told()
+    assert told["kind"] == again["kind"] == kind
+    for failure in (told, again):
+        assert f"/job:worker/task:1 (pid {leaving.pid}" in failure["text"]
+        assert words in failure["text"]
+        assert "again, from" in failure["text"]
+    leaving.wait()
+    assert staying.wait() == 0
+
+
+INTERRUPTED = """
+import threading
+attempt(lambda: strategy.run(step))
+hear()
+core = strategy.extended._workers.members()[0]._core
+calls = core.calls
+def interrupt():
+    while core.calls == calls:
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGINT)
+if me == 1:
+    threading.Thread(target=interrupt).start()
+attempt(lambda: strategy.run(step))
+"""
+
+
+def test_a_worker_that_ctrl_c_interrupts_in_a_collective_is_named_as_users_know_it(processes, name):
+    staying, leaving = start(processes, name, INTERRUPTED)
+    assert (staying.told(), leaving.told()) == ([2.0, 4.0], [2.0, 4.0])
+    leaving.say()
+    assert leaving.told()["kind"] == "KeyboardInterrupt"
+    staying.say()
+    told = staying.told()
+    assert told["kind"] == "CollectiveAborted"
+    assert "of /job:worker/task:1, was interrupted" in told["text"]
+    assert "Start all workers again" in told["notes"]
+
+
+def test_the_traceback_of_the_worker_that_failed_is_shown_as_ever(processes, name):
+    staying, leaving = start(processes, name, END.format(ending="raise KeyError('weights')"))
+    leaving.say()
+    assert leaving.wait() == 1
+    assert "KeyError: 'weights'" in leaving.said()
+    assert staying.wait() == 0
+
+
+FALLS_SILENT = """
+attempt(lambda: strategy.run(step))
+if me == 1:
+    hear()
+    sys.exit()
+attempt(lambda: strategy.run(step))
+"""
+
+
+def test_a_worker_that_does_not_come_to_a_call_is_named_when_the_time_is_over(processes, name):
+    waiting, silent = start(processes, name, FALLS_SILENT, SECONDS="1")
+    assert (waiting.told(), silent.told()) == ([2.0, 4.0], [2.0, 4.0])
+    told = waiting.told()
+    assert told["kind"] == "DeadlineExceededError"
+    assert "waited 1 s for /job:worker/task:1" in told["text"]
+    assert "Start all workers again" in told["notes"]
+    silent.say()
+
+
+GIVES_AWAY = """
+attempt(lambda: strategy.run(step))
+if me == 1:
+    del strategy
+    tell("gone")
+    hear()
+    sys.exit()
+attempt(lambda: strategy.run(step))
+"""
+
+
+def test_a_strategy_that_a_worker_has_let_go_of_is_an_error_on_the_others(processes, name):
+    staying, leaving = start(processes, name, GIVES_AWAY)
+    assert leaving.told() == [2.0, 4.0]
+    assert leaving.told() == "gone"
+    assert staying.told() == [2.0, 4.0]
+    told = staying.told()
+    assert told["kind"] in ("WorkerLostError", "CollectiveMismatchError")
+    assert "/job:worker/task:1" in told["text"]
+    leaving.say()

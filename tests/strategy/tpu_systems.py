@@ -1,0 +1,21 @@
+"""TPU systems of tests: modelled slices, and what strategies are made on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ringlet
+
+
+def resolver_of(accelerator_type: str = "v4-8") -> ringlet.cluster_resolver.TPUClusterResolver:
+    """A resolver that knows one slice, whatever the environment says."""
+    return ringlet.cluster_resolver.TPUClusterResolver(accelerator_type=accelerator_type, environ={})
+
+
+def strategy_of(
+    shape: Sequence[int], num_replicas: int, accelerator_type: str = "v4-8", is_spmd: bool = False
+) -> ringlet.TPUStrategy:
+    """A strategy whose replicas have cores of a shape."""
+    resolver = resolver_of(accelerator_type)
+    assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, shape, num_replicas=num_replicas)
+    return ringlet.TPUStrategy(resolver, assignment, is_spmd)
