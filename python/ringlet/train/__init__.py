@@ -1,7 +1,8 @@
-"""What keeps a training program's state: checkpoints, and managers of them."""
+"""What keeps a training program's state: checkpoints, and managers of them; and which processes it runs in."""
 
 from __future__ import annotations
 
+from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.train.checkpoint import Checkpoint
 from ringlet.train.latest import latest_checkpoint
 from ringlet.train.manager import CheckpointManager
@@ -13,6 +14,7 @@ __all__ = [
     "CheckpointLoadStatus",
     "CheckpointManager",
     "CheckpointOptions",
+    "ClusterSpec",
     "InitializationOnlyStatus",
     "latest_checkpoint",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import reprlib
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,15 +12,16 @@ import numpy as np
 
 from ringlet import context
 from ringlet.errors import CheckpointCorruptError, FailedPreconditionError
+from ringlet.train.agreement import joined, restored_together
 from ringlet.train.decoding import Node
-from ringlet.train.encoding import Path, encode, name_of
+from ringlet.train.encoding import Path, name_of
 from ringlet.train.file_reader import open_file
-from ringlet.train.file_writer import write_file
-from ringlet.train.folder import clean, locked, make_folder, write_durably
+from ringlet.train.folder import locked
 from ringlet.train.kinds import Group, kind_of_object, refusal
 from ringlet.train.latest import SUFFIX, file_of, last_good, latest_checkpoint
-from ringlet.train.options import CheckpointOptions, wait_for_chief, writes
+from ringlet.train.options import CheckpointOptions
 from ringlet.train.restoring import Restoration, leaf_names
+from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
 from ringlet.train.status import CheckpointLoadStatus, InitializationOnlyStatus
 from ringlet.values import Variable
@@ -184,21 +184,10 @@ class Checkpoint(Group):
         What variables hold at one moment is saved, and written from where it lies: programs may go on to assign. Arrays
         of other kinds must not be written to meanwhile; that is noticed.
         """
-        path = self._write(file_prefix, options)
-        wait_for_chief(options, path)
-        return path
-
-    def _write(self, file_prefix: Any, options: CheckpointOptions | None) -> str:
         self._refuse_replicas("saved")
         path = _prefix_of(file_prefix)
-        if writes(options):
-            tree, tensors = encode(self)
-            folder, name = os.path.split(path)
-            folder = folder or os.curdir
-            make_folder(folder)
-            clean(folder)
-            saved_ns = time.time_ns()
-            write_durably(folder, name + SUFFIX, lambda file: write_file(file, tree, tensors, saved_ns))
+        with Saving(self, path, options) as saving:
+            saving.write()
         return path
 
     def save(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
@@ -222,13 +211,14 @@ class Checkpoint(Group):
             As :meth:`write` does.
         """
         prefix = _prefix_of(file_prefix)
-        path = self._write(f"{prefix}-{self._next_number()}", options)
-        if writes(options):
-            folder, name = os.path.split(path)
-            folder = folder or os.curdir
-            with locked(folder):
-                write_state(folder, FolderState(name, (name,)))
-        wait_for_chief(options, path)
+        path = f"{prefix}-{self._next_number()}"
+        with Saving(self, path, options) as saving:
+            saving.write()
+            if saving.writes:
+                folder, name = os.path.split(path)
+                folder = folder or os.curdir
+                with locked(folder):
+                    write_state(folder, FolderState(name, (name,)))
         return path
 
     def _next_number(self) -> int:
@@ -258,19 +248,27 @@ class Checkpoint(Group):
         """Restore everything from a file that :meth:`write` wrote: as :meth:`restore`, but for the ``save_counter``."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
+        workers = joined(options)
+        if workers is None:
+            restoration, saved_ns, change = self._read_file(path, strict)
+            change()
+        else:
+            restoration, saved_ns = restored_together(workers, path, lambda: self._read_file(path, strict))
+        matched, unexpected = set(restoration.matched), set(restoration.unexpected)
+        status = CheckpointLoadStatus(path, matched, unexpected, lambda: leaf_names(self))
+        _wait(restoration, path, saved_ns, status)
+        return status
+
+    def _read_file(self, path: str, strict: bool) -> tuple[Restoration, int, Callable[[], Any]]:
+        """Compare and read everything: what goes where, when the file was written, and what changes the objects."""
         try:
             with open_file(file_of(path)) as file:
                 restoration = Restoration(file)
                 make = restoration.match(self, file.tree)
                 restoration.check(strict)
-                restoration.apply(make)
-                saved_ns = file.saved_ns
+                return restoration, file.saved_ns, restoration.read(make)
         except CheckpointCorruptError as error:
             raise _with_advice(error, path) from None
-        matched, unexpected = set(restoration.matched), set(restoration.unexpected)
-        status = CheckpointLoadStatus(path, matched, unexpected, lambda: leaf_names(self))
-        _wait(restoration, path, saved_ns, status)
-        return status
 
     def restore(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
@@ -285,7 +283,7 @@ class Checkpoint(Group):
         save_path : str, path or None
             What :meth:`save` or :func:`latest_checkpoint` gave; nothing happens if it is None.
         options : CheckpointOptions, optional
-            Accepted as TensorFlow accepts it; every process reads.
+            Every process reads. The workers of a strategy restore together, unless it says who the chief is.
         strict : bool
             Whether names that only one side has are an error.
 
@@ -304,6 +302,9 @@ class Checkpoint(Group):
             If something does not fit, such as a shape; names everything that does not. Nothing was changed.
         RuntimeError
             If it is called inside ``strategy.run``.
+        FailedPreconditionError
+            If the workers of a strategy have different files under that name. What goes wrong on one of them is raised
+            on all, and none has changed anything.
 
         Notes
         -----
@@ -311,6 +312,9 @@ class Checkpoint(Group):
         variables. Arrays that were read before do not change.
         """
         if save_path is None:
+            workers = joined(options)
+            if workers is not None:
+                workers.barrier("restore nothing")
             return InitializationOnlyStatus()
         had_counter = _COUNTER in self._objects
         _ = self.save_counter

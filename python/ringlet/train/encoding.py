@@ -33,7 +33,7 @@ from ringlet.train.variables import sort_of
 from ringlet.values import Variable
 from ringlet.values.moment import read_at_one_moment
 
-__all__ = ["Path", "encode", "name_of", "refuse_depth"]
+__all__ = ["Node", "Path", "encode", "name_of", "refuse_depth"]
 
 Node = Any
 Path = tuple[Any, ...]
@@ -73,12 +73,14 @@ def refuse_depth(path: Path) -> None:
         )
 
 
-def encode(value: Any) -> tuple[Node, list[Tensor]]:
+def encode(value: Any, prefix: str = "") -> tuple[Node, list[Tensor]]:
     """Give the tree and the tensors of an object.
 
     Parameters
     ----------
     value : object
+    prefix : str
+        What names of tensors begin with.
 
     Returns
     -------
@@ -102,15 +104,16 @@ def encode(value: Any) -> tuple[Node, list[Tensor]]:
     >>> tensors[0].array
     array([1.])
     """
-    encoder = _Encoder()
+    encoder = _Encoder(prefix)
     tree = encoder.node(value, ())
     encoder.read_variables()
     return tree, encoder.tensors
 
 
 class _Encoder:
-    def __init__(self) -> None:
+    def __init__(self, prefix: str) -> None:
         self.tensors: list[Tensor] = []
+        self._prefix = prefix
         # "__metadata__" is what the file format calls its metadata.
         self._names = {"__metadata__"}
         # What an object says of itself is plain: variables in it are arrays.
@@ -195,6 +198,7 @@ class _Encoder:
             raise TypeError(f"{name}: {error}") from None
 
     def _new_name(self, name: str) -> str:
+        name = f"{self._prefix}/{name}" if self._prefix and name else f"{self._prefix}{name}"
         found, number = name, 1
         while found in self._names:
             found, number = f"{name}.{number}", number + 1

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ringlet.errors import CheckpointCorruptError
+from ringlet.train.agreement import chosen_by_chief, joined
 from ringlet.train.checkpoint import Checkpoint
 from ringlet.train.folder import clean, locked, make_folder, remove_files
-from ringlet.train.latest import file_of, known_state, last_good
-from ringlet.train.options import CheckpointOptions, wait_for_chief, writes
+from ringlet.train.latest import SUFFIX, file_of, known_state, last_good
+from ringlet.train.options import CheckpointOptions
+from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
 
 __all__ = ["CheckpointManager"]
@@ -194,18 +196,22 @@ class CheckpointManager:
         wanted = None if checkpoint_number is None else _whole_number(checkpoint_number)
         counted = self._checkpoint._next_number()
         number = counted if wanted is None else wanted
-        path = self._checkpoint._write(os.path.join(self._directory, f"{self._name}-{number}"), options)
+        path = os.path.join(self._directory, f"{self._name}-{number}").removesuffix(SUFFIX)
+        with Saving(self._checkpoint, path, options) as saving:
+            saving.write()
+            if saving.writes:
+                self._note(path, step, self._write_and_sweep)
+        if not saving.writes:
+            self._note(path, step, self._sweep)  # the chief removes them
+        return path
+
+    def _note(self, path: str, step: int | None, then: Callable[[], Any]) -> None:
         with self._knowing:
             self._last_step = self._last_step if step is None else step
             self._latest = path
             self._timestamps.pop(path, None)
             self._timestamps[path] = _now()
-            if writes(options):
-                self._note_and_sweep()
-            else:
-                self._sweep()  # the chief removes them
-        wait_for_chief(options, path)
-        return path
+            then()
 
     def _is_early(self, step: int, check_interval: bool) -> bool:
         assert self._interval is not None
@@ -213,7 +219,7 @@ class CheckpointManager:
             return False
         return step == self._last_step or (check_interval and step < self._last_step + self._interval)
 
-    def _note_and_sweep(self) -> None:
+    def _write_and_sweep(self) -> None:
         make_folder(self._directory)
         with locked(self._directory):
             self._join_others()
@@ -274,6 +280,9 @@ class CheckpointManager:
         InvalidArgumentError
             If something does not fit; names everything that does not. Nothing was changed.
         """
+        workers = joined()
+        if workers is not None:
+            self._latest = chosen_by_chief(workers, self._latest, self._directory)
         if self._latest is None:
             if self._init_fn is not None:
                 self._init_fn()
@@ -290,6 +299,9 @@ class CheckpointManager:
         except (CheckpointCorruptError, FileNotFoundError) as error:
             base = os.path.basename(self._name)
             good = last_good(os.path.dirname(self._path(self._name)), file_of(path), f"{base}-")
+            workers = joined()
+            if workers is not None:
+                good = chosen_by_chief(workers, good, self._directory)
             if good is None:
                 raise
             warnings.warn(f"{error} That one is restored: {good}", RuntimeWarning, stacklevel=3)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ringlet import context
+from ringlet.strategy.current_workers import current_workers
 
 __all__ = ["CheckpointOptions", "wait_for_chief", "writes"]
 
@@ -15,16 +16,18 @@ __all__ = ["CheckpointOptions", "wait_for_chief", "writes"]
 class CheckpointOptions:
     """How checkpoints are written where several processes hold the same values (``tf.train.CheckpointOptions``).
 
-    Every process calls ``save``, and they agree on the path; one of them, the chief, writes.
+    Every process calls ``save``, and they agree on the path; one of them, the chief, writes. The workers of a strategy
+    need none of this: they find out who writes, wait for it, and hear of what goes wrong there.
 
     Parameters
     ----------
     is_chief : bool, optional
-        Whether this process writes. Unless given, the current strategy tells: ``extended.should_checkpoint``.
+        Whether this process writes. Whoever says so saves and restores by itself. Unless given, the current strategy
+        tells: ``extended.should_checkpoint``.
     barrier : callable, optional
         Takes a name, and returns when all processes have called it with that name: called when the chief has written,
-        and by the others instead of writing. :meth:`ringlet.collectives.Member.barrier` is one. Without it nobody
-        waits.
+        and by the others instead of writing. :meth:`ringlet.collectives.Member.barrier` is one. Processes without a
+        strategy do not wait without it.
 
     Examples
     --------
@@ -50,6 +53,9 @@ def writes(options: CheckpointOptions | None) -> bool:
     """
     if options is not None and options.is_chief is not None:
         return options.is_chief
+    workers = current_workers()
+    if workers is not None:
+        return workers.is_chief
     mode = context.current()
     return mode is None or bool(mode.strategy.extended.should_checkpoint)
 

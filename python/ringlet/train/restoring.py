@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ringlet.errors import InvalidArgumentError
+from ringlet.strategy.current_workers import current_workers
 from ringlet.train.decoding import (
     Node,
     children_of_node,
@@ -25,7 +26,8 @@ from ringlet.train.decoding import (
 from ringlet.train.encoding import Path, name_of, refuse_depth
 from ringlet.train.file_reader import CheckpointFile
 from ringlet.train.kinds import Group, Kind, children_of, holds_state, is_state, kind_name, kind_of_object
-from ringlet.train.variables import SavedVariable
+from ringlet.train.parts import SavedParts
+from ringlet.train.variables import SavedVariable, Sort
 from ringlet.values import Variable
 from ringlet.values.moment import NewValue, write_at_one_moment
 
@@ -75,6 +77,9 @@ class Restoration:
         self.unexpected: list[str] = []
         self.later: list[tuple[Group, str, Node, Path]] = []
         self._file = file
+        self._parts = SavedParts(file.tree)
+        workers = current_workers()
+        self._worker = 0 if workers is None else workers.worker_index
         self._variables: dict[int, tuple[Variable, SavedVariable, str]] = {}
         self._states: list[tuple[Any, Kind, Maker, str]] = []
         self._commits: list[Callable[[], Any]] = []
@@ -102,9 +107,10 @@ class Restoration:
             if kind is not saved:
                 self._differ(kind, saved, path)
             elif kind is Kind.VARIABLE:
-                self._match_variable(value, saved_variable(self._file, node), path)
+                self._match_variable(value, self._saved_variable(node, path), path)
             elif kind is not None:
-                self._match_state(value, kind, inner(node), path)
+                mine = self._parts.node_for(self._worker, name_of(path), node) if kind is Kind.STATE else node
+                self._match_state(value, kind, inner(mine), path)
             return keep
         inside = next((each for each in _kinds_below(node) if is_state(each)), None)
         if inside is not None:
@@ -117,6 +123,14 @@ class Restoration:
     def _differ(self, kind: Kind | None, saved: Kind, path: Path) -> None:
         here = "nothing that can be saved" if kind is None else kind_name(kind)
         self.problems.append(f"{name_of(path)}: saved as {kind_name(saved)}, and {here} is there")
+
+    def _saved_variable(self, node: Node, path: Path) -> SavedVariable:
+        """What the file has of a variable for this worker; of ON_READ the components of all workers."""
+        saved = saved_variable(self._file, self._parts.node_for(self._worker, name_of(path), node))
+        if saved.sort is not Sort.ON_READ or self._parts.num_workers == 1:
+            return saved
+        every = [saved_variable(self._file, each).entries for each in self._parts.nodes(name_of(path), node)]
+        return SavedVariable(saved.sort, saved.aggregation, [entry for entries in every for entry in entries])
 
     def _match_variable(self, variable: Variable, saved: SavedVariable, path: Path) -> None:
         problem = saved.problem_for(variable)
@@ -203,14 +217,23 @@ class Restoration:
         object
             What the maker gives.
         """
+        change = self.read(maker)
+        return change()
+
+    def read(self, maker: Maker) -> Maker:
+        """Read everything, and give what then changes variables and objects, as :meth:`apply` does."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
         states = [(value, kind, make(), name) for value, kind, make, name in self._read_states()]
         result = whole(self._file, maker)
-        self._set_states(states)
-        self._write(values)
-        for commit in self._commits:
-            commit()
-        return result
+
+        def change() -> Any:
+            self._set_states(states)
+            self._write(values)
+            for commit in self._commits:
+                commit()
+            return result
+
+        return change
 
     def _read_states(self) -> list[tuple[Any, Kind, Maker, str]]:
         def reading(make: Maker) -> Maker:

@@ -1,6 +1,7 @@
 """What becomes of a variable that is restored where there are more or fewer replicas than where it was saved.
 
-Every component is saved. Into as many components of a variable of the same sort each goes as it is. Otherwise what the
+Every component is saved, of ON_READ variables those of all workers. Into as many components of a variable of the same
+sort each goes as it is. Otherwise what the
 saved variable is worth as a whole, as a read outside of replicas gives it, becomes what the new one is worth:
 
 - saved as ON_READ with SUM or MEAN: the sum or the mean of its components; of all others the first component;
@@ -81,7 +82,7 @@ class SavedVariable:
     def new_value(self, variable: Variable, file: CheckpointFile) -> NewValue:
         """Read what a variable is going to hold."""
         if self._fits_as_it_is(variable):
-            entries = self.entries[:1] if self._is_shared else self.entries
+            entries = self.entries[:1] if self._is_shared else self.entries[_place_of(variable)]
             value = NewValue.of(variable, [entry.shape for entry in entries])
             for entry, array in zip(entries, value.arrays, strict=True):
                 file.read_into(entry, array)
@@ -100,7 +101,7 @@ class SavedVariable:
         return all(entry is self.entries[0] for entry in self.entries)
 
     def _fits_as_it_is(self, variable: Variable) -> bool:
-        count = len(components_of(variable))
+        count = _count_of(variable)
         if len(self.entries) != count:
             # All of them are the same, which is what all of another number are going to be.
             return self._is_shared and Sort.ON_READ not in (self.sort, sort_of(variable))
@@ -117,6 +118,24 @@ class SavedVariable:
             return all_reduce_buffers(components, op)
         except InvalidArgumentError:  # of what cannot be combined, the first one
             return components[0]
+
+
+def _count_of(variable: Variable) -> int:
+    """How many components a variable has; one of ON_READ has one for each replica of all workers."""
+    own = len(components_of(variable))
+    if not isinstance(variable, SyncOnReadVariable):
+        return own
+    strategy = variable.distribute_strategy
+    return strategy.num_replicas_in_sync if own == strategy.extended._num_local_replicas else own
+
+
+def _place_of(variable: Variable) -> slice:
+    """Which of all these components this process has."""
+    own = len(components_of(variable))
+    if _count_of(variable) == own:
+        return slice(0, own)
+    first = variable.distribute_strategy.extended._first_replica
+    return slice(first, first + own)
 
 
 def _shares(variable: Variable, total: Array) -> list[Array]:

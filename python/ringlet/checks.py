@@ -1,0 +1,7 @@
+"""Checks that a program makes of itself while it runs."""
+
+from __future__ import annotations
+
+from ringlet.helpers.equality import all_equal
+
+__all__ = ["all_equal"]

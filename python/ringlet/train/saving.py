@@ -1,0 +1,101 @@
+"""Saving: who writes, what of whom, and how everybody hears whether it was written."""
+
+from __future__ import annotations
+
+import os
+import time
+from types import TracebackType
+from typing import Any
+
+from ringlet.strategy.current_workers import Workers
+from ringlet.train.agreement import exchanged, folder_of, joined
+from ringlet.train.encoding import encode
+from ringlet.train.file_writer import Tensor, write_file
+from ringlet.train.folder import clean, make_folder, write_durably
+from ringlet.train.latest import SUFFIX
+from ringlet.train.options import CheckpointOptions, wait_for_chief, writes
+from ringlet.train.parts import noted, pack, parts_of, unpack
+
+__all__ = ["Saving"]
+
+
+class Saving:
+    """One save, a context manager: inside of it whoever :attr:`writes` does so, and at its end the others know.
+
+    The workers of a strategy agree on it: one writes for all that name the same folder. Those that name another folder
+    write for themselves, as they do in TensorFlow.
+
+    Parameters
+    ----------
+    value : Checkpoint
+    path : str
+        Without the suffix.
+    options : CheckpointOptions or None
+
+    Attributes
+    ----------
+    writes : bool
+        Whether this process writes.
+    """
+
+    def __init__(self, value: Any, path: str, options: CheckpointOptions | None) -> None:
+        self._value, self._path, self._options = value, path, options
+        self._workers = joined(options)
+        self._name = os.path.basename(path)
+        self._others: dict[int, list[Any]] = {}
+        self._tensors: list[Tensor] = []
+        self.writes = False
+
+    def __enter__(self) -> Saving:
+        if self._workers is None:
+            self.writes = writes(self._options)
+        else:
+            self._agree(self._workers)
+        return self
+
+    def _agree(self, workers: Workers) -> None:
+        me, what = workers.worker_index, f"save {self._name}"
+        parts, error = {}, None
+        try:
+            parts = parts_of(self._value, me)
+        except Exception as caught:
+            error = caught
+        mine = {"folder": folder_of(self._path), "parts": {name: part.digest for name, part in parts.items()}}
+        told = [message for message, _ in exchanged(workers, what, mine, error)]
+        chief = 0  # the first worker is the chief where there is none by name
+        self.writes = me == chief or told[me]["folder"] != told[chief]["folder"]
+        digests = [message["parts"] for message in told]
+        unlike = {name for each in digests for name in each if len({other.get(name) for other in digests}) > 1}
+        if unlike:
+            data = pack({name: part for name, part in parts.items() if name in unlike})
+            pieces = exchanged(workers, what, {}, data=data)
+            if self.writes:
+                self._take({number: piece for number, (_, piece) in enumerate(pieces) if number != me})
+
+    def _take(self, pieces: dict[int, bytes]) -> None:
+        for number, piece in pieces.items():
+            self._others[number], tensors = unpack(piece)
+            self._tensors += tensors
+
+    def write(self) -> None:
+        """Write the file, if this process writes; it is on the disk afterwards."""
+        if not self.writes:
+            return
+        tree, tensors = encode(self._value)
+        if self._workers is not None:
+            tree = noted(tree, self._workers.worker_index, self._workers.num_workers, self._others)
+        folder, name = os.path.split(self._path)
+        folder = folder or os.curdir
+        make_folder(folder)
+        clean(folder)
+        saved_ns = time.time_ns()
+        write_durably(folder, name + SUFFIX, lambda file: write_file(file, tree, [*tensors, *self._tensors], saved_ns))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._workers is None:
+            if error is None:
+                wait_for_chief(self._options, self._path)
+        elif error is None or isinstance(error, Exception):
+            exchanged(self._workers, f"write {self._name}", {}, error)
