@@ -1,0 +1,1 @@
+"""Starting worker processes: the command line, and ``ringlet.launch`` for notebooks and tests."""

@@ -1,0 +1,115 @@
+"""The command ``ringlet``: a table of sub-commands, one file each.
+
+The file of a sub-command has two functions: ``add_arguments(parser)`` and ``execute(options)``, which gives the exit
+status. It raises `CommandError` for what its user can correct. Only the file of the command that was asked for is
+loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import NoReturn
+
+__all__ = ["WRONG_USE", "CommandError", "main"]
+
+# Exit status of a command that was called in a way that it cannot follow, as of the shell's own commands.
+WRONG_USE = 2
+
+# Sub-command: its file in this folder, and what it does.
+_COMMANDS = {
+    "run": ("run_command", "run a script on several worker processes of this machine"),
+    "tpu": ("tpu_command", "show a TPU slice, an assignment of replicas and what collectives cost there"),
+}
+
+
+class CommandError(Exception):
+    """What is wrong with a command and how to correct it, in one line.
+
+    Examples
+    --------
+    >>> str(CommandError("there is no script train.py here. Check the path"))
+    'there is no script train.py here. Check the path'
+    """
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, where its base class prints the whole usage first."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the name of the program; by default that of this process.
+
+    Returns
+    -------
+    int
+        The exit status; 2 for a command line that cannot be followed.
+
+    Examples
+    --------
+    >>> try:
+    ...     main(["--help"])
+    ... except SystemExit as end:
+    ...     print("status", end.code)
+    usage: ringlet [-h] [--version] command ...
+    ...
+    status 0
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0] not in _COMMANDS:
+        return _without_command(given)
+    file, summary = _COMMANDS[given[0]]
+    module = importlib.import_module(f"{__package__}.{file}")
+    parser = _Parser(
+        prog=f"ringlet {given[0]}",
+        description=summary[:1].upper() + summary[1:] + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    try:
+        return int(module.execute(parser.parse_args(given[1:])))
+    except CommandError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return WRONG_USE
+
+
+def _without_command(given: list[str]) -> int:
+    width = max(map(len, _COMMANDS))
+    commands = "\n".join(f"  {name:<{width}}  {summary}" for name, (_, summary) in _COMMANDS.items())
+    parser = _Parser(
+        prog="ringlet",
+        usage="ringlet [-h] [--version] command ...",
+        description="The tf.distribute programming model for NumPy, on processes and threads.",
+        epilog=f"commands:\n{commands}\n\n`ringlet command --help` tells more about one of them.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
+    options, _ = parser.parse_known_args(given)
+    if options.version:
+        from importlib.metadata import version  # slow to load
+
+        print(f"ringlet {version('ringlet')}")
+        return 0
+    return parser.error(_not_a_command(options.command))
+
+
+def _not_a_command(word: str | None) -> str:
+    if word is None:
+        return f"no command given; there is {', '.join(_COMMANDS)}"
+    near = get_close_matches(word, _COMMANDS, n=1)
+    return f"there is no command {word!r}; " + (
+        f"did you mean {near[0]!r}?" if near else f"there is {', '.join(_COMMANDS)}"
+    )

@@ -1,0 +1,228 @@
+"""Runs one command as several workers: starts them, passes their output on, and says how they ended."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+
+from ringlet.devices import visible_cores
+from ringlet.launcher.endings import Ending, first_failure, job_status, summary
+from ringlet.launcher.environment import blas_threads, new_job_id, worker_environment
+from ringlet.launcher.last_words import LastWords
+from ringlet.launcher.output import OutputChannel, colored_prefix, prefix_of
+from ringlet.launcher.processes import Keeper, Worker
+from ringlet.launcher.screen import Screen
+from ringlet.launcher.signals import Signals, Terminal
+from ringlet.launcher.supervisor import Supervisor
+
+__all__ = ["Job", "run_workers"]
+
+# So much may wait for a slow reader before the workers have to wait as well.
+_MOST_BACKLOG_BYTES = 1 << 22
+# A line that is started anew again and again is shown so often: where somebody looks on, and in a file.
+_STATE_SECONDS = {True: 1.0, False: 10.0}
+# For what is left to be written when the launcher was asked to end, and nobody reads.
+_FLUSH_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run.
+
+    Attributes
+    ----------
+    command : list of str
+    num_workers : int
+    replicas : int or None
+        Of each worker; None to let the script decide.
+    grace_seconds : float
+        How long workers that were asked to end may take.
+    shows_all_tracebacks : bool
+        Whether those of workers that failed after another one are shown as well.
+    """
+
+    command: list[str]
+    num_workers: int
+    replicas: int | None = None
+    grace_seconds: float = 1.0
+    shows_all_tracebacks: bool = False
+
+
+def run_workers(job: Job) -> int:
+    """Run a job until all of its workers have ended.
+
+    Returns
+    -------
+    int
+        Exit status: that of the first worker that failed, 128 + signal for signals, 0 if none failed.
+
+    Raises
+    ------
+    OSError
+        If the system cannot start so many processes; those that it could start are ended.
+    """
+    _fill_standard_descriptors()
+    with Terminal(), Signals() as signals:
+        run = _Run(job)
+        supervisor = run.supervisor()
+        supervisor.watch(signals.fileno())
+        try:
+            run.start(supervisor, signals)
+            while supervisor.is_at_work():
+                supervisor.turn()
+                signals.deal_with(supervisor)
+                run.heed(signals, supervisor)
+        finally:
+            supervisor.close()
+        return run.report(signals)
+
+
+class _Run:
+    """One run of a job: who has written what, and who has ended how."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._out = Screen(1)
+        # Where both go to one terminal or file they keep their order; else one that nobody reads holds up itself only.
+        self._err = self._out if _is_same_file(1, 2) else Screen(2)
+        self._outputs: list[OutputChannel] = []
+        self._errors: list[OutputChannel] = []
+        self._endings: list[Ending] = []
+        self._received: int | None = None
+
+    def supervisor(self) -> Supervisor:
+        """Make what looks after the workers, of which there is none yet."""
+        self._keeper = Keeper()
+        return Supervisor(
+            self._keeper,
+            [],
+            [],
+            grace_seconds=self._job.grace_seconds,
+            has_failed=self._has_failed,
+            is_held_up=lambda: max(self._out.backlog, self._err.backlog) > _MOST_BACKLOG_BYTES,
+        )
+
+    def start(self, supervisor: Supervisor, signals: Signals) -> None:
+        """Start all workers, looking after those that are there, or fewer if the job is to end meanwhile."""
+        job_id = new_job_id()
+        for index in range(self._job.num_workers):
+            with contextlib.ExitStack() as on_error:
+                worker = self._start_worker(index, job_id, on_error)
+                on_error.pop_all()
+            supervisor.add([worker], [self._outputs[-1], self._errors[-1]])
+            supervisor.turn(0.0)
+            signals.deal_with(supervisor)
+            self.heed(signals, supervisor)
+            if supervisor.is_asked_to_end:
+                break
+
+    def heed(self, signals: Signals, supervisor: Supervisor) -> None:
+        """Note the signal that ends the job, if nothing else did before."""
+        if self._out.error is not None and signals.received is None:
+            # Nobody reads any longer (`| head`), or the disk is full: a program that writes there itself would end.
+            signals.received = signal.SIGPIPE
+            supervisor.ask_to_end(signal.SIGTERM)
+        if first_failure(self._endings) is None:
+            self._received = signals.received
+
+    def report(self, signals: Signals) -> int:
+        """Say how the job ended, and give its exit status."""
+        first = first_failure(self._endings)
+        if self._job.shows_all_tracebacks:
+            for ending in self._endings:
+                if ending is not first:
+                    self._errors[ending.worker].show_last_words()
+        for line in summary(self._endings, self._received, self._job.num_workers):
+            self._err.write(f"ringlet run: {line}\n".encode(errors="replace"))
+        if first is not None:
+            self._errors[first.worker].show_last_words()
+        self._flush(self._out, signals)
+        lost = self._out.error
+        if lost is not None and lost.errno != errno.EPIPE:
+            self._err.write(f"ringlet run: cannot write to standard output: {lost.strerror}\n".encode())
+        self._flush(self._err, signals)
+        status = job_status(self._endings, self._received)
+        if lost is None or lost.errno == errno.EPIPE or status not in (0, 128 + signal.SIGPIPE):
+            return status
+        return 1
+
+    def _flush(self, screen: Screen, signals: Signals) -> None:
+        # Whoever reads slowly gets everything, unless somebody wants this process to end.
+        while not screen.flush(_FLUSH_SECONDS) and not signals.is_asked_to_end:
+            pass
+
+    def _start_worker(self, index: int, job_id: str, on_error: contextlib.ExitStack) -> Worker:
+        ranks = self._job.num_workers * (self._job.replicas or 1)
+        environment = {
+            "PYTHONUNBUFFERED": "1",  # a pipe is no terminal: nothing would be seen before 8 KiB are full
+            **os.environ,
+            **blas_threads(os.environ, visible_cores().count, ranks),
+            **worker_environment(index, self._job.num_workers, job_id, self._job.replicas),
+        }
+        with contextlib.ExitStack() as writers:
+            stdout = self._new_channel(index, 1, writers, on_error)
+            stderr = self._new_channel(index, 2, writers, on_error)
+            stdin = None if index == 0 and not os.isatty(0) else subprocess.DEVNULL
+            process = self._keeper.start(self._job.command, environment, stdin=stdin, stdout=stdout, stderr=stderr)
+        return Worker(index, process)
+
+    def _new_channel(
+        self, index: int, stream: int, writers: contextlib.ExitStack, on_error: contextlib.ExitStack
+    ) -> int:
+        """Make a pipe, whose receiving end becomes a channel; give the other end."""
+        reader, writer = os.pipe()
+        writers.callback(os.close, writer)
+        is_terminal = os.isatty(stream)
+        channel = OutputChannel(
+            index,
+            reader,
+            colored_prefix(index) if is_terminal and _has_colors() else prefix_of(index),
+            (self._out if stream == 1 else self._err).write,
+            words=LastWords() if stream == 2 else None,
+            state_seconds=_STATE_SECONDS[is_terminal],
+        )
+        on_error.callback(channel.close)
+        (self._outputs if stream == 1 else self._errors).append(channel)
+        return writer
+
+    def _has_failed(self, worker: Worker) -> bool:
+        channel = self._errors[worker.index]
+        words = channel.words
+        assert words is not None
+        assert worker.status is not None
+        ending = Ending(
+            worker.index,
+            worker.status,
+            words.began or time.monotonic(),
+            worker.asked_at,
+            words.text.decode(errors="replace"),
+            words.last_line.decode(errors="replace"),
+        )
+        self._endings.append(ending)
+        if ending.status == 0:
+            channel.show_last_words()
+        return ending.status != 0
+
+
+def _fill_standard_descriptors() -> None:
+    """Open what is closed (``>&-``), so that no pipe of ours gets a number that programs write to."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest number that is free
+
+
+def _is_same_file(one: int, other: int) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(one), os.fstat(other))
+    return False
+
+
+def _has_colors() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"

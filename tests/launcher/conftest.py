@@ -1,0 +1,45 @@
+"""What every test of this folder starts with."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.launcher.jobs import Launcher
+from tests.processes.harness import PATIENCE_SECONDS
+
+
+def pytest_configure(config):
+    """Make the mark of jobs known."""
+    config.addinivalue_line("markers", "job(script, *options, **more): runs this with `Launcher.run` in the background")
+
+
+@pytest.fixture
+def launcher(tmp_path):
+    """Starts jobs, and ends them with the test."""
+    started = Launcher(tmp_path)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def background(request, tmp_path_factory):
+    """The jobs of all tests that have a mark ``job``, run while other tests wait."""
+    marks = {item.nodeid: item.get_closest_marker("job") for item in request.session.items}
+    launchers, threads = [], ThreadPoolExecutor(2)
+
+    def run(mark):
+        launchers.append(Launcher(tmp_path_factory.mktemp("job")))
+        return launchers[-1].run(*mark.args, **mark.kwargs)
+
+    yield {test: threads.submit(run, mark) for test, mark in marks.items() if mark is not None}
+    threads.shutdown(cancel_futures=True)
+    for started in launchers:
+        started.close()
+
+
+@pytest.fixture
+def job(request, background):
+    """The job of the test's mark, which has ended."""
+    return background[request.node.nodeid].result(2 * PATIENCE_SECONDS)

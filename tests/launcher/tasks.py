@@ -1,0 +1,66 @@
+"""What the tests have workers do. Cheap to import, which every worker does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+
+def index_of_this_worker():
+    return json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+
+
+def environment_of_this_worker():
+    return dict(os.environ)
+
+
+def say(word):
+    print(word)
+    print("trouble", file=sys.stderr)
+
+
+def fail_on_worker_1():
+    if index_of_this_worker() == 1:
+        raise KeyError("weights")
+    time.sleep(300)
+
+
+def fail_on_worker_1_with_others():
+    if index_of_this_worker() == 1:
+        time.sleep(0.05)
+        raise ValueError("bad data")
+    from ringlet.errors import CollectiveAborted
+
+    raise CollectiveAborted("worker 1 raised ValueError: bad data")
+
+
+def end_on_worker_1(status):
+    if index_of_this_worker() == 1:
+        os._exit(status)
+    time.sleep(300)
+
+
+def leave_a_child():
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"]).pid
+
+
+def train(bad_worker=None):
+    """Two steps of a strategy, after which one worker fails."""
+    import numpy as np
+
+    import ringlet
+
+    strategy = ringlet.MultiWorkerMirroredStrategy()
+
+    def step():
+        replica = ringlet.get_replica_context()
+        return replica.all_reduce(ringlet.ReduceOp.SUM, np.ones(2) * (replica.replica_id_in_sync_group + 1))
+
+    for _ in range(2):
+        result = strategy.run(step)
+        if strategy.cluster_resolver.task_id == bad_worker:
+            raise ValueError("bad data")
+    return strategy.experimental_local_results(result)[0]

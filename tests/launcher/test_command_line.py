@@ -1,0 +1,75 @@
+"""The command `ringlet`: its table, its help, and what it says to a wrong word."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ringlet.config import __version__
+from ringlet.launcher.command_line import _COMMANDS, main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def said_by(arguments, capsys):
+    """Exit status, standard output and standard error of a command line."""
+    try:
+        status = main(arguments)
+    except SystemExit as end:
+        status = end.code
+    return status, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_every_command_has_its_functions_and_a_help(name, capsys):
+    module = importlib.import_module(f"ringlet.launcher.{_COMMANDS[name][0]}")
+    assert callable(module.add_arguments)
+    assert callable(module.execute)
+    status, out, _ = said_by([name, "--help"], capsys)
+    assert status == 0
+    assert out.startswith("usage: ringlet " + name)
+
+
+def test_the_help_lists_every_command(capsys):
+    status, out, _ = said_by(["--help"], capsys)
+    assert status == 0
+    assert re.findall(r"^  (\w+)  ", out[out.index("commands:") :], re.MULTILINE) == list(_COMMANDS)
+
+
+def test_the_version_is_printed(capsys):
+    assert said_by(["--version"], capsys) == (0, f"ringlet {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        # arguments, part of the message
+        ([], "no command given; there is run"),
+        (["rnu"], "there is no command 'rnu'; did you mean 'run'?"),
+        (["dance"], "there is no command 'dance'; there is run"),
+        (["--loud"], "no command given"),
+        (["run", "--loud"], "unrecognized arguments: --loud (see ringlet run --help)"),
+    ],
+)
+def test_a_wrong_word_is_answered_in_one_line_with_status_2(arguments, said, capsys):
+    status, out, err = said_by(arguments, capsys)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "ringlet", "--version"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == f"ringlet {__version__}\n"
+
+
+def test_the_installed_command_is_this_one():
+    scripts = re.search(r"^\[project\.scripts\]\n(.*?)\n\n", (ROOT / "pyproject.toml").read_text("utf-8"), re.M | re.S)
+    assert scripts.group(1) == f'ringlet = "{main.__module__}:{main.__name__}"'
