@@ -39,11 +39,8 @@ def get(path):
         ("tf.concat", "use numpy.concatenate"),
         ("tf.abs", "use numpy.abs"),
         ("tf.random", "numpy.random.default_rng"),
-        ("tf.distribute.TPUStrategy", "comes in a later version"),
-        ("tf.distribute.cluster_resolver", "comes in a later version"),
+        ("tf.distribute.coordinator", "comes in a later version"),
         ("tf.distribute.experimental.partitioners", "comes in a later version"),
-        ("tf.train.ClusterSpec", "comes in a later version"),
-        ("tf.config.experimental_connect_to_cluster", "comes in a later version"),
         ("tf.io.decode_png", "use pathlib and numpy"),
     ],
 )

@@ -34,7 +34,7 @@ def test_there_is_one_physical_device():
 
 
 def test_logical_devices_are_those_of_a_strategy():
-    names = [device.name for device in tf.config.list_logical_devices()]
+    names = [device.name for device in tf.config.list_logical_devices("CPU")]
     strategy = tf.distribute.MirroredStrategy(tf.config.list_logical_devices("CPU"))
     assert [f"/job:localhost/replica:0/task:0{name}" for name in names] == list(strategy.extended.worker_devices)
     assert strategy.num_replicas_in_sync == ringlet.MirroredStrategy().num_replicas_in_sync
@@ -76,3 +76,28 @@ def test_an_unknown_device_is_refused():
     ):
         with pytest.raises(ValueError, match=r"Unrecognized device.*list_physical_devices"):
             call()
+
+
+def test_tpus_are_listed_from_their_initialization_on():
+    resolvers = [
+        tf.distribute.cluster_resolver.TPUClusterResolver(name, accelerator_type="v5e-4") for name in ("x", "local")
+    ]
+    before = tf.config.list_logical_devices("TPU")
+    for resolver in resolvers:
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    names = [device.name for device in tf.config.list_logical_devices("TPU") if device not in before]
+    for resolver in resolvers:
+        tf.tpu.experimental.shutdown_tpu_system(resolver)
+    assert names == [
+        *(f"/job:worker/replica:0/task:0/device:TPU:{i}" for i in range(4)),
+        *(f"/device:TPU:{i}" for i in range(4)),
+    ]
+    assert tf.config.list_logical_devices("TPU") == before
+
+
+def test_connecting_checks_what_is_connected_to():
+    tf.config.experimental_connect_to_cluster(tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local"))
+    with pytest.raises(ValueError, match="must be a `ClusterSpec` or a `ClusterResolver`"):
+        tf.config.experimental_connect_to_cluster(5)
+    with pytest.raises(ValueError, match="Must provide at least one remote_host"):
+        tf.config.experimental_connect_to_host()

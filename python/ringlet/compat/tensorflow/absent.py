@@ -108,7 +108,21 @@ ALTERNATIVES: dict[str, str] = {
     ),
     **_same("compat.v1.enable_eager_execution compat.v1.enable_v2_behavior", "delete it: functions run eagerly"),
     "tf.compat.v1.data": "use tf.data",
-    "tf.compat.v1.train": "use tf.train",
+    **_same(
+        "compat.v1.train.Saver compat.v1.train.Checkpoint compat.v1.train.CheckpointManager "
+        "compat.v1.train.get_checkpoint_state compat.v1.train.latest_checkpoint",
+        "use tf.train.Checkpoint and its manager",
+    ),
+    **_same(
+        "compat.v1.train.AdamOptimizer compat.v1.train.GradientDescentOptimizer compat.v1.train.MomentumOptimizer "
+        "compat.v1.train.Optimizer",
+        f"use your framework's optimizers, {GRADIENTS}",
+    ),
+    **_same(
+        "compat.v1.train.MonitoredTrainingSession compat.v1.train.get_or_create_global_step "
+        "compat.v1.train.get_global_step",
+        "there are no sessions: functions run eagerly, on variables that have values",
+    ),
     "tf.TensorArray": "use a list",
     "tf.TensorShape": "shapes are tuples",
     "tf.boolean_mask": "use x[mask]",
@@ -128,18 +142,18 @@ ALTERNATIVES: dict[str, str] = {
     "tf.profiler": "use a profiler of Python's, such as cProfile",
     # devices, clusters and coordination
     **_same(
-        "distribute.MultiWorkerMirroredStrategy distribute.ParameterServerStrategy distribute.TPUStrategy "
-        "distribute.Server distribute.cluster_resolver distribute.coordinator "
-        "distribute.experimental.MultiWorkerMirroredStrategy distribute.experimental.ParameterServerStrategy "
-        "distribute.experimental.TPUStrategy distribute.experimental.PreemptionCheckpointHandler "
+        "distribute.ParameterServerStrategy "
+        "distribute.Server distribute.coordinator "
+        "distribute.experimental.ParameterServerStrategy "
+        "distribute.experimental.PreemptionCheckpointHandler "
         "distribute.experimental.PreemptionWatcher distribute.experimental.TerminationConfig "
-        "distribute.experimental.coordinator distribute.experimental.partitioners train.ClusterSpec tpu "
-        "config.experimental_connect_to_cluster config.experimental_connect_to_host "
-        "compat.v1.distribute.cluster_resolver compat.v1.distribute.Server "
-        "compat.v1.distribute.experimental.TPUStrategy compat.v1.distribute.experimental.ParameterServerStrategy "
-        "compat.v1.distribute.experimental.MultiWorkerMirroredStrategy",
+        "distribute.experimental.coordinator distribute.experimental.partitioners "
+        "compat.v1.distribute.Server "
+        "compat.v1.distribute.experimental.ParameterServerStrategy",
         f"it {_LATER}",
     ),
+    "tf.tpu.XLAOptions": "delete it: functions run as they are",
+    "tf.tpu.experimental.embedding": "use arrays, and numpy.take",
     "tf.distribute.experimental.rpc": "use a library for remote calls",
     "tf.config.experimental": "delete it: there are no GPUs here",
     **_same("config.run_functions_eagerly config.functions_run_eagerly", "delete it: functions always run eagerly"),

@@ -14,6 +14,7 @@ from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
 from ringlet.devices import Device
 from ringlet.errors import InvalidArgumentError
+from ringlet.sharding import ShardedArray
 
 __all__ = [
     "cast",
@@ -204,7 +205,7 @@ def is_tensor(x: Any) -> bool:
     >>> is_tensor(constant(1)), is_tensor(1)
     (True, False)
     """
-    return isinstance(x, Tensor) or hasattr(type(x), "read_value")
+    return isinstance(x, (Tensor, ShardedArray)) or hasattr(type(x), "read_value")
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range") -> Tensor:

@@ -101,6 +101,13 @@ TENSORFLOW_NAMES: dict[str, frozenset[str]] = {
             reset_memory_stats set_device_policy set_memory_growth set_synchronous_execution
             set_virtual_device_configuration set_visible_devices tensor_float_32_execution_enabled
         """,
+        "tf.tpu": """
+            XLAOptions experimental
+        """,
+        "tf.tpu.experimental": """
+            DeviceAssignment DeviceOrderMode HardwareFeature TPUSystemMetadata Topology embedding
+            initialize_tpu_system shutdown_tpu_system
+        """,
         "tf.train": """
             BytesList Checkpoint CheckpointManager CheckpointOptions CheckpointView ClusterDef ClusterSpec
             Coordinator Example ExponentialMovingAverage Feature FeatureList FeatureLists Features FloatList

@@ -9,8 +9,12 @@ import numpy as np
 
 from ringlet import data, nest
 from ringlet import strategy as strategies
+from ringlet.cluster import ClusterResolver
+from ringlet.collectives import CommunicationImplementation, CommunicationOptions
 from ringlet.compat.tensorflow.elements import TensorElements, as_tensors
 from ringlet.compat.tensorflow.tensor import as_tensor
+from ringlet.sharding import ShardedArray
+from ringlet.strategy import multi_worker
 from ringlet.values import PerReplica, Variable
 
 __all__ = [
@@ -18,6 +22,9 @@ __all__ = [
     "CentralStorageStrategyV1",
     "MirroredStrategy",
     "MirroredStrategyV1",
+    "MultiWorkerMirroredStrategy",
+    "MultiWorkerMirroredStrategyExperimental",
+    "MultiWorkerMirroredStrategyV1",
     "OneDeviceStrategy",
     "OneDeviceStrategyV1",
     "StrategyV1",
@@ -25,7 +32,7 @@ __all__ = [
 ]
 
 # Values that TensorFlow makes tensors of before it combines them.
-_VALUES = (bool, int, float, complex, np.ndarray, np.generic)
+_VALUES = (bool, int, float, complex, np.ndarray, np.generic, ShardedArray)
 
 
 # --- distributed datasets ---------------------------------------------------------------------------------------------
@@ -151,6 +158,43 @@ class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, met
     _stands_for = strategies.CentralStorageStrategy
 
 
+class MultiWorkerMirroredStrategy(TensorCalls, multi_worker.MultiWorkerMirroredStrategy, metaclass=StandsFor):
+    """:class:`ringlet.MultiWorkerMirroredStrategy`, whose answers are tensors.
+
+    Parameters
+    ----------
+    cluster_resolver : ClusterResolver, optional
+    communication_options : CommunicationOptions, optional
+
+    Examples
+    --------
+    >>> from ringlet.compat import tf
+    >>> tf.distribute.MultiWorkerMirroredStrategy().cluster_resolver.task_type is None
+    True
+    """
+
+    _stands_for = multi_worker.MultiWorkerMirroredStrategy
+
+
+class MultiWorkerMirroredStrategyExperimental(MultiWorkerMirroredStrategy):
+    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``: the same with its arguments in another order.
+
+    Parameters
+    ----------
+    communication : CommunicationImplementation
+    cluster_resolver : ClusterResolver, optional
+    """
+
+    _stands_for = multi_worker.MultiWorkerMirroredStrategy
+
+    def __init__(
+        self,
+        communication: CommunicationImplementation = CommunicationImplementation.AUTO,
+        cluster_resolver: ClusterResolver | None = None,
+    ) -> None:
+        super().__init__(cluster_resolver, CommunicationOptions(implementation=communication))
+
+
 # --- TensorFlow 1 -----------------------------------------------------------------------------------------------------
 
 
@@ -200,6 +244,16 @@ class MirroredStrategyV1(StrategyV1, MirroredStrategy):
     >>> strategy = tf.compat.v1.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     >>> strategy.reduce("MEAN", strategy.run(lambda: tf.constant([1.0, 2.0])))
     <tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>
+    """
+
+
+class MultiWorkerMirroredStrategyV1(StrategyV1, MultiWorkerMirroredStrategyExperimental):
+    """``tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy``.
+
+    Parameters
+    ----------
+    communication : CommunicationImplementation
+    cluster_resolver : ClusterResolver, optional
     """
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ringlet.cluster.connecting import experimental_connect_to_cluster, experimental_connect_to_host
 from ringlet.compat.tensorflow.absent import namespace, refuser
 from ringlet.devices import Device, logical_devices, set_logical_devices
+from ringlet.tpu.system import tpu_devices
 
 __all__ = [
     "LogicalDevice",
     "LogicalDeviceConfiguration",
     "PhysicalDevice",
     "experimental",
+    "experimental_connect_to_cluster",
+    "experimental_connect_to_host",
     "get_logical_device_configuration",
     "list_logical_devices",
     "list_physical_devices",
@@ -90,7 +94,8 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     Parameters
     ----------
     device_type : str, optional
-        ``"CPU"``; others give none.
+        ``"CPU"``, or ``"TPU"`` for the devices of slices that ``tf.tpu.experimental.initialize_tpu_system`` has begun
+        with; others give none.
 
     Returns
     -------
@@ -101,9 +106,17 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     >>> list_logical_devices()[0]
     LogicalDevice(name='/device:CPU:0', device_type='CPU')
     """
-    if device_type not in (None, "CPU"):
-        return []
-    return [LogicalDevice(f"/device:CPU:{Device.parse(name).index}", "CPU") for name in logical_devices()]
+    found = []
+    if device_type in (None, "CPU"):
+        found += [LogicalDevice(f"/device:CPU:{Device.parse(name).index}", "CPU") for name in logical_devices()]
+    if device_type in (None, "TPU"):
+        found += [LogicalDevice(_without_localhost(device.name), "TPU") for device in tpu_devices()]
+    return found
+
+
+def _without_localhost(name: str) -> str:
+    """The name as TensorFlow lists it: short for what is in this process."""
+    return name.removeprefix("/job:localhost/replica:0/task:0")
 
 
 def set_logical_device_configuration(

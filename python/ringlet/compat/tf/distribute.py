@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import ringlet.experimental as ringlet_experimental
+from ringlet import cluster_resolver as ringlet_cluster_resolver
 from ringlet import data
 from ringlet.collectives import ReduceOp
 from ringlet.compat.tensorflow.absent import namespace, refuser
@@ -13,11 +14,16 @@ from ringlet.compat.tensorflow.strategies import (
     CentralStorageStrategyV1,
     MirroredStrategy,
     MirroredStrategyV1,
+    MultiWorkerMirroredStrategy,
+    MultiWorkerMirroredStrategyExperimental,
+    MultiWorkerMirroredStrategyV1,
     OneDeviceStrategy,
     OneDeviceStrategyV1,
     StrategyV1,
     get_replica_context,
 )
+from ringlet.compat.tensorflow.tpu_strategies import ExperimentalTPUStrategy, TPUStrategy, TPUStrategyV1
+from ringlet.compat.tf import tpu
 from ringlet.strategy import (
     CrossDeviceOps,
     HierarchicalCopyAllReduce,
@@ -32,6 +38,7 @@ from ringlet.strategy import (
     has_strategy,
     in_cross_replica_context,
 )
+from ringlet.train import ClusterSpec
 from ringlet.values import DistributedValues, Mirrored, PerReplica
 
 __all__ = [
@@ -44,6 +51,7 @@ __all__ = [
     "InputOptions",
     "InputReplicationMode",
     "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
     "NcclAllReduce",
     "OneDeviceStrategy",
     "ReduceOp",
@@ -52,6 +60,8 @@ __all__ = [
     "RunOptions",
     "Strategy",
     "StrategyExtended",
+    "TPUStrategy",
+    "cluster_resolver",
     "experimental",
     "experimental_set_strategy",
     "get_replica_context",
@@ -66,12 +76,21 @@ InputContext = data.InputContext
 InputOptions = data.InputOptions
 InputReplicationMode = data.InputReplicationMode
 
+_RESOLVERS = {
+    name: getattr(ringlet_cluster_resolver, name)
+    for name in ringlet_cluster_resolver.__all__
+    if name != "SageMakerClusterResolver"  # which TensorFlow has, but under no public name
+}
+cluster_resolver = namespace("tf.distribute.cluster_resolver", "Which cluster a process is in.", _RESOLVERS)
+
 experimental = namespace(
     "tf.distribute.experimental",
     "What of tf.distribute may still change.",
     {
         **{name: getattr(ringlet_experimental, name) for name in ringlet_experimental.__all__},
         "CentralStorageStrategy": CentralStorageStrategy,
+        "MultiWorkerMirroredStrategy": MultiWorkerMirroredStrategyExperimental,
+        "TPUStrategy": ExperimentalTPUStrategy,
     },
 )
 
@@ -106,6 +125,9 @@ _V1: dict[str, Any] = {
     "RunOptions": RunOptions,
     "Strategy": StrategyV1,
     "StrategyExtended": StrategyExtended,
+    "cluster_resolver": namespace(
+        "tf.compat.v1.distribute.cluster_resolver", "Which cluster a process is in.", _RESOLVERS
+    ),
     "experimental": namespace(
         "tf.compat.v1.distribute.experimental",
         "What of tf.compat.v1.distribute may still change.",
@@ -115,6 +137,8 @@ _V1: dict[str, Any] = {
             "CollectiveHints": ringlet_experimental.CollectiveHints,
             "CommunicationImplementation": ringlet_experimental.CommunicationImplementation,
             "CommunicationOptions": ringlet_experimental.CommunicationOptions,
+            "MultiWorkerMirroredStrategy": MultiWorkerMirroredStrategyV1,
+            "TPUStrategy": TPUStrategyV1,
         },
     ),
     "experimental_set_strategy": experimental_set_strategy,
@@ -133,7 +157,11 @@ compat = namespace(
         "v1": namespace(
             "tf.compat.v1",
             "TensorFlow 1.",
-            {"distribute": namespace("tf.compat.v1.distribute", "Strategies as TensorFlow 1 has them.", _V1)},
+            {
+                "distribute": namespace("tf.compat.v1.distribute", "Strategies as TensorFlow 1 has them.", _V1),
+                "tpu": namespace("tf.compat.v1.tpu", "TPU slices.", {"experimental": tpu.experimental}),
+                "train": namespace("tf.compat.v1.train", "Clusters.", {"ClusterSpec": ClusterSpec}),
+            },
         )
     },
 )

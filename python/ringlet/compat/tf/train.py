@@ -1,11 +1,11 @@
-"""tf.train: checkpoints."""
+"""tf.train: checkpoints, and clusters."""
 
 from __future__ import annotations
 
 from ringlet.compat.tensorflow.absent import refuser
-from ringlet.train import Checkpoint, CheckpointManager, CheckpointOptions, latest_checkpoint
+from ringlet.train import Checkpoint, CheckpointManager, CheckpointOptions, ClusterSpec, latest_checkpoint
 
-__all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "latest_checkpoint"]
+__all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "ClusterSpec", "latest_checkpoint"]
 
 __getattr__ = refuser("tf.train", __all__)
 

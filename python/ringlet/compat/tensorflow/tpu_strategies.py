@@ -1,0 +1,104 @@
+"""Strategies for TPUs whose answers are tensors, and that of TensorFlow 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ringlet.compat.tensorflow.strategies import StandsFor, StrategyV1, TensorCalls
+from ringlet.compat.tensorflow.tensor import Tensor, as_tensor
+from ringlet.sharding import ShardedArray
+from ringlet.strategy import tpu
+from ringlet.strategy.tpu_extended import TPUExtended
+from ringlet.values import PerReplica
+
+__all__ = ["ExperimentalTPUStrategy", "TPUStrategy", "TPUStrategyV1"]
+
+
+class TPUStrategy(TensorCalls, tpu.TPUStrategy, metaclass=StandsFor):
+    """:class:`ringlet.TPUStrategy`, whose answers are tensors (``tf.distribute.TPUStrategy``).
+
+    Parameters
+    ----------
+    tpu_cluster_resolver : TPUClusterResolver, optional
+    experimental_device_assignment : DeviceAssignment, optional
+    experimental_spmd_xla_partitioning : bool
+
+    Examples
+    --------
+    >>> from ringlet.compat import tf
+    >>> resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="", accelerator_type="v4-8")
+    >>> strategy = tf.distribute.TPUStrategy(resolver)
+    >>> strategy.experimental_replicate_to_logical_devices(3.0) * 2.0
+    <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+    """
+
+    _stands_for = tpu.TPUStrategy
+
+    def experimental_split_to_logical_devices(self, tensor: Any, partition_dimensions: Sequence[int]) -> ShardedArray:
+        """Cut a tensor into tiles, as :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` does."""
+        return super().experimental_split_to_logical_devices(_tensor(tensor), partition_dimensions)
+
+    def experimental_assign_to_logical_device(self, tensor: Any, logical_device_id: int) -> ShardedArray:
+        """Put a tensor on one logical device; functions and operators of it give tensors."""
+        return super().experimental_assign_to_logical_device(_tensor(tensor), logical_device_id)
+
+    def experimental_replicate_to_logical_devices(self, tensor: Any) -> ShardedArray:
+        """Put a tensor on all logical devices; functions and operators of it give tensors."""
+        return super().experimental_replicate_to_logical_devices(_tensor(tensor))
+
+
+class ExperimentalTPUStrategy(TensorCalls, tpu.ExperimentalTPUStrategy, metaclass=StandsFor):
+    """``ringlet.experimental.TPUStrategy``, whose answers are tensors.
+
+    Parameters
+    ----------
+    tpu_cluster_resolver : TPUClusterResolver, optional
+    device_assignment : DeviceAssignment, optional
+    """
+
+    _stands_for = tpu.ExperimentalTPUStrategy
+
+
+class TPUStrategyV1(StrategyV1, TensorCalls, tpu.TPUStrategyBase):
+    """``tf.compat.v1.distribute.experimental.TPUStrategy``.
+
+    Parameters
+    ----------
+    tpu_cluster_resolver : TPUClusterResolver, optional
+    steps_per_run : int, optional
+        1 unless given; with more, ``extended.experimental_run_steps_on_iterator`` runs as many steps as it is asked
+        for, and otherwise one.
+    device_assignment : DeviceAssignment, optional
+
+    Examples
+    --------
+    >>> from ringlet.compat import tf
+    >>> resolver = tf.compat.v1.distribute.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
+    >>> strategy = tf.compat.v1.distribute.experimental.TPUStrategy(resolver, steps_per_run=4)
+    >>> strategy.steps_per_run, strategy.extended.steps_per_run, strategy.num_replicas_in_sync
+    (4, 4, 8)
+    """
+
+    def __init__(
+        self, tpu_cluster_resolver: Any = None, steps_per_run: int | None = None, device_assignment: Any = None
+    ) -> None:
+        super().__init__(TPUExtended(self, tpu_cluster_resolver, steps_per_run, device_assignment))
+
+    @property
+    def steps_per_run(self) -> int:
+        """How many steps a call runs; that of ``extended``."""
+        return self._extended.steps_per_run
+
+
+def _tensor(value: Any) -> Any:
+    if isinstance(value, (Tensor, ShardedArray, PerReplica)):  # the last of which is refused with its reason
+        return value
+    if type(value) is np.ndarray and value.dtype.kind not in "OSU":
+        # A view, not a copy: tiles are in the memory that was given.
+        whole = value.view(Tensor)
+        whole.flags.writeable = False
+        return whole
+    return as_tensor(value)

@@ -1,0 +1,29 @@
+"""tf.tpu: where the cores of a TPU slice sit, and which replica runs on which."""
+
+from __future__ import annotations
+
+from ringlet import tpu
+from ringlet.compat.tensorflow.absent import namespace, refuser
+
+__all__ = ["experimental"]
+
+NAMES = {
+    name: getattr(tpu, name)
+    for name in (
+        "DeviceAssignment",
+        "DeviceOrderMode",
+        "HardwareFeature",
+        "TPUSystemMetadata",
+        "Topology",
+        "initialize_tpu_system",
+        "shutdown_tpu_system",
+    )
+}
+
+experimental = namespace("tf.tpu.experimental", "Slices, and what is placed on them.", NAMES)
+
+__getattr__ = refuser("tf.tpu", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
