@@ -189,6 +189,20 @@ def _tile_questions() -> Iterator[Question]:
     yield Question(
         "tile views, 256 MiB over 8 replicas", 0, lambda: ringlet.sharding.tile_views(large, (8, 1)), check_rows
     )
+    yield from map(_split_question, (1 << 20, 1 << 30))
+
+
+def _split_question(size_bytes: int) -> Question:
+    resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
+    assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, [2, 2, 1, 2], num_replicas=1)
+    strategy = ringlet.TPUStrategy(resolver, assignment)
+    tensor = np.empty((8, size_bytes // 8), np.uint8)  # never touched
+
+    def check(tiles: Any) -> None:
+        _expect("split", [[True] * 8])([[np.shares_memory(tile, tensor[i]) for i, tile in enumerate(tiles)]])
+
+    name = f"split, {harness.format_bytes(size_bytes)} over 8 logical devices"
+    return Question(name, 0, lambda: strategy.experimental_split_to_logical_devices(tensor, [8, 1]).shards, check)
 
 
 def questions(replica_counts: Sequence[int]) -> list[Question]:

@@ -92,7 +92,11 @@ def _strategy_goals(answers: Answers, count: int) -> list[Goal]:
 
 def _goals(answers: Answers, counts: Sequence[int]) -> list[Goal]:
     goals = [goal for count in counts for goal in _strategy_goals(answers, count)]
-    for name, seconds in (("tile views, 8x8 of a matrix", 10e-6), ("tile views, 256 MiB over 8 replicas", 20e-6)):
+    for name, seconds in (
+        ("tile views, 8x8 of a matrix", 10e-6),
+        ("tile views, 256 MiB over 8 replicas", 20e-6),
+        ("split, 1 GiB over 8 logical devices", 10e-6),
+    ):
         goals.append(at_most("11", name, seconds, _median(answers[name]), report.format_seconds))
     name = "import ringlet and all its names, after numpy"
     goals.append(at_most("15", name, 0.1, _median(answers[name]), report.format_seconds))

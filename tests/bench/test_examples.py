@@ -9,6 +9,7 @@ MODULES = (
     "collectives",
     "command",
     "controller",
+    "device_assignment",
     "goals",
     "harness",
     "limits",
@@ -21,6 +22,7 @@ MODULES = (
     "strategy_run",
     "targets",
     "traffic",
+    "torch_mlp",
     "tune",
 )
 
