@@ -92,7 +92,7 @@ SHOWN = re.compile(r"^```python\n(.*?)^```\n(?:\n?^```text\n(.*?)^```$)?", re.MU
 NEEDS = re.compile(r"<!-- needs: (\w+) -->\n$")
 
 # Documents whose blocks are one program, of which every output is shown.
-CONTINUOUS = [ROOT / "docs" / "guide.md", ROOT / "docs" / "datasets.md"]
+CONTINUOUS = [ROOT / "docs" / name for name in ("guide.md", "datasets.md", "tpu.md")]
 
 
 def needs_of(block: re.Match[str]) -> str | None:

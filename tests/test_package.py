@@ -182,7 +182,7 @@ def test_a_name_of_tensorflow_that_is_missing_is_an_attribute_error_that_says_so
 
 def test_the_nearest_names_are_those_that_a_user_would_try_next():
     with pytest.raises(AttributeError, match=r"nearest names that are: MirroredStrategy\W"):
-        ringlet.MultiWorkerMirroredStrategy  # noqa: B018
+        ringlet.ParameterServerStrategy  # noqa: B018
 
 
 def test_input_classes_are_at_the_top_as_in_tensorflow():

@@ -209,6 +209,8 @@ std::unique_ptr<HeldMember> split(HeldMember& member, std::optional<int> color, 
 int num_ranks(HeldMember& member) { return member.group().num_ranks(); }
 std::shared_ptr<Group> group_of(HeldMember& member) { return member.keeper(); }
 std::uint64_t calls(HeldMember& member) { return member.calls(); }
+void begin_series(HeldMember& member) { member.begin_series(); }
+void end_series(HeldMember& member) { member.end_series(); }
 void depart(HeldMember& member, const std::string& reason) { member.depart(reason); }
 void rejoin(HeldMember& member) { member.rejoin(); }
 
@@ -264,6 +266,8 @@ void register_collectives(py::module_& m) {
       .def("collective_permute", in_use(permute), "array"_a, "pairs"_a, "out"_a)
       .def("barrier", in_use(barrier), "name"_a)
       .def("split", in_use(split), "color"_a, "key"_a)
+      .def("begin_series", in_use(begin_series))
+      .def("end_series", in_use(end_series))
       .def("depart", in_use(depart), "reason"_a)
       .def("rejoin", in_use(rejoin))
       .def("close", [](HeldMember& member, const std::string& reason) { return member.close(reason); }, "reason"_a);

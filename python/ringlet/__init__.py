@@ -28,11 +28,13 @@ _PUBLIC = {
     # strategies and what they hand out
     "DistributedValues": "values",
     "MirroredStrategy": "strategy",
+    "MultiWorkerMirroredStrategy": "strategy.multi_worker",
     "OneDeviceStrategy": "strategy",
     "ReplicaContext": "strategy",
     "RunOptions": "strategy",
     "Strategy": "strategy",
     "StrategyExtended": "strategy",
+    "TPUStrategy": "strategy.tpu",
     # variables
     "IndexedSlices": "values",
     "Variable": "values",
@@ -60,13 +62,23 @@ _PUBLIC = {
     "ReduceOp": "collectives",
     "ReductionToOneDevice": "strategy",
     "RingAllReduce": "strategy",
+    # habits of programs that run many times over
+    "ChiefLogFilter": "helpers",
+    "is_chief": "helpers",
+    "once_per_host": "helpers",
+    "print0": "helpers",
+    "progress": "helpers",
     # memory that processes share
     "empty_shared": "collectives",
+    # starting worker processes
+    "launch": "launcher.launching",
     # the machine
     "set_logical_devices": "devices",
     "show_config": "config",
     "__version__": "config",
     # sub-modules
+    "checks": "checks",
+    "cluster_resolver": "cluster_resolver",
     "collectives": "collectives",
     "compat": "compat",
     "data": "data",
@@ -74,16 +86,14 @@ _PUBLIC = {
     "experimental": "experimental",
     "sharding": "sharding",
     "testing": "testing",
+    "tpu": "tpu",
     "train": "train",
 }
 
 # What else `tf.distribute` has: whoever asks for it has not mistyped a name.
 _MISSING = {
-    "MultiWorkerMirroredStrategy",
     "ParameterServerStrategy",
     "Server",
-    "TPUStrategy",
-    "cluster_resolver",
     "coordinator",
 }
 

@@ -1,5 +1,7 @@
 """The table of public names as type checkers read it; ``__init__.py`` loads them on first use."""
 
+from ringlet import checks as checks
+from ringlet import cluster_resolver as cluster_resolver
 from ringlet import collectives as collectives
 from ringlet import compat as compat
 from ringlet import data as data
@@ -7,6 +9,7 @@ from ringlet import errors as errors
 from ringlet import experimental as experimental
 from ringlet import sharding as sharding
 from ringlet import testing as testing
+from ringlet import tpu as tpu
 from ringlet import train as train
 from ringlet.collectives import ReduceOp as ReduceOp
 from ringlet.collectives import empty_shared as empty_shared
@@ -19,6 +22,12 @@ from ringlet.data import InputOptions as InputOptions
 from ringlet.data import InputReplicationMode as InputReplicationMode
 from ringlet.devices import set_logical_devices as set_logical_devices
 from ringlet.functions import function as function
+from ringlet.helpers import ChiefLogFilter as ChiefLogFilter
+from ringlet.helpers import is_chief as is_chief
+from ringlet.helpers import once_per_host as once_per_host
+from ringlet.helpers import print0 as print0
+from ringlet.helpers import progress as progress
+from ringlet.launcher.launching import launch as launch
 from ringlet.strategy import CrossDeviceOps as CrossDeviceOps
 from ringlet.strategy import DirectAllReduce as DirectAllReduce
 from ringlet.strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
@@ -36,6 +45,8 @@ from ringlet.strategy import get_replica_context as get_replica_context
 from ringlet.strategy import get_strategy as get_strategy
 from ringlet.strategy import has_strategy as has_strategy
 from ringlet.strategy import in_cross_replica_context as in_cross_replica_context
+from ringlet.strategy.multi_worker import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
+from ringlet.strategy.tpu import TPUStrategy as TPUStrategy
 from ringlet.values import DistributedValues as DistributedValues
 from ringlet.values import IndexedSlices as IndexedSlices
 from ringlet.values import Variable as Variable

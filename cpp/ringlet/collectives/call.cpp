@@ -102,6 +102,7 @@ void Call::reset(Kind new_kind) {
   parts.clear();
   numbers.clear();
   name.clear();
+  series = 0;
 }
 
 void Call::set_parts(std::span<const Part> from) {
@@ -132,6 +133,7 @@ std::uint64_t Call::call_fingerprint() const {
            static_cast<std::uint64_t>(algorithm) << 16 | static_cast<std::uint64_t>(compares_outputs) << 24 |
            static_cast<std::uint64_t>(is_ragged) << 25 | static_cast<std::uint64_t>(root) << 32 |
            static_cast<std::uint64_t>(axis) << 48);
+  if (series != 0) hash.add(series);
   if (kind == Kind::kBarrier) hash.add(name);
   if (kind == Kind::kPermute) {
     for (const std::int64_t number : numbers) hash.add(static_cast<std::uint64_t>(number));

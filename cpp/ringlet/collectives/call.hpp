@@ -63,6 +63,8 @@ struct Call {
   std::vector<std::int64_t> dims;     // what the parts' shapes point to
   std::vector<std::int64_t> numbers;  // scatter, all-to-all: rows for each rank; permute: pairs; split: see there
   std::string name;                   // of a barrier
+  // The number of the call that the rank's series began with, where this one is in a series: see Member::begin_series.
+  std::uint32_t series = 0;
 
   // An empty call of this kind; keeps the memory that it has.
   void reset(Kind new_kind);

@@ -81,6 +81,10 @@ RankNotes& Member::notes() const noexcept { return *group_->notes_[static_cast<s
 
 std::uint64_t Member::calls() const noexcept { return notes().sequence; }
 
+void Member::begin_series() { notes().series = static_cast<std::uint32_t>(notes().sequence + 1); }
+
+void Member::end_series() { notes().series = 0; }
+
 void Member::check_root(int root) const {
   if (root >= 0 && root < group_->num_ranks()) return;
   throw core::ArgumentError("rank " + std::to_string(root) + " is not in this group: its ranks are 0 to " +

@@ -45,6 +45,7 @@ struct RankNotes {
 
   std::uint64_t sequence = 0;  // the last call that it arrived at
   std::uint64_t ring_steps = 0;
+  std::uint32_t series = 0;  // of the calls to come
   sync::Flag is_busy;
   Chunks chunks;
   Trial trial;  // of rank 0: to reach across (0), or to exchange pieces (1)

@@ -65,7 +65,7 @@ void write_record(const Telling& telling, std::span<std::uint64_t> words) {
   writer.put(static_cast<std::uint64_t>(call.kind) | static_cast<std::uint64_t>(call.op) << 8 |
              static_cast<std::uint64_t>(call.algorithm) << 16 | bits << 24 |
              static_cast<std::uint64_t>(call.axis) << 32);
-  writer.put(static_cast<std::uint64_t>(call.root));
+  writer.put(pair_of(static_cast<std::size_t>(call.root), call.series));
   writer.put(pair_of(call.parts.size(), call.numbers.size()));
   writer.put(pair_of(telling.results.size(), call.name.size()));
   for (std::size_t index = 0; index < call.parts.size(); ++index) {
@@ -96,7 +96,9 @@ void read_record(std::span<const std::uint64_t> words, ForeignCall& into) {
   call.has_parts = (head >> 24 & kHasPartsBit) != 0;
   call.is_ragged = (head >> 24 & kIsRaggedBit) != 0;
   call.axis = static_cast<int>(head >> 32);
-  call.root = static_cast<int>(reader.take());
+  const std::uint64_t place = reader.take();
+  call.root = static_cast<int>(place & kLow);
+  call.series = static_cast<std::uint32_t>(place >> 32);
   const std::uint64_t counts = reader.take();
   const std::uint64_t sizes = reader.take();
   into.inputs.clear();

@@ -12,6 +12,15 @@
 
 namespace ringlet::collectives {
 
+namespace {
+
+std::string place_in_series(std::uint32_t series, std::uint64_t sequence) {
+  if (series == 0) return ", outside of a series";
+  return ", call " + std::to_string(static_cast<std::uint32_t>(sequence) - series + 1) + " of a series";
+}
+
+}  // namespace
+
 Round::Round(Group& group, int rank, sync::Poll* poll)
     : group_(group), rank_(rank), notes_(group.notes_[static_cast<std::size_t>(rank)].get()), interruption_(poll) {
   if (group.fork_generation_ != sync::fork_generation()) {
@@ -40,6 +49,7 @@ Call& Round::begin(Kind kind) {
   set.result_places.clear();
   set.kept.clear();
   set.call.reset(kind);
+  set.call.series = mine().series;
   return set.call;
 }
 
@@ -188,8 +198,13 @@ void Round::compare() {
                (other.parts_fingerprint == root.parts_fingerprint || !call_of(rank).has_parts);
   }
   if (matches) return;
+  bool is_one_series = true;
+  for (int rank = 0; rank < num_ranks(); ++rank) is_one_series &= call_of(rank).series == call().series;
   std::vector<std::string> calls;
-  for (int rank = 0; rank < num_ranks(); ++rank) calls.push_back(call_of(rank).describe());
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    const Call& other = call_of(rank);
+    calls.push_back(other.describe() + (is_one_series ? "" : place_in_series(other.series, sequence_)));
+  }
   finish();
   group_.fail(Group::Cause::kMismatch,
               "the ranks did not make the same call (their call number " + std::to_string(sequence_) +
