@@ -237,6 +237,9 @@ FAILURES: dict[str, Callable[[Path], str]] = {
 }
 
 
+ENDS_SOMEHOW = "closed its connection to this group|ended; the system does not tell how"
+
+
 def pattern_of(message: str) -> str:
     """A message of the document as a pattern: process, machine, folder and numbers of calls are those of a run."""
     pattern = re.escape(" ".join(message.split()))
@@ -248,9 +251,9 @@ def pattern_of(message: str) -> str:
         (r"call\ number\ 1", r"call\ number\ \d+"),
         (r"waited\ 1\ s", r"waited\ \d+\ s"),
         (r"started\ 1\ s\ ago", r"started\ \d+\ s\ ago"),
-        # Older systems forget how a process ended as soon as its parent has looked.
-        (r"exited\ with\ status\ 0", r"(exited with status 0|ended; the system does not tell how)"),
-        (r"was\ killed\ by\ SIGKILL\ \(signal\ 9\)", r"(was killed by .*|ended; the system does not tell how)"),
+        # Others may look while a process is ending, or, on older systems, after its parent has looked.
+        (r"exited\ with\ status\ 0", rf"(exited with status 0|{ENDS_SOMEHOW})"),
+        (r"was\ killed\ by\ SIGKILL\ \(signal\ 9\)", rf"(was killed by SIGKILL \(signal 9\)|{ENDS_SOMEHOW})"),
     ):
         pattern = pattern.replace(shown, real)
     return pattern

@@ -52,3 +52,36 @@ def test_the_error_of_another_worker_is_told_with_its_name():
 def test_an_error_of_this_worker_is_its_own():
     with pytest.raises(ValueError, match="must be specified"):
         first_value_of_chief(FakeWorkers(b"""["'v' float64[]", null]"""), VariableRequest(None, name="v"))
+
+
+# --- over processes ---------------------------------------------------------------------------------------------------
+
+
+def test_workers_that_make_different_variables_all_hear_what_each_made(workers):
+    program = """
+        with strategy.scope():
+            ringlet.Variable(np.zeros(2 + me), name="v")
+    """
+    for failure in workers.run(program):
+        assert failure.kind == "CollectiveMismatchError"
+        assert "/job:worker/task:0: 'v' float64[2]" in failure
+        assert "/job:worker/task:1: 'v' float64[3]" in failure
+
+
+def test_a_first_value_that_one_worker_cannot_make_is_an_error_on_all_and_the_strategy_goes_on(workers):
+    program = """
+        def first():
+            if me == 1:
+                raise OSError("no such file")
+            return 1.0
+        with strategy.scope():
+            try:
+                ringlet.Variable(first, name="v")
+            except (OSError, RuntimeError) as error:
+                told = f"{type(error).__name__}: {error}"
+            answer = [told, ringlet.Variable(2.5).read_value()]
+    """
+    chief, other = workers.run(program)
+    told = "/job:worker/task:1 could not make variable 'v' float64[]: OSError: no such file"
+    assert chief == [f"CollectiveAborted: {told}", 2.5]
+    assert other == ["OSError: no such file", 2.5]

@@ -294,36 +294,6 @@ def test_scattered_rows_of_all_workers_are_added(workers):
     assert workers.run(program) == [[1.0] * count + [0.0] * (4 - count)] * 2
 
 
-def test_workers_that_make_different_variables_all_hear_what_each_made(workers):
-    program = """
-        with strategy.scope():
-            ringlet.Variable(np.zeros(2 + me), name="v")
-    """
-    for failure in workers.run(program):
-        assert failure.kind == "CollectiveMismatchError"
-        assert "/job:worker/task:0: 'v' float64[2]" in failure
-        assert "/job:worker/task:1: 'v' float64[3]" in failure
-
-
-def test_a_first_value_that_one_worker_cannot_make_is_an_error_on_all_and_the_strategy_goes_on(workers):
-    program = """
-        def first():
-            if me == 1:
-                raise OSError("no such file")
-            return 1.0
-        with strategy.scope():
-            try:
-                ringlet.Variable(first, name="v")
-            except (OSError, RuntimeError) as error:
-                told = f"{type(error).__name__}: {error}"
-            answer = [told, ringlet.Variable(2.5).read_value()]
-    """
-    chief, other = workers.run(program)
-    told = "/job:worker/task:1 could not make variable 'v' float64[]: OSError: no such file"
-    assert chief == [f"CollectiveAborted: {told}", 2.5]
-    assert other == ["OSError: no such file", 2.5]
-
-
 # --- datasets ---------------------------------------------------------------------------------------------------------
 
 
@@ -368,64 +338,7 @@ def test_the_end_of_data_inside_of_a_step_leaves_the_strategy_usable(workers):
     assert workers.run(program) == [[21, 2.0 * workers.num_local]] * 2
 
 
-# --- mistakes ---------------------------------------------------------------------------------------------------------
-
-MISMATCHES = {
-    "shapes": "strategy.run(lambda: replica().all_reduce('SUM', np.ones(2 + me)))",
-    "structures": "strategy.run(lambda: replica().all_reduce('SUM', {'bw'[me]: np.ones(2)}))",
-    "structures of reduce": "strategy.reduce('SUM', {'bw'[me]: np.ones(2)}, axis=None)",
-    "reduce and run": (
-        "strategy.run(lambda: replica().all_reduce('SUM', 1.0)) if me "
-        "else strategy.reduce('SUM', np.ones(2), axis=None)"
-    ),
-    "gather and barrier": "strategy.gather(np.ones(2), 0) if me else strategy.extended._workers.barrier('end')",
-}
-
-
-@pytest.mark.parametrize("case", MISMATCHES)
-def test_workers_that_make_different_calls_all_hear_who_called_what_and_what_to_do(workers, case):
-    for failure in workers.run(MISMATCHES[case]):
-        assert failure.kind == "CollectiveMismatchError"
-        assert "/job:worker/task:0" in failure
-        assert "/job:worker/task:1" in failure
-        assert "Start all workers again" in failure
-        assert failure.seconds < 5
-
-
-def test_after_a_failure_every_call_raises_the_same_cause(workers):
-    program = """
-        told = []
-        calls = [lambda: strategy.run(lambda: replica().all_reduce("SUM", np.ones(1 + me))),
-                 lambda: strategy.run(lambda: replica().all_reduce("SUM", 1.0)),
-                 lambda: strategy.reduce("SUM", 1.0, axis=None)]
-        for call in calls:
-            try:
-                call()
-            except Exception as error:
-                told.append([type(error).__name__, str(error)])
-        answer = [told, strategy.run(lambda: 3)]
-    """
-    for told, local in workers.run(program):
-        assert [kind for kind, _ in told] == ["CollectiveMismatchError"] * 3
-        assert len({text for _, text in told}) == 1
-        assert local == 3
-
-
-def test_an_exception_in_one_worker_alone_is_found_out_at_the_next_call(workers):
-    program = """
-        def step():
-            if me == 1:
-                raise LookupError("only here")
-            return replica().all_reduce("SUM", 1.0)
-        try:
-            strategy.run(step)
-        except LookupError:
-            pass
-        strategy.run(lambda: replica().all_reduce("SUM", 2.0))
-    """
-    for failure in workers.run(program):
-        assert failure.kind == "CollectiveMismatchError"
-        assert "go on after an exception left the strategy" in failure
+# --- threads, copies and arguments ------------------------------------------------------------------------------------
 
 
 def test_two_threads_that_use_one_strategy_are_told_so_and_strategies_of_their_own_work(workers):
@@ -464,20 +377,6 @@ def test_a_deep_copy_meets_the_copies_of_the_others(workers):
         answer = [s.experimental_local_results(s.run(step))[0] for s in (twin, strategy)]
     """
     assert workers.run(program) == [[2.0 * workers.num_local] * 2] * 2
-
-
-def test_a_replica_that_waits_longer_than_its_options_allow_ends_the_strategy_for_all(workers):
-    program = """
-        options = ringlet.experimental.CommunicationOptions(timeout_seconds=0.3)
-        strategy.run(lambda: replica().all_reduce("SUM", 1.0))
-        while me == 1 and strategy.extended._workers.failure is None:
-            time.sleep(0.01)
-        strategy.run(lambda: replica().all_reduce("SUM", 1.0, options=options))
-    """
-    first, second = workers.run(program)
-    assert first.kind == "DeadlineExceededError"
-    assert second.kind == "CollectiveAborted"
-    assert "waited 0.3 s" in second
 
 
 def test_an_argument_that_only_this_worker_sees_is_wrong_is_refused_before_the_others_wait(two_by_two):

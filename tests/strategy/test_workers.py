@@ -52,6 +52,80 @@ def test_calls_in_a_merge_call_are_those_of_the_run_that_waits(workers):
     assert workers.run(program) == [3, 3]
 
 
+# --- mistakes ---------------------------------------------------------------------------------------------------------
+
+MISMATCHES = {
+    "shapes": "strategy.run(lambda: replica().all_reduce('SUM', np.ones(2 + me)))",
+    "structures": "strategy.run(lambda: replica().all_reduce('SUM', {'bw'[me]: np.ones(2)}))",
+    "structures of reduce": "strategy.reduce('SUM', {'bw'[me]: np.ones(2)}, axis=None)",
+    "reduce and run": (
+        "strategy.run(lambda: replica().all_reduce('SUM', 1.0)) if me "
+        "else strategy.reduce('SUM', np.ones(2), axis=None)"
+    ),
+    "gather and barrier": "strategy.gather(np.ones(2), 0) if me else strategy.extended._workers.barrier('end')",
+}
+
+
+@pytest.mark.parametrize("case", MISMATCHES)
+def test_workers_that_make_different_calls_all_hear_who_called_what_and_what_to_do(workers, case):
+    for failure in workers.run(MISMATCHES[case]):
+        assert failure.kind == "CollectiveMismatchError"
+        assert "/job:worker/task:0" in failure
+        assert "/job:worker/task:1" in failure
+        assert "Start all workers again" in failure
+        assert failure.seconds < 5
+
+
+def test_after_a_failure_every_call_raises_the_same_cause(workers):
+    program = """
+        told = []
+        calls = [lambda: strategy.run(lambda: replica().all_reduce("SUM", np.ones(1 + me))),
+                 lambda: strategy.run(lambda: replica().all_reduce("SUM", 1.0)),
+                 lambda: strategy.reduce("SUM", 1.0, axis=None)]
+        for call in calls:
+            try:
+                call()
+            except Exception as error:
+                told.append([type(error).__name__, str(error)])
+        answer = [told, strategy.run(lambda: 3)]
+    """
+    for told, local in workers.run(program):
+        assert [kind for kind, _ in told] == ["CollectiveMismatchError"] * 3
+        assert len({text for _, text in told}) == 1
+        assert local == 3
+
+
+def test_an_exception_in_one_worker_alone_is_found_out_at_the_next_call(workers):
+    program = """
+        def step():
+            if me == 1:
+                raise LookupError("only here")
+            return replica().all_reduce("SUM", 1.0)
+        try:
+            strategy.run(step)
+        except LookupError:
+            pass
+        strategy.run(lambda: replica().all_reduce("SUM", 2.0))
+    """
+    for failure in workers.run(program):
+        assert failure.kind == "CollectiveMismatchError"
+        assert "go on after an exception left the strategy" in failure
+
+
+def test_a_replica_that_waits_longer_than_its_options_allow_ends_the_strategy_for_all(workers):
+    program = """
+        options = ringlet.experimental.CommunicationOptions(timeout_seconds=0.3)
+        strategy.run(lambda: replica().all_reduce("SUM", 1.0))
+        while me == 1 and strategy.extended._workers.failure is None:
+            time.sleep(0.01)
+        strategy.run(lambda: replica().all_reduce("SUM", 1.0, options=options))
+    """
+    first, second = workers.run(program)
+    assert first.kind == "DeadlineExceededError"
+    assert second.kind == "CollectiveAborted"
+    assert "waited 0.3 s" in second
+
+
 # --- ends -------------------------------------------------------------------------------------------------------------
 
 ENDINGS = [

@@ -79,8 +79,8 @@ class Member {
   // The group of all ranks that gave the same color, ordered by (key, rank); null without a color.
   PartMember split(std::optional<int> color, std::int64_t key = 0, sync::Poll* poll = nullptr);
 
-  // What this rank calls from here to end_series is a series. Ranks whose series began with different calls, or of which
-  // one is in none, do not make the same call, however alike it is: one of them has left out a call before.
+  // What this rank calls from here to end_series is a series. Ranks whose series began with different calls, or of
+  // which one is in none, do not make the same call, however alike it is: one of them has left out a call before.
   void begin_series();
   void end_series();
 
