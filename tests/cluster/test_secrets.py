@@ -130,7 +130,7 @@ def test_the_name_of_a_meeting_does_not_tell_the_job(workers):
 def test_another_user_cannot_read_the_environment_of_a_worker(workers):
     workers[0].told()
     done = subprocess.run(
-        ["cat", f"/proc/{workers[0].pid}/environ"], user=65534, group=65534, capture_output=True, check=False
+        ["/bin/cat", f"/proc/{workers[0].pid}/environ"], user=65534, group=65534, capture_output=True, check=False
     )
     assert done.returncode != 0
     assert done.stdout == b""

@@ -75,7 +75,7 @@ def environment(folder: Path, **others: str) -> dict[str, str]:
     others_own = ("RINGLET_", "TF_", "SLURM_", "PYTHONUNBUFFERED")
     own = {name: value for name, value in os.environ.items() if not name.startswith(others_own)}
     path = f"{folder / 'bin'}:{own['PATH']}"
-    return {**own, "PATH": path, "RINGLET_JOB_ID": str(uuid.uuid4()), "PYTHONPATH": str(ROOT / "python"), **others}
+    return {**own, "PATH": path, "RINGLET_JOB_ID": str(uuid.uuid4()), **others}
 
 
 def run(folder: Path, command: list[str], **environ: str) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import signal
@@ -17,7 +16,7 @@ import pytest
 
 import ringlet
 from tests.launcher import tasks
-from tests.processes.harness import descriptors_of, eventually, threads_of
+from tests.processes.harness import children, descriptors_of, eventually, threads_of
 
 
 @pytest.fixture(autouse=True)
@@ -25,15 +24,6 @@ def _nothing_is_left():
     before = descriptors_of(), threads_of(), children()
     yield
     assert eventually(lambda: (descriptors_of(), threads_of(), children()) == before, seconds=5.0)
-
-
-def children():
-    found = set()
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has just ended
-            pid, _, rest = file.read_text("utf-8", "replace").partition(" (")
-            found |= {pid} if rest.rpartition(")")[2].split()[1] == str(os.getpid()) else set()
-    return found
 
 
 def test_the_results_come_in_the_order_of_the_workers():
