@@ -239,7 +239,8 @@ def test_the_wheel_holds_the_headers_one_library_and_its_cmake_package():
 
 def test_the_wheel_brings_its_licence_and_nothing_outside_the_package():
     others = [f for f in installed_files() if f.parts[0] != "ringlet"]
-    assert all(f.parts[0].endswith(".dist-info") for f in others), others
+    command = Path("bin", "ringlet").parts
+    assert all(f.parts[0].endswith(".dist-info") or f.parts[-2:] == command for f in others), others
     assert any(f.name == "LICENSE" for f in others)
 
 

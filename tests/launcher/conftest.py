@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,6 +14,14 @@ from tests.processes.harness import PATIENCE_SECONDS
 def pytest_configure(config):
     """Make the mark of jobs known."""
     config.addinivalue_line("markers", "job(script, *options, **more): runs this with `Launcher.run` in the background")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _hangups_are_heard():
+    """Under nohup the tests ignore them, and so would all programs that they start."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture
