@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -57,6 +58,25 @@ def test_workers_are_told_their_place_and_their_arguments(job):
     told = sorted(line.split() for line in job.lines)
     assert [[line[1], *line[3:]] for line in told] == [[str(i), "3", "-n", "7", "--help"] for i in range(2)]
     assert told[0][2] == told[1][2]
+
+
+LINE_SECONDS = "print(os.environ['RINGLET_PROGRESS_SECONDS'])"
+
+
+@pytest.mark.job(LINE_SECONDS, "-n", 1)
+def test_loops_are_told_to_write_a_line_each_30_seconds_where_there_is_no_terminal(job):
+    assert job.lines == ["[w0] 30"]
+
+
+@pytest.mark.job(LINE_SECONDS, "-n", 1, environ={"RINGLET_PROGRESS_SECONDS": "7"})
+def test_how_often_loops_write_lines_stays_as_the_user_has_set_it(job):
+    assert job.lines == ["[w0] 7"]
+
+
+def test_loops_are_told_to_write_a_line_each_2_seconds_on_a_terminal(launcher):
+    master, terminal = map(os.fdopen, pty.openpty())
+    with master, terminal:
+        assert launcher.run(LINE_SECONDS, "-n", 1, stderr=terminal).lines == ["[w0] 2"]
 
 
 def test_a_worker_that_writes_50_megabytes_loses_none_of_them(launcher):

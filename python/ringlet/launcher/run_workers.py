@@ -160,6 +160,7 @@ class _Run:
         ranks = self._job.num_workers * (self._job.replicas or 1)
         environment = {
             "PYTHONUNBUFFERED": "1",  # a pipe is no terminal: nothing would be seen before 8 KiB are full
+            "RINGLET_PROGRESS_SECONDS": "2" if os.isatty(2) else "30",  # nor would any bar
             **os.environ,
             **blas_threads(os.environ, visible_cores().count, ranks),
             **worker_environment(index, self._job.num_workers, job_id, self._job.replicas),
