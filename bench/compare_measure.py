@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bench import harness, limits, native
+from bench import limits, native
+from bench.beside import alternate_beside
 from bench.compare_results import PROCESSES, Measured, Task
 from bench.compare_ringlet import Pair, RingletSubjects, can_be_cut
-from bench.machine import Others, usable_cores
 from bench.peer_table import OWN_PROCESSES, PEERS
 from bench.peer_team import PeerTeam
 from bench.reference import WrongAnswerError
@@ -106,11 +105,7 @@ class CellMeasurement:
             for name, task in asked:
                 if task.collective == collective:
                     subjects[_key(name, task)] = partial(self.team.ask, name, self._question(task, cell))
-        others, start, used = Others(), time.perf_counter(), self.team.cpu_seconds()
-        rounds = harness.alternate(subjects, rounds=self.rounds)
-        # Peers are children that have not ended, which count as others there.
-        peers = (self.team.cpu_seconds() - used) / ((time.perf_counter() - start) * len(usable_cores()))
-        return rounds, max(0.0, others.share() - max(0.0, peers))
+        return alternate_beside(subjects, self.team.cpu_seconds, rounds=self.rounds)
 
     def _tasks(self, name: str, cell: Cell) -> Iterator[Task]:
         for collective in self.collectives:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import harness, report
+from bench.beside import alternate_beside
 from bench.dataset_memory import MemoryUse, memory_over
 from bench.dataset_peers import PEERS, DatasetPeers, peer_title
 from bench.dataset_questions import (
@@ -33,7 +33,7 @@ from bench.dataset_questions import (
 )
 from bench.goals import Goal, at_least, at_most, in_spite_of, table, unless_disturbed
 from bench.harness import Statistics, ratios
-from bench.machine import Others, describe_machine, usable_cores
+from bench.machine import describe_machine
 
 __all__ = ["main"]
 
@@ -105,12 +105,7 @@ def _measured(options: argparse.Namespace, sizes: Sizes, folder: Path) -> tuple[
     place = options.environments
     with DatasetPeers(place.resolve(), options.replicas, sizes, records) if place else nullcontext() as peers:
         subjects.update(peers.subjects(asked, region) if peers else {})
-        others, start, used = Others(), time.perf_counter(), peers.cpu_seconds() if peers else 0.0
-        answers = harness.alternate(subjects, rounds=options.rounds)
-        # Peers are children that have not ended, which count as others there.
-        used = (peers.cpu_seconds() if peers else 0.0) - used
-        share = others.share() - used / ((time.perf_counter() - start) * len(usable_cores()))
-    return answers, max(0.0, share)
+        return alternate_beside(subjects, peers.cpu_seconds if peers else lambda: 0.0, rounds=options.rounds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

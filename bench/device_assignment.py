@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -20,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from bench import harness, report
+from bench.beside import alternate_beside
 from bench.environments import python_of
 from bench.goals import Goal, at_least, at_most, in_spite_of, table, unless_disturbed
 from bench.harness import Statistics, ratios
-from bench.machine import ROOT, Others, describe_machine, usable_cores
+from bench.machine import ROOT, describe_machine
 from bench.peer_process import PeerProcess
 from bench.peer_table import missing_environments
 from bench.reference import WrongAnswerError
@@ -77,13 +77,7 @@ class Question:
 
     def measure(self, region_seconds: float) -> float:
         """Seconds of one unit, over back-to-back calls that fill a region."""
-        start = time.perf_counter()
-        self.call()
-        repeats = harness.calls_for(time.perf_counter() - start, region_seconds)
-        start = time.perf_counter()
-        for _ in range(repeats):
-            self.call()
-        return (time.perf_counter() - start) / repeats / self.units_per_call
+        return harness.seconds_per_call(self.call, region_seconds) / self.units_per_call
 
 
 def parse_meshes(text: str) -> list[Mesh]:
@@ -244,12 +238,7 @@ def _answers(asked: Sequence[Question], options: argparse.Namespace) -> tuple[di
     folder = options.environments
     with TensorFlow(folder.resolve()) if folder else nullcontext() as peer:
         subjects |= peer.subjects(asked, region_seconds) if peer else {}
-        others, start, used = Others(), time.perf_counter(), peer.cpu_seconds() if peer else 0.0
-        answers = harness.alternate(subjects, rounds=options.rounds)
-        # The peer is a child that has not ended, which counts as another there.
-        used = (peer.cpu_seconds() if peer else 0.0) - used
-        share = others.share() - used / ((time.perf_counter() - start) * len(usable_cores()))
-    return answers, max(0.0, share)
+        return alternate_beside(subjects, peer.cpu_seconds if peer else lambda: 0.0, rounds=options.rounds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ __all__ = [
     "parse_counts",
     "parse_sizes",
     "ratios",
+    "seconds_per_call",
 ]
 
 T = TypeVar("T")
@@ -274,6 +276,23 @@ def calls_for(seconds_per_call: float, region_seconds: float, *, fewest: int = 3
     (20, 3)
     """
     return max(fewest, min(most, round(region_seconds / max(seconds_per_call, 1e-9))))
+
+
+def seconds_per_call(call: Callable[[], object], region_seconds: float) -> float:
+    """Seconds of one of the back-to-back calls that fill a region, after one that tells how many they are.
+
+    Examples
+    --------
+    >>> 0 < seconds_per_call(lambda: None, 1e-4) < 1e-3
+    True
+    """
+    start = time.perf_counter()
+    call()
+    repeats = calls_for(time.perf_counter() - start, region_seconds)
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - start) / repeats
 
 
 def bus_bandwidth(size_bytes: int, seconds: float, num_ranks: int) -> float:

@@ -10,11 +10,11 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["JobProcesses"]
+__all__ = ["JobProcesses", "cpu_seconds_of"]
 
 _PROC = Path("/proc")
 _SHARED_MEMORY = "/dev/shm/"
@@ -48,6 +48,21 @@ def _all_processes() -> Iterator[_Process]:
         process = _process(int(entry.name)) if entry.name.isdigit() else None
         if process is not None:
             yield process
+
+
+def cpu_seconds_of(pids: Iterable[int]) -> float:
+    """Give the processor time that processes have used; of those that are gone it is not known, and counts as none.
+
+    Examples
+    --------
+    >>> cpu_seconds_of([os.getpid()]) > 0
+    True
+    """
+    return _seconds(process for pid in pids if (process := _process(pid)) is not None)
+
+
+def _seconds(processes: Iterable[_Process]) -> float:
+    return sum(process.cpu_ticks for process in processes) / os.sysconf("SC_CLK_TCK")
 
 
 class JobProcesses:
@@ -102,7 +117,7 @@ class JobProcesses:
 
     def cpu_seconds(self) -> float:
         """Give the processor time that the processes that are alive have used."""
-        return sum(process.cpu_ticks for process in self._members().values()) / os.sysconf("SC_CLK_TCK")
+        return _seconds(self._members().values())
 
     def end(self, *, seconds: float = 5.0) -> None:
         """Kill every process, and wait until they are gone, for at most so long."""

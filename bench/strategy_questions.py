@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,13 +48,7 @@ class Question:
 
     def measure(self, region_seconds: float) -> float:
         """Seconds of one unit, over back-to-back calls that fill a region."""
-        start = time.perf_counter()
-        self.call()
-        repeats = harness.calls_for(time.perf_counter() - start, region_seconds)
-        start = time.perf_counter()
-        for _ in range(repeats):
-            self.call()
-        return (time.perf_counter() - start) / repeats / self.calls_per_unit
+        return harness.seconds_per_call(self.call, region_seconds) / self.calls_per_unit
 
 
 def _expect(name: str, expected: Any) -> Callable[[Any], None]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -17,9 +16,10 @@ from functools import partial
 from pathlib import Path
 
 from bench import harness, ranks, report
+from bench.beside import alternate_beside
 from bench.goals import Goal, at_most, in_spite_of, table, unless_disturbed
 from bench.harness import Statistics
-from bench.machine import Others, describe_machine, usable_cores
+from bench.machine import describe_machine
 from bench.strategy_peers import StrategyPeers, peer_goals, peer_rows
 from bench.strategy_questions import questions
 
@@ -116,12 +116,7 @@ def _answers(options: argparse.Namespace) -> tuple[dict[str, list[float]], float
     folder = options.environments
     with StrategyPeers(folder.resolve(), options.replicas) if folder else nullcontext() as peers:
         subjects.update(peers.subjects(region_seconds) if peers else {})
-        others, start, used = Others(), time.perf_counter(), peers.cpu_seconds() if peers else 0.0
-        answers = harness.alternate(subjects, rounds=options.rounds)
-        # Peers are children that have not ended, which count as others there.
-        used = (peers.cpu_seconds() if peers else 0.0) - used
-        share = others.share() - used / ((time.perf_counter() - start) * len(usable_cores()))
-    return answers, max(0.0, share)
+        return alternate_beside(subjects, peers.cpu_seconds if peers else lambda: 0.0, rounds=options.rounds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,9 +21,10 @@ from pathlib import Path
 import numpy as np
 
 from bench import harness, report
+from bench.beside import alternate_beside
 from bench.goals import Goal, at_least, table
 from bench.harness import Statistics, ratios
-from bench.machine import Others, describe_machine
+from bench.machine import describe_machine
 from bench.reference import WrongAnswerError
 from bench.training_team import TrainingTeam
 
@@ -36,7 +37,7 @@ _CHECKED_STEPS = 5
 _TOLERANCE = 1e-5
 
 
-def _environments(library: str, num_workers: int) -> list[dict[str, str]]:
+def _environments(trainer: str, num_workers: int) -> list[dict[str, str]]:
     """For each process the variables by which it finds the others, and one thread of each library of linear algebra."""
     port = _free_port()
     addresses = [f"localhost:{number}" for number in range(1, num_workers + 1)]
@@ -45,7 +46,7 @@ def _environments(library: str, num_workers: int) -> list[dict[str, str]]:
     for worker in range(num_workers):
         cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": worker}}
         gloo = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(num_workers)}
-        mine = {"TF_CONFIG": json.dumps(cluster), "RINGLET_JOB_ID": f"bench {library} {os.getpid()}"}
+        mine = {"TF_CONFIG": json.dumps(cluster), "RINGLET_JOB_ID": f"bench {trainer} {os.getpid()}"}
         found.append({**threads, **gloo, "RANK": str(worker), **mine})
     return found
 
@@ -60,13 +61,13 @@ def _subjects(options: argparse.Namespace) -> list[str]:
 
 
 def _start(name: str, options: argparse.Namespace) -> TrainingTeam:
-    library, _, bucket = name.partition(", ")
-    arguments = ["bench.torch_mlp_rank", "--library", library, "--batch", str(options.batch)]
+    trainer, _, bucket = name.partition(", ")
+    arguments = ["bench.torch_mlp_rank", "--trainer", trainer, "--batch", str(options.batch)]
     if bucket:
         arguments += ["--bucket", bucket.split()[0]]
     if options.hidden is not None:
         arguments += ["--hidden", str(options.hidden)]
-    return TrainingTeam(arguments, _environments(library, options.workers))
+    return TrainingTeam(arguments, _environments(trainer, options.workers))
 
 
 def _check(teams: Mapping[str, TrainingTeam], folder: Path) -> int:
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0: a missed goal is a finding, not a failure. A wrong answer raises.
     """
     options = _parse(arguments)
-    machine, others = describe_machine(), Others()
+    machine = describe_machine()
     print("\n".join(machine.lines()), "\n")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -151,8 +152,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         subjects: dict[str, Callable[[], float]] = {
             name: partial(_seconds_per_step, team, options.steps) for name, team in teams.items()
         }
-        seconds = harness.alternate(subjects, rounds=options.rounds)
-    share = others.share()
+        seconds, share = alternate_beside(
+            subjects, lambda: sum(team.cpu_seconds() for team in teams.values()), rounds=options.rounds
+        )
     print(f"{count:,} parameters, {options.workers} workers, {options.batch // options.workers} rows each")
     print(f"meanwhile other processes took {share:.0%} of the cores\n")
     columns = ("by", "a step", "spread", "steps/s", "steps/s / best gloo")

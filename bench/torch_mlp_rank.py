@@ -28,9 +28,9 @@ def _trainer(options: argparse.Namespace) -> Any:
 
     torch.set_num_threads(1)
     sizes = torch_mlp.WIDTHS if options.hidden is None else (1024, options.hidden, options.hidden, 10)
-    if options.library == "gloo":
+    if options.trainer == "gloo":
         return torch_mlp.GlooTrainer(options.batch, sizes, options.bucket)
-    if options.library == "ringlet":
+    if options.trainer == "ringlet":
         return torch_mlp.RingletTrainer(options.batch, sizes)
 
     class Alone(torch_mlp.RingletTrainer):
@@ -55,7 +55,7 @@ def _save(trainer: Any, path: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answer questions until there are no more."""
     parser = argparse.ArgumentParser(prog="python -m bench.torch_mlp_rank", description=__doc__)
-    parser.add_argument("--library", required=True, choices=("ringlet", "gloo", "alone"))
+    parser.add_argument("--trainer", required=True, choices=("ringlet", "gloo", "alone"))
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--hidden", type=int)
     parser.add_argument("--bucket", type=int, default=25)

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from bench.job_processes import cpu_seconds_of
+
 __all__ = ["TeamError", "TrainingTeam"]
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -75,6 +77,10 @@ class TrainingTeam:
             except BrokenPipeError:
                 raise self._error(number, "ended") from None
         return [json.loads(self._line(number, deadline)) for number in range(len(self._processes))]
+
+    def cpu_seconds(self) -> float:
+        """Processor time that all of them have used."""
+        return cpu_seconds_of(process.pid for process in self._processes)
 
     def _line(self, number: int, deadline: float) -> bytes:
         stream = self._processes[number].stdout

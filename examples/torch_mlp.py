@@ -178,18 +178,18 @@ def _free_port():
 def main():
     """Train, and print how it goes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--with", dest="library", default="ringlet", choices=TRAINERS)
+    parser.add_argument("--with", dest="trainer", default="ringlet", choices=TRAINERS)
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=BATCH, help="rows of all workers together")
     parser.add_argument("--hidden", type=int, help="units of each hidden layer, for a smaller model")
     options = parser.parse_args()
     torch.set_num_threads(1)
     widths = WIDTHS if options.hidden is None else (1024, options.hidden, options.hidden, 10)
-    if options.library == "gloo":
+    if options.trainer == "gloo":
         os.environ.update(gloo_environment(ringlet.MultiWorkerMirroredStrategy()))
-    trainer = TRAINERS[options.library](options.batch, widths)
+    trainer = TRAINERS[options.trainer](options.batch, widths)
     steps, start = options.epochs * trainer.data.steps, perf_counter()
-    for number in ringlet.progress(range(steps), options.library):
+    for number in ringlet.progress(range(steps), options.trainer):
         loss = trainer.step(number)
         if (number + 1) % trainer.data.steps == 0:
             rate = trainer.data.steps / (perf_counter() - start)

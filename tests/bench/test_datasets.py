@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from bench.dataset_questions import RANGE, RECORDS, SHUFFLED, SMALL, numpy_title
 from bench.environments import ENVIRONMENTS
 from bench.peer_process import PeerFailure
 from bench.reference import WrongAnswerError
+from tests.bench.stand_ins import make_environment
 
 PEERS = Path(dataset_peers.__file__).parent / "peers"
 MEMORY = MemoryUse(1 << 30, 5 << 20, 10 << 20)
@@ -51,12 +51,7 @@ def environments(tmp_path, monkeypatch):
     """Gives a function that makes a folder with what looks like both environments; its peers leave out so many rows."""
     script = tmp_path / "stand_in.py"
     for environment, _ in dataset_peers.PEERS.values():
-        python = tmp_path / environment / "bin" / "python"
-        python.parent.mkdir(parents=True)
-        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
-        python.chmod(0o755)
-        made = {"packages": list(ENVIRONMENTS[environment].packages), "version": "a stand-in"}
-        (tmp_path / environment / "ready.json").write_text(json.dumps(made), encoding="utf-8")
+        make_environment(tmp_path, environment, ENVIRONMENTS[environment].packages)
     stand_ins = {peer: (environment, str(script)) for peer, (environment, _) in dataset_peers.PEERS.items()}
     monkeypatch.setattr(dataset_peers, "PEERS", stand_ins)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 from bench import device_assignment
 from bench.device_assignment import Question, TensorFlow, parse_meshes, questions
 from bench.peer_process import PeerFailure
+from tests.bench.stand_ins import make_environment
 
 PEERS = Path(device_assignment.__file__).parent / "peers"
 
@@ -35,13 +35,7 @@ serve(TensorFlowTopology(types.SimpleNamespace(tpu=tpu, __version__="a stand-in"
 @pytest.fixture
 def environment(tmp_path, monkeypatch):
     """Gives a function that makes a folder with what looks like TensorFlow, which may answer wrongly."""
-    python = tmp_path / "tensorflow" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
-    python.chmod(0o755)
-    (tmp_path / "tensorflow" / "ready.json").write_text(
-        json.dumps({"packages": ["numpy", "tensorflow-cpu"], "version": "a stand-in"}), encoding="utf-8"
-    )
+    make_environment(tmp_path, "tensorflow", ["numpy", "tensorflow-cpu"])
     script = tmp_path / "peer_topology.py"
     monkeypatch.setattr(device_assignment, "_SCRIPT", script)
 

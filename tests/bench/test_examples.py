@@ -5,6 +5,7 @@ import pytest
 
 MODULES = (
     "all_reduce",
+    "beside",
     "checkpoints",
     "collectives",
     "command",

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from bench import harness
@@ -102,6 +104,18 @@ def test_a_region_has_enough_calls_whatever_they_cost():
     assert harness.calls_for(1e-3, 0.02) == 20
     assert harness.calls_for(10.0, 0.02) == 3
     assert harness.calls_for(0.0, 0.02) == 100_000
+
+
+def test_a_region_is_filled_with_calls_and_the_time_of_one_is_given(monkeypatch):
+    now, calls = [0.0], []
+
+    def call():
+        calls.append(now[0])
+        now[0] += 0.5 if len(calls) == 1 else 0.25  # the first one is slow, and is none of those that are timed
+
+    monkeypatch.setattr(harness, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    assert harness.seconds_per_call(call, 4.0) == 0.25
+    assert len(calls) == 1 + 8
 
 
 def test_bus_bandwidth_is_that_of_the_bytes_any_algorithm_moves():

@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from bench import strategy_peers, strategy_questions, strategy_run
 from bench.peer_process import PeerFailure
 from bench.reference import WrongAnswerError
 from bench.strategy_peers import StrategyPeers, peer_goals, peer_rows, peer_title
+from tests.bench.stand_ins import make_environment
 
 PEERS = Path(strategy_peers.__file__).parent / "peers"
 
@@ -40,13 +40,7 @@ serve(peer, options)
 @pytest.fixture
 def environment(tmp_path, monkeypatch):
     """Gives a function that makes a folder with what looks like TensorFlow, and says what it complains about."""
-    python = tmp_path / "tensorflow" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
-    python.chmod(0o755)
-    (tmp_path / "tensorflow" / "ready.json").write_text(
-        json.dumps({"packages": ["numpy", "tensorflow-cpu"], "version": "a stand-in"}), encoding="utf-8"
-    )
+    make_environment(tmp_path, "tensorflow", ["numpy", "tensorflow-cpu"])
     script = tmp_path / "peer_strategy.py"
     monkeypatch.setattr(strategy_peers, "_SCRIPT", script)
 

@@ -9,13 +9,17 @@ import pytest
 from bench.training_team import TeamError, TrainingTeam
 
 ECHO = """
-import json, os, sys
+import json, os, sys, time
 for line in sys.stdin:
     question = json.loads(line)
     if "fail" in question:
         sys.exit("what went wrong")
+    if "work" in question:
+        end = time.process_time() + question["work"]
+        while time.process_time() < end:
+            pass
     if "sleep" in question:
-        import time; time.sleep(question["sleep"])
+        time.sleep(question["sleep"])
     print(json.dumps([os.environ["ME"], question]), flush=True)
 """
 
@@ -42,6 +46,13 @@ def test_an_answer_that_does_not_come_is_an_error(team):
     team._seconds = 0.2
     with pytest.raises(TeamError, match=r"did not answer within 0\.2 s"):
         team.ask({"sleep": 1})
+
+
+def test_it_tells_what_its_processes_have_used_together(team):
+    team.ask({})
+    before = team.cpu_seconds()
+    team.ask({"work": 0.2})
+    assert 0.35 < team.cpu_seconds() - before < 1.0
 
 
 def test_its_processes_end_with_it(tmp_path, monkeypatch):

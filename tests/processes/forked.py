@@ -15,9 +15,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-__all__ = ["Job"]
+from tests.processes.harness import descriptors_of
+
+__all__ = ["Job", "left_behind"]
 
 
 class Job:
@@ -96,3 +99,9 @@ def _run(body: Callable[[int, Callable[[Any], None]], None], index: int, writer:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def left_behind() -> tuple[list[str], int]:
+    """What a job must not add to: the names of Ringlet's files, and how many descriptors this process has open."""
+    files = [file.name for folder in ("/dev/shm", "/tmp") for file in Path(folder).iterdir() if "ringlet" in file.name]
+    return sorted(files), descriptors_of()

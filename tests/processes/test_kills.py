@@ -22,7 +22,7 @@ import numpy as np
 import ringlet
 from ringlet.collectives import Algorithm, Op, init_process_group
 from ringlet.errors import WorkerLostError
-from tests.processes.forked import Job
+from tests.processes.forked import Job, left_behind
 
 RANKS = 4
 PATIENCE = float(sys.argv[4])
@@ -143,11 +143,6 @@ def run(plan):
         statuses = job.wait(PATIENCE)
         if statuses != [-signal.SIGKILL if rank in plan.victims else 0 for rank in range(RANKS)]:
             wrong.append(f"the exit statuses are {statuses}")
-
-
-def left_behind():
-    files = [name for folder in ("/dev/shm", "/tmp") for name in os.listdir(folder) if "ringlet" in name]
-    return sorted(files), len(os.listdir("/proc/self/fd"))
 
 
 before = left_behind()

@@ -21,7 +21,7 @@ import numpy as np
 import ringlet
 import ringlet.data, ringlet.strategy.multi_worker
 from ringlet.errors import WorkerLostError
-from tests.processes.forked import Job
+from tests.processes.forked import Job, left_behind
 from tests.strategy.workers import environment
 
 operation, jobs, kind, patience = sys.argv[1], int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
@@ -111,11 +111,6 @@ def run(draw):
         statuses = job.wait(patience)
         if statuses != [-signal.SIGKILL if worker in victims else 0 for worker in range(WORKERS)]:
             wrong.append(f"the exit statuses are {statuses}")
-
-
-def left_behind():
-    files = [name for folder in ("/dev/shm", "/tmp") for name in os.listdir(folder) if "ringlet" in name]
-    return sorted(files), len(os.listdir("/proc/self/fd"))
 
 
 before = left_behind()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 
 import numpy as np
@@ -60,14 +59,6 @@ def test_an_overflow_is_written_whole_as_in_tensorflow(strategy, is_diverged):
         v.assign_add([1e308, 1.0])
         v.scatter_add(ringlet.IndexedSlices(np.array([1.0]), [1]))
     assert values(v) == [[np.inf, 3 + (replica if is_diverged else 0)] for replica in range(3)]
-
-
-@pytest.fixture
-def _hasty_interpreter():
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def run_one_of(functions):

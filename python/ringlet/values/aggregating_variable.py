@@ -6,12 +6,13 @@ from typing import Any
 
 from ringlet import context
 from ringlet.values.base import DistributedValues
+from ringlet.values.changes import NAMES
 from ringlet.values.distributed_variable import reduced, refuse_mixing
 from ringlet.values.indexed_slices import SCATTERS, as_slices
 from ringlet.values.per_replica import PerReplica
 from ringlet.values.storage import Change
 from ringlet.values.synchronization import VariableAggregation
-from ringlet.values.variable import NAMES, Variable
+from ringlet.values.variable import Variable
 
 __all__ = ["AggregatingVariable"]
 

@@ -14,6 +14,7 @@ from ringlet import context
 from ringlet.collectives import ReduceOp
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.base import DistributedValues
+from ringlet.values.changes import NAMES
 from ringlet.values.conversion import as_value
 from ringlet.values.indexed_slices import IndexedSlices, reduce_slices
 from ringlet.values.mirrored import Mirrored
@@ -21,7 +22,7 @@ from ringlet.values.per_replica import PerReplica
 from ringlet.values.splitting import check_components
 from ringlet.values.storage import Change, Storage, replace
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
-from ringlet.values.variable import NAMES, Variable
+from ringlet.values.variable import Variable
 from ringlet.values.variable_spec import VariableSpec
 
 __all__ = ["DistributedVariable", "MirroredVariable", "SyncOnReadVariable", "reduced", "refuse_mixing"]

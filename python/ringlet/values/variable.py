@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from ringlet import context
 from ringlet.errors import InvalidArgumentError
+from ringlet.values.changes import assign_add, assign_sub
 from ringlet.values.conversion import as_value
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices
 from ringlet.values.operand import Operand
 from ringlet.values.reference import VariableReference
-from ringlet.values.storage import Change, Storage, quietly, replace
+from ringlet.values.storage import Change, Storage, replace
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variable_spec import VariableRequest, VariableSpec
 
@@ -24,31 +25,6 @@ __all__ = ["Variable", "VariableType", "create_variable"]
 
 Array = NDArray[Any]
 V = TypeVar("V", bound="Variable")
-
-
-def assign_add(old: Array, value: Any, new: Array) -> None:
-    _check_equal_shapes(old, value)
-    quietly(np.add, old, value, new)
-
-
-def assign_sub(old: Array, value: Any, new: Array) -> None:
-    _check_equal_shapes(old, value)
-    quietly(np.subtract, old, value, new)
-
-
-def _check_equal_shapes(old: Array, value: Any) -> None:
-    # Only variables whose shape may change come here with values of another one.
-    shape = getattr(value, "shape", ())
-    if shape != old.shape:
-        raise InvalidArgumentError(
-            f"Cannot update variable with shape {old.shape} using a value with shape {shape}, shapes must be equal. "
-            f"Reshape the value, or broadcast it with np.broadcast_to(value, {old.shape})"
-        )
-
-
-# What messages call a change.
-NAMES: dict[Change, str] = {replace: "assign", assign_add: "assign_add", assign_sub: "assign_sub"}
-NAMES.update((change, name) for name, change in SCATTERS.items())
 
 
 class VariableType(type):
