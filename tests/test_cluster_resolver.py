@@ -18,8 +18,9 @@ def test_a_name_is_that_of_the_package_of_clusters(name):
     assert getattr(cluster_resolver, name) is getattr(cluster, name)
 
 
-def test_names_are_tensorflow_s_and_one_that_it_has_without_publishing_it():
-    assert {*tf.distribute.cluster_resolver.__all__, "SageMakerClusterResolver"} == set(cluster_resolver.__all__)
+def test_names_are_tensorflow_s_and_one_that_it_has_without_publishing_it_and_one_that_starts_processes():
+    more = {"SageMakerClusterResolver", "LocalClusterResolver"}
+    assert {*tf.distribute.cluster_resolver.__all__, *more} == set(cluster_resolver.__all__)
     assert set(tf.compat.v1.distribute.cluster_resolver.__all__) == set(tf.distribute.cluster_resolver.__all__)
 
 

@@ -25,6 +25,7 @@ CPP_LAYERS = {
     "tiling": 2,
     "io": 2,
     "collectives": 3,
+    "tables": 3,
     "bindings": 4,
     "tests": 5,  # stress programs and benchmarks see everything but the extension
 }
@@ -40,10 +41,11 @@ PYTHON_LAYERS = {
     "nest": 1,
     "devices": 1,
     "context": 1,
+    "processes": 1,
     "observe": 2,
+    "engine": 2,
     "tpu": 2,
     "cluster": 3,
-    "engine": 3,
     "cluster_resolver": 4,
     "collectives": 4,
     "values": 5,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ringlet.cluster.gce import GCEClusterResolver
 from ringlet.cluster.kubernetes import KubernetesClusterResolver, KubernetesExecutableLocation
+from ringlet.cluster.local import LocalClusterResolver
 from ringlet.cluster.resolver import ClusterResolver
 from ringlet.cluster.sagemaker import SageMakerClusterResolver
 from ringlet.cluster.simple import SimpleClusterResolver
@@ -17,6 +18,7 @@ __all__ = [
     "GCEClusterResolver",
     "KubernetesClusterResolver",
     "KubernetesExecutableLocation",
+    "LocalClusterResolver",
     "SageMakerClusterResolver",
     "SimpleClusterResolver",
     "SlurmClusterResolver",

@@ -7,7 +7,9 @@ the same thing.
 from __future__ import annotations
 
 __all__ = [
+    "CancelledError",
     "CheckpointCorruptError",
+    "ClosureInputError",
     "ClusterConfigError",
     "CollectiveAborted",
     "CollectiveMismatchError",
@@ -15,11 +17,16 @@ __all__ = [
     "DeadlineExceededError",
     "DuplicateDeviceError",
     "FailedPreconditionError",
+    "GatherError",
+    "GatherWarning",
     "InvalidArgumentError",
     "NotFoundError",
     "OutOfRangeError",
+    "PSUnavailableError",
     "PartitionError",
+    "ShardingError",
     "SharedMemoryFullError",
+    "UnavailableError",
     "ValuesDifferError",
     "WorkerLostError",
 ]
@@ -61,7 +68,17 @@ class CollectiveAborted(RuntimeError):
     """
 
 
-class WorkerLostError(ConnectionError):
+class UnavailableError(ConnectionError):
+    """A process that is needed is gone (``tf.errors.UnavailableError``).
+
+    Examples
+    --------
+    >>> issubclass(WorkerLostError, UnavailableError), issubclass(PSUnavailableError, UnavailableError)
+    (True, True)
+    """
+
+
+class WorkerLostError(UnavailableError):
     """The process of another rank has ended, or has left the group, so this group will never complete a call again.
 
     Raised on every rank that is left, by the call that waited and by all later ones. Start the job again, from its last
@@ -94,6 +111,71 @@ class WorkerLostError(ConnectionError):
         self.host = host
         self.pid = pid
         self.reason = reason
+
+
+class PSUnavailableError(UnavailableError):
+    """The process of a parameter server has ended, and with it the job.
+
+    Every later call of the coordinator raises it; what variables hold can still be read and saved. Start the job again.
+
+    Attributes
+    ----------
+    task_index : int
+        Which parameter server was lost.
+    reason : str
+        What happened to its process, such as ``"was killed by SIGKILL (signal 9)"``.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise PSUnavailableError("parameter server 1 (pid 812) was lost", 1, "exited with status 3")
+    ... except ConnectionError as error:
+    ...     error.task_index, error.reason
+    (1, 'exited with status 3')
+    """
+
+    def __init__(self, message: str, task_index: int = -1, reason: str = "") -> None:
+        super().__init__(message)
+        self.task_index = task_index
+        self.reason = reason
+
+
+class CancelledError(RuntimeError):
+    """A scheduled function was not run, or what it made is gone (``tf.errors.CancelledError``).
+
+    It follows from another error, which `schedule`, `join` or `done` of the coordinator raises.
+
+    Examples
+    --------
+    >>> raise CancelledError("The corresponding function is cancelled. Please reschedule the function.")
+    Traceback (most recent call last):
+    ringlet.errors.CancelledError: The corresponding function is cancelled. Please reschedule the function.
+    """
+
+
+class ClosureInputError(RuntimeError):
+    """What a scheduled function takes as an argument could not be made on its worker, such as a dataset.
+
+    Attributes
+    ----------
+    original_exception : BaseException
+        Why not.
+
+    Examples
+    --------
+    >>> ClosureInputError(ValueError("no files")).original_exception
+    ValueError('no files')
+    """
+
+    def __init__(self, original_exception: BaseException) -> None:
+        super().__init__(
+            f"an argument of the function could not be made on its worker: {type(original_exception).__name__}: "
+            f"{original_exception}"
+        )
+        self.original_exception = original_exception
+
+    def __reduce__(self) -> tuple[type[ClosureInputError], tuple[BaseException]]:
+        return type(self), (self.original_exception,)
 
 
 class SharedMemoryFullError(OSError):
@@ -266,6 +348,40 @@ class PartitionError(ValueError):
     Traceback (most recent call last):
     ringlet.errors.PartitionError: cannot cut dimension 0 of shape (4, 4) into 3 equal tiles: 4 is not a multiple of 3.
     Choose a divisor of 4, or pad the dimension to 6 first.
+    """
+
+
+class ShardingError(ValueError):
+    """A sharding, or the shardings of several arrays, do not fit what was asked for.
+
+    Examples
+    --------
+    >>> raise ShardingError("the arrays are on different device groups: 2 devices, and 4 devices")
+    Traceback (most recent call last):
+    ringlet.errors.ShardingError: the arrays are on different device groups: 2 devices, and 4 devices
+    """
+
+
+class GatherWarning(UserWarning):
+    """An operation on a sharded array does not work tile by tile, so the whole array is gathered for it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", GatherWarning)  # in a block that may gather
+    ...     warnings.warn("np.median gathers 64 B", GatherWarning)
+    """
+
+
+class GatherError(RuntimeError):
+    """An operation would gather a sharded array, inside :func:`ringlet.sharding.strict`.
+
+    Examples
+    --------
+    >>> raise GatherError("np.median gathers 64 B")
+    Traceback (most recent call last):
+    ringlet.errors.GatherError: np.median gathers 64 B
     """
 
 

@@ -10,16 +10,9 @@ import tempfile
 
 import pytest
 
-from ringlet.launcher.called import _in_this_process, failure_of
-from ringlet.launcher.parcels import pack_call
+from ringlet.launcher.called import _in_this_process
 from ringlet.launcher.results import ResultChannel
-
-
-class NeedsTwo(Exception):
-    """Cannot be unpickled: its constructor takes something else than ``args``."""
-
-    def __init__(self, one, two):
-        super().__init__(f"{one} and {two}")
+from ringlet.processes.parcels import pack_call
 
 
 def call(function, *args):
@@ -89,20 +82,3 @@ def test_what_a_forked_child_returns_is_nobodys_result():
 
     assert _in_this_process(fork, (), {}) == os.getpid()
     assert ended == [0]
-
-
-def test_a_failure_shows_the_frames_of_the_function_only():
-    def fail():
-        raise KeyError("weights")
-
-    try:
-        fail()
-    except KeyError as error:
-        failure = failure_of(error)
-    assert isinstance(pickle.loads(failure.pickled), KeyError)
-    assert "called.py" not in failure.text.replace("test_called.py", "")
-
-
-def test_an_exception_that_could_not_be_unpickled_is_not_pickled():
-    assert failure_of(NeedsTwo(1, 2)).pickled == b""
-    assert failure_of(NeedsTwo(1, 2)).message == "1 and 2"

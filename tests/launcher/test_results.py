@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import pickle
-import traceback
 
 import numpy as np
 import pytest
 
-from ringlet.launcher.called import Failure
-from ringlet.launcher.parcels import pack_result, send
-from ringlet.launcher.results import ResultChannel, exception_of
+from ringlet.launcher.results import ResultChannel
+from ringlet.processes.failures import Failure
+from ringlet.processes.parcels import pack_result, send
 
 
 @pytest.fixture
@@ -23,11 +21,6 @@ def pipe():
     channel.close()
     channel.close()
     os.close(writer)
-
-
-def failure_of(error, pickled=None):
-    text = f"Traceback (most recent call last):\n  File ...\n{type(error).__name__}: {error}\n"
-    return Failure(pickle.dumps(error) if pickled is None else pickled, type(error).__qualname__, str(error), text)
 
 
 def test_a_result_is_read(pipe):
@@ -52,19 +45,3 @@ def test_a_failure_is_read_and_whether_it_follows_from_another_one(pipe):
     channel.read(0.0)
     assert channel.failure == failure
     assert channel.follows
-
-
-def test_the_exception_of_a_worker_has_its_class_and_shows_its_traceback():
-    error = exception_of(failure_of(KeyError("weights")), "worker 1 of 4")
-    assert type(error) is KeyError
-    assert error.args == ("weights",)
-    shown = "".join(traceback.format_exception(error))
-    assert "worker 1 of 4 raised it:\n\nTraceback (most recent call last):\n  File ...\nKeyError: 'weights'" in shown
-
-
-@pytest.mark.parametrize("pickled", [b"", b"not a pickle"])
-def test_an_exception_that_cannot_be_sent_is_named_by_another_one(pickled):
-    error = exception_of(failure_of(ValueError("odd"), pickled), "worker 1 of 4")
-    assert type(error) is RuntimeError
-    assert str(error) == "worker 1 of 4 raised ValueError: odd"
-    assert "ValueError: odd" in str(error.__cause__)

@@ -12,12 +12,17 @@ if TYPE_CHECKING:
     from ringlet.cluster.gce import GCEClusterResolver
     from ringlet.cluster.job import MOST_PROCESSES, Job
     from ringlet.cluster.kubernetes import KubernetesClusterResolver, KubernetesExecutableLocation
+    from ringlet.cluster.local import LocalCluster, LocalClusterResolver
     from ringlet.cluster.process_identity import ProcessIdentity
     from ringlet.cluster.rendezvous import Meeting, Peer, meet
     from ringlet.cluster.resolver import ClusterResolver
     from ringlet.cluster.sagemaker import SageMakerClusterResolver
+    from ringlet.cluster.server_def import ServerDef
+    from ringlet.cluster.servers_job import ServersJob
     from ringlet.cluster.simple import SimpleClusterResolver
     from ringlet.cluster.slurm import SlurmClusterResolver
+    from ringlet.cluster.starting import start_tasks
+    from ringlet.cluster.tasks import Tasks
     from ringlet.cluster.tf_config import TFConfigClusterResolver
     from ringlet.cluster.tpu import TPUClusterResolver
     from ringlet.cluster.union import UnionResolver
@@ -34,17 +39,23 @@ __all__ = [
     "JobDef",
     "KubernetesClusterResolver",
     "KubernetesExecutableLocation",
+    "LocalCluster",
+    "LocalClusterResolver",
     "Meeting",
     "Peer",
     "ProcessIdentity",
     "SageMakerClusterResolver",
+    "ServerDef",
+    "ServersJob",
     "SimpleClusterResolver",
     "SlurmClusterResolver",
     "TFConfigClusterResolver",
     "TPUClusterResolver",
+    "Tasks",
     "UnionResolver",
     "WorkersJob",
     "meet",
+    "start_tasks",
 ]
 
 # Name -> module of this folder. Each is loaded on first use: reading a cluster needs no sockets, and meeting on one
@@ -60,17 +71,23 @@ _HOME = {
     "JobDef": "cluster_def",
     "KubernetesClusterResolver": "kubernetes",
     "KubernetesExecutableLocation": "kubernetes",
+    "LocalCluster": "local",
+    "LocalClusterResolver": "local",
     "Meeting": "rendezvous",
     "Peer": "rendezvous",
     "ProcessIdentity": "process_identity",
     "SageMakerClusterResolver": "sagemaker",
+    "ServerDef": "server_def",
+    "ServersJob": "servers_job",
     "SimpleClusterResolver": "simple",
     "SlurmClusterResolver": "slurm",
     "TFConfigClusterResolver": "tf_config",
     "TPUClusterResolver": "tpu",
+    "Tasks": "tasks",
     "UnionResolver": "union",
     "WorkersJob": "workers_job",
     "meet": "rendezvous",
+    "start_tasks": "starting",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["ClusterDef", "JobDef"]
+__all__ = ["ClusterDef", "JobDef", "field_of_bytes", "field_of_number"]
 
 # Of the wire format of protocol buffers: kinds of fields, in the three lowest bits of what stands before each.
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
@@ -60,7 +60,7 @@ class ClusterDef:
         -------
         bytes
         """
-        return b"".join(_message(1, _job_bytes(job)) for job in self.job)
+        return b"".join(field_of_bytes(1, _job_bytes(job)) for job in self.job)
 
     @classmethod
     def FromString(cls, data: bytes) -> ClusterDef:  # noqa: N802 - the name that protocol buffers give it
@@ -88,14 +88,20 @@ class ClusterDef:
 
 def _job_bytes(job: JobDef) -> bytes:
     tasks = b"".join(
-        _message(2, _varint(1 << 3 | _VARINT) + _varint(index) + _message(2, address.encode()))
+        field_of_bytes(2, field_of_number(1, index) + field_of_bytes(2, address.encode()))
         for index, address in sorted(job.tasks.items(), reverse=True)  # as TensorFlow writes them
     )
-    return (_message(1, job.name.encode()) if job.name else b"") + tasks
+    return (field_of_bytes(1, job.name.encode()) if job.name else b"") + tasks
 
 
-def _message(number: int, content: bytes) -> bytes:
+def field_of_bytes(number: int, content: bytes) -> bytes:
+    """Write a field that is a text or a message."""
     return _varint(number << 3 | _LENGTH) + _varint(len(content)) + content
+
+
+def field_of_number(number: int, content: int) -> bytes:
+    """Write a field that is a whole number."""
+    return _varint(number << 3 | _VARINT) + _varint(content)
 
 
 def _varint(number: int) -> bytes:

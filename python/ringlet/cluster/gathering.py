@@ -15,8 +15,9 @@ from ringlet.cluster.job import MOST_PROCESSES, Job
 from ringlet.cluster.meeting import Meeting
 from ringlet.cluster.outcomes import missing_text
 from ringlet.cluster.reception import Reception, Visitor, refuse
-from ringlet.cluster.wire import Message, Unreadable, open_pidfd, receive, send
+from ringlet.cluster.wire import Message, Unreadable, receive, send
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
+from ringlet.processes.sockets import open_pidfd
 
 __all__ = ["Gathering"]
 

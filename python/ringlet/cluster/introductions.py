@@ -16,8 +16,9 @@ from ringlet.cluster.hello import Hello
 from ringlet.cluster.job import Job
 from ringlet.cluster.meeting import Meeting, Peer
 from ringlet.cluster.outcomes import how_it_left, last_words, lost
-from ringlet.cluster.wire import Message, close_in_children, no_descriptor_left, send
+from ringlet.cluster.wire import Message, send
 from ringlet.errors import DeadlineExceededError, WorkerLostError
+from ringlet.processes.sockets import no_descriptor_left, pair
 
 __all__ = ["Introductions", "Seat"]
 
@@ -80,12 +81,12 @@ class Introductions:
             for index, seat in enumerate(self.seats, 1):
                 self._send(seat, {"kind": "complete", "index": index, "size": size, "token": token.hex()})
             for index, seat in enumerate(self.seats, 1):
-                mine, other = _pair()
+                mine, other = pair(socket.SOCK_SEQPACKET)
                 peers.append(Peer(seat.hello.ranks, seat.hello.identity, mine, _copy(seat.process)))
                 with other:
                     self._introduce(seat, 0, self.ours, own_process, other)
                 for earlier_index, earlier in enumerate(self.seats[: index - 1], 1):
-                    one, other = _pair()
+                    one, other = pair(socket.SOCK_SEQPACKET)
                     with one, other:
                         self._introduce(seat, earlier_index, earlier.hello, earlier.process, one)
                         self._introduce(earlier, index, seat.hello, seat.process, other)
@@ -122,16 +123,6 @@ class Introductions:
                     f"what it is sent: it may be stopped. The time-out was {self.deadline}."
                 )
             time.sleep(0.002)
-
-
-def _pair() -> tuple[socket.socket, socket.socket]:
-    try:
-        one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    except OSError as error:
-        if error.errno == errno.EMFILE:
-            raise OSError(errno.EMFILE, no_descriptor_left()) from None
-        raise
-    return close_in_children(one), close_in_children(other)
 
 
 def _own_pidfd() -> int:

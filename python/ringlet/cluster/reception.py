@@ -11,15 +11,8 @@ import time
 from dataclasses import dataclass
 
 from ringlet.cluster.hello import Hello
-from ringlet.cluster.wire import (
-    Unreadable,
-    close_in_children,
-    credentials,
-    new_socket,
-    no_descriptor_left,
-    receive,
-    send,
-)
+from ringlet.cluster.wire import Unreadable, new_socket, receive, send
+from ringlet.processes.sockets import close_in_children, credentials, no_descriptor_left
 
 __all__ = ["Reception", "Visitor", "listen", "refuse"]
 

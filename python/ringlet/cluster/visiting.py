@@ -14,17 +14,9 @@ from ringlet.cluster.job import Job
 from ringlet.cluster.meeting import Meeting, Peer
 from ringlet.cluster.outcomes import how_it_left, lost, missing_text
 from ringlet.cluster.process_identity import ProcessIdentity
-from ringlet.cluster.wire import (
-    Message,
-    Unreadable,
-    close_in_children,
-    credentials,
-    new_socket,
-    open_pidfd,
-    receive,
-    send,
-)
+from ringlet.cluster.wire import Message, Unreadable, new_socket, receive, send
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
+from ringlet.processes.sockets import close_in_children, credentials, open_pidfd
 
 __all__ = ["Visit"]
 

@@ -5,37 +5,15 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import pickle
 import sys
-import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from ringlet.launcher.parcels import dumps, pack_result, send, unpack
+from ringlet.processes.failures import failure_of
+from ringlet.processes.parcels import pack_result, send, unpack
 
-__all__ = ["Failure", "main"]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """The exception that a function has raised in a worker.
-
-    Attributes
-    ----------
-    pickled : bytes
-        The exception; empty if it cannot be pickled.
-    name, message : str
-        Of its class, and what it says.
-    text : str
-        Its traceback as Python prints it.
-    """
-
-    pickled: bytes
-    name: str
-    message: str
-    text: str
+__all__ = ["main"]
 
 
 def main(call: int, result: int) -> None:
@@ -59,21 +37,11 @@ def main(call: int, result: int) -> None:
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
-        parcel = pack_result(False, failure_of(error))
+        parcel = pack_result(False, failure_of(error, {__file__}))
         _tell_hooks(error)
         send(result, parcel)
         sys.exit(1)
     send(result, parcel)
-
-
-def failure_of(error: BaseException) -> Failure:
-    """Describe an exception for the parent."""
-    # Without the frames of this file, and of what it calls to get at the function.
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    text = "".join(traceback.format_exception(type(error), error, trace))
-    return Failure(_pickled(error), type(error).__qualname__, str(error), text)
 
 
 def _in_this_process(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -90,15 +58,6 @@ def _content_of(descriptor: int) -> bytes:
     # The workers share one file position, so none uses it. One reading gives 2 GiB at most.
     with os.fdopen(descriptor, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content[:]
-
-
-def _pickled(error: BaseException) -> bytes:
-    # Many exceptions can be pickled, but not unpickled: their constructor has other arguments.
-    with contextlib.suppress(Exception):
-        pickled = dumps(error)
-        pickle.loads(pickled)
-        return pickled
-    return b""
 
 
 def _tell_hooks(error: BaseException) -> None:

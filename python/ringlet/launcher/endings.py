@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ringlet.launcher.last_words import exception_line
-from ringlet.launcher.processes import ending_text, shell_status, signal_name
+from ringlet.processes.workers import ending_text, shell_status, signal_name
 
 __all__ = ["Ending", "first_failure", "job_status", "summary", "workers_text"]
 

@@ -85,7 +85,7 @@ def launch(
     if not callable(fn):
         raise InvalidArgumentError(f"fn is the function that each worker calls; {fn!r} cannot be called")
     from ringlet.launcher.launched import Launched  # loads NumPy
-    from ringlet.launcher.parcels import pack_call
+    from ringlet.processes.parcels import pack_call
 
     call = pack_call(fn, _positional(args), dict(_mapping("kwargs", kwargs)))
     variables = _mapping("environment", environment)

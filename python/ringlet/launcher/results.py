@@ -5,24 +5,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import pickle
 from typing import Any
 
-from ringlet.launcher.called import Failure
-from ringlet.launcher.parcels import ParcelReader
+from ringlet.processes.failures import Failure
+from ringlet.processes.parcels import ParcelReader
 
-__all__ = ["ResultChannel", "WorkerTraceback"]
+__all__ = ["ResultChannel"]
 
 _READINGS = 16  # of a pipe in one go, so that other workers have their turn
 _PIPE_BYTES = 1 << 20  # large results take fewer turns
 _FOLLOWING = frozenset({"CollectiveAborted", "WorkerLostError"})
-
-
-class WorkerTraceback(Exception):
-    """The cause of an exception that was raised in a worker: its traceback there, as text."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
 
 
 class ResultChannel:
@@ -89,26 +81,3 @@ class ResultChannel:
         if self._outcome is None:
             self._outcome = self._parcel.value()
         return self._outcome
-
-
-def exception_of(failure: Failure, who: str) -> BaseException:
-    """Make the exception that a worker has raised, with its traceback there as its cause.
-
-    Parameters
-    ----------
-    failure : Failure
-    who : str
-        Which worker.
-
-    Returns
-    -------
-    BaseException
-        Of the same class, if it can be pickled; else a RuntimeError that names the class.
-    """
-    error: BaseException
-    try:
-        error = pickle.loads(failure.pickled)
-    except Exception:
-        error = RuntimeError(f"{who} raised {failure.name}: {failure.message}")
-    error.__cause__ = WorkerTraceback(f"{who} raised it:\n\n{failure.text}")
-    return error

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ringlet.launcher.processes import Keeper, Worker
+from ringlet.processes.workers import Keeper, Worker
 
 __all__ = ["Channel", "Supervisor"]
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ringlet.launcher import keeper
+from ringlet.processes import keeper
 from tests.processes.harness import PATIENCE_SECONDS
 
 

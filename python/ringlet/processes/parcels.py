@@ -1,7 +1,7 @@
 """Objects as bytes: what goes to the workers of `ringlet.launch`, and what comes back from them.
 
-Both ways lead over descriptors that only this process and its own children have. Nothing is unpickled that came over a
-socket, from a file with a name, or from the environment.
+Both ways lead over descriptors that only this process and its own children have. Nothing is unpickled that came from a
+file with a name, or from the environment.
 """
 
 from __future__ import annotations
@@ -14,9 +14,22 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["ParcelReader", "Unsendable", "dumps", "pack_call", "pack_result", "send", "unpack"]
+from ringlet.processes.culprits import culprit, named
 
-_PROTOCOL = 5
+__all__ = [
+    "PROTOCOL",
+    "ParcelReader",
+    "Unsendable",
+    "dumps",
+    "pack_call",
+    "pack_result",
+    "pickler_class",
+    "refusal",
+    "send",
+    "unpack",
+]
+
+PROTOCOL = 5
 # A parcel: number of bytes of the pickle, number of buffers beside it; of each buffer its bytes, and whether it may be
 # written to; the pickle; the buffers.
 _HEAD = struct.Struct("<QQ")
@@ -32,7 +45,7 @@ class _PlainPickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, (types.FunctionType, type)) and value.__module__ == "__main__":
-            raise Unsendable(f"{_named(value)} is defined in __main__, which workers do not have")
+            raise pickle.PicklingError(f"{named(value)} is defined in __main__, which workers do not have")
         return NotImplemented
 
 
@@ -58,20 +71,28 @@ def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     try:
         return dumps(call)
     except Exception as error:
-        cure = "Make it inside of the function"
-        if _cloudpickle() is None:
-            cure = "Install cloudpickle (pip install 'ringlet[cluster]'), or define it at the top of a module"
-        raise Unsendable(f"cannot send {_culprit(call)} to workers: {_one_line(error)}. {cure}") from error
+        raise refusal(f"{_culprit(call)} to workers", error) from error
+
+
+def refusal(what: str, error: Exception) -> Unsendable:
+    """Say that something cannot be sent, why, and what would help."""
+    cure = "Make it inside of the function"
+    if _cloudpickle() is None:
+        cure = "Install cloudpickle (pip install 'ringlet[cluster]'), or define it at the top of a module"
+    return Unsendable(f"cannot send {what}: {_one_line(error)}. {cure}")
 
 
 def dumps(value: object) -> bytes:
     """Pickle an object into one piece, with cloudpickle if that is installed."""
-    cloudpickle = _cloudpickle()
-    if cloudpickle is not None:
-        return bytes(cloudpickle.dumps(value, protocol=_PROTOCOL))
     into = io.BytesIO()
-    _PlainPickler(into, _PROTOCOL).dump(value)
+    pickler_class()(into, protocol=PROTOCOL).dump(value)
     return into.getvalue()
+
+
+def pickler_class() -> type[pickle.Pickler]:
+    """Give cloudpickle's class of picklers if that is installed, else one that refuses what workers could not find."""
+    cloudpickle = _cloudpickle()
+    return _PlainPickler if cloudpickle is None else cloudpickle.Pickler
 
 
 def pack_result(has_returned: bool, value: Any) -> list[Any]:
@@ -96,9 +117,9 @@ def pack_result(has_returned: bool, value: Any) -> list[Any]:
     buffers: list[pickle.PickleBuffer] = []
     dumps = (_cloudpickle() or pickle).dumps
     try:
-        pickled = dumps((has_returned, value), protocol=_PROTOCOL, buffer_callback=buffers.append)
+        pickled = dumps((has_returned, value), protocol=PROTOCOL, buffer_callback=buffers.append)
     except Exception as error:
-        raise Unsendable(f"cannot send the result ({_named(value)}) back: {_one_line(error)}") from error
+        raise Unsendable(f"cannot send the result ({named(value)}) back: {_one_line(error)}") from error
     raw = [buffer.raw() for buffer in buffers]
     sizes = b"".join(_BUFFER.pack(view.nbytes, not view.readonly) for view in raw)
     return [_HEAD.pack(len(pickled), len(raw)) + sizes + pickled, *raw]
@@ -193,19 +214,15 @@ def _cloudpickle() -> Any:
     return cloudpickle
 
 
-def _named(value: object) -> str:
-    name = getattr(value, "__qualname__", None)
-    return str(name) if isinstance(name, str) else f"an object of class {type(value).__qualname__}"
-
-
 def _culprit(call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]) -> str:
     """Which part of a call cannot be pickled by itself."""
     function, args, kwargs = call
     names = [*((f"args[{i}]", value) for i, value in enumerate(args)), *((f"{k}=", v) for k, v in kwargs.items())]
     for name, value in names:
         if not _can_be_sent(value):
-            return f"{name} ({_named(value)})"
-    return _named(function)
+            inner = culprit(value, _can_be_sent)
+            return f"{name} ({named(value)})" if inner == named(value) else f"{inner}, in {name}"
+    return culprit(function, _can_be_sent)
 
 
 def _can_be_sent(value: object) -> bool:

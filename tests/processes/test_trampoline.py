@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ringlet.launcher import trampoline
+from ringlet.processes import trampoline
 
 
 def become(launcher, group, *command):

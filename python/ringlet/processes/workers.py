@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from ringlet.launcher import keeper, trampoline
+from ringlet.processes import keeper, trampoline
 
 __all__ = ["Keeper", "Worker", "ending_text", "shell_status", "signal_name"]
 

@@ -1,0 +1,52 @@
+"""ServerDef: which task of which cluster a server is, as the protocol buffer that TensorFlow's programs exchange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ringlet.cluster.cluster_def import ClusterDef, field_of_bytes, field_of_number
+
+__all__ = ["ServerDef"]
+
+
+@dataclass(frozen=True)
+class ServerDef:
+    """One server (``tf.train.ServerDef``): its bytes are those of TensorFlow's.
+
+    Attributes
+    ----------
+    cluster : ClusterDef
+    job_name : str
+    task_index : int
+    protocol : str
+
+    Examples
+    --------
+    >>> from ringlet.cluster.cluster_def import JobDef
+    >>> ServerDef(ClusterDef((JobDef("ps", {0: "p:1"}),)), "ps", 0, "grpc").SerializeToString().hex()
+    '0a0f0a0d0a027073120708001203703a31120270732a0467727063'
+    """
+
+    cluster: ClusterDef = field(default_factory=ClusterDef)
+    job_name: str = ""
+    task_index: int = 0
+    protocol: str = ""
+
+    def SerializeToString(self, deterministic: bool | None = None) -> bytes:  # noqa: N802, ARG002, RUF100 - protobuf's
+        """Give its bytes.
+
+        Parameters
+        ----------
+        deterministic : bool, optional
+            Makes no difference.
+
+        Returns
+        -------
+        bytes
+        """
+        return (
+            (field_of_bytes(1, self.cluster.SerializeToString()) if self.cluster.job else b"")
+            + (field_of_bytes(2, self.job_name.encode()) if self.job_name else b"")
+            + (field_of_number(3, self.task_index) if self.task_index else b"")
+            + (field_of_bytes(5, self.protocol.encode()) if self.protocol else b"")
+        )

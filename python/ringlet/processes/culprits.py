@@ -1,0 +1,97 @@
+"""Which object is at fault when something cannot be pickled."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["culprit", "named"]
+
+_MOST_DEPTH = 20
+
+
+def named(value: object) -> str:
+    """Name an object in a message: functions and classes by their names, others by their class.
+
+    Examples
+    --------
+    >>> named(len), named([])
+    ('len', 'an object of class list')
+    """
+    name = getattr(value, "__qualname__", None)
+    return str(name) if isinstance(name, str) else f"an object of class {type(value).__qualname__}"
+
+
+def culprit(value: object, can_be_sent: Callable[[Any], bool]) -> str:
+    """Name what cannot be pickled, as far inside as it can be told.
+
+    Parameters
+    ----------
+    value : object
+        Which cannot be pickled.
+    can_be_sent : callable
+        Tries it.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import threading
+    >>> lock = threading.Lock()
+    >>> def step():
+    ...     return lock
+    >>> culprit({"step": step}, lambda value: not isinstance(value, (dict, type(lock), type(step))))
+    "variable 'lock' of step (an object of class lock)"
+    """
+    where = ""
+    seen: set[int] = set()
+    for _ in range(_MOST_DEPTH):
+        seen.add(id(value))
+        for place, part in _parts(value):
+            if id(part) not in seen and not can_be_sent(part):
+                where, value = place, part
+                break
+        else:
+            break
+    return f"{where} ({named(value)})" if where else named(value)
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """Give what pickling an object pickles, too, and where in the object it is."""
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", item) for key, item in value.items())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        yield from ((f"[{i}]", item) for i, item in enumerate(value))
+    elif isinstance(value, functools.partial):
+        yield from (("func of a partial", value.func), ("args of a partial", value.args), ("keywords", value.keywords))
+    elif isinstance(value, types.MethodType):
+        yield from ((f"the object of method {named(value)}", value.__self__), ("its function", value.__func__))
+    elif isinstance(value, types.FunctionType):
+        variables = {**_globals_of(value.__code__, value.__globals__), **_cells_of(value)}
+        yield from ((f"variable {name!r} of {named(value)}", item) for name, item in variables.items())
+        yield from ((f"a default of {named(value)}", item) for item in value.__defaults__ or ())
+    elif not isinstance(value, (type, types.ModuleType)):
+        attributes = getattr(value, "__dict__", {})
+        yield from ((f"attribute {name!r} of {named(value)}", item) for name, item in attributes.items())
+
+
+def _cells_of(function: types.FunctionType) -> dict[str, Any]:
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return found
+
+
+def _globals_of(code: types.CodeType, variables: dict[str, Any]) -> dict[str, Any]:
+    found = {name: variables[name] for name in code.co_names if name in variables}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= _globals_of(constant, variables)
+    return found

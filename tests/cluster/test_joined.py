@@ -1,0 +1,175 @@
+"""Clusters whose processes come to their coordinator."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import threading
+import time
+import warnings
+
+import pytest
+
+from ringlet.cluster import ClusterSpec, Deadline, ServersJob
+from ringlet.cluster.doorway import knock
+from ringlet.cluster.joined import JoinedTasks
+from ringlet.engine import ChannelClosed
+from ringlet.errors import DeadlineExceededError, FailedPreconditionError
+from tests.processes.harness import PATIENCE_SECONDS, eventually
+
+SPEC = ClusterSpec({"worker": ["a:1", "b:1"], "ps": ["c:1"]})
+TASKS = [("worker", 0), ("worker", 1), ("ps", 0)]
+
+SERVER = """
+from ringlet.cluster import ClusterSpec, Deadline, ServersJob
+from ringlet.cluster.doorway import knock
+job = ServersJob.of(ClusterSpec({"worker": ["a:1", "b:1"], "ps": ["c:1"]}), sys.argv[1])
+channel = knock(job, ("worker", 0), Deadline.after(60))
+tell("joined")
+try:
+    channel.receive()
+except ConnectionError as error:
+    tell(str(error))
+"""
+
+
+class Servers:
+    """Tasks in threads of this process."""
+
+    def __init__(self, job_id):
+        self.job = ServersJob.of(SPEC, job_id)
+        self.channels = {}
+
+    def start(self, *tasks):
+        for task in tasks:
+            threading.Thread(target=self._come, args=(task,), daemon=True).start()
+        return self
+
+    def _come(self, task):
+        self.channels[task] = knock(self.job, task, Deadline.after(PATIENCE_SECONDS))
+
+    def close(self):
+        for channel in self.channels.values():
+            channel.close()
+
+
+@pytest.fixture
+def servers(name):
+    servers = Servers(name)
+    yield servers
+    servers.close()
+
+
+@pytest.fixture
+def join(name):
+    """Makes the coordinator's side."""
+    with contextlib.ExitStack() as made:
+
+        def make(seconds=PATIENCE_SECONDS):
+            tasks = JoinedTasks(SPEC, name, seconds)
+            made.callback(tasks.stop)
+            return tasks
+
+        yield make
+
+
+def test_all_tasks_have_come_once_it_is_made(servers, join):
+    servers.start(*TASKS)
+    tasks = join()
+    assert [channel.peer for channel in tasks.workers] == ["/job:worker/task:0", "/job:worker/task:1"]
+    assert [channel.peer for channel in tasks.ps] == ["/job:ps/task:0"]
+    assert eventually(lambda: len(servers.channels) == 3)
+    for task in TASKS:
+        servers.channels[task].send(repr(task).encode())
+    heard = [channel.receive().header for channel in tasks.workers + tasks.ps]
+    assert heard == [repr(task).encode() for task in TASKS]
+    assert tasks.pid_of("ps", 0) == os.getpid()
+
+
+def test_tasks_that_do_not_come_are_named(servers, join):
+    servers.start(("worker", 1))
+    assert eventually(lambda: servers.job is not None)
+    with pytest.raises(
+        DeadlineExceededError,
+        match=r"waited 0.5 s for /job:worker/task:0 and /job:ps/task:0 of .* \(/job:worker/task:1 came\)\. Start",
+    ):
+        join(0.5)
+    with pytest.raises(ChannelClosed):
+        servers.channels["worker", 1].receive()
+
+
+def test_a_task_that_is_there_is_not_replaced(servers, join):
+    servers.start(*TASKS)
+    join()
+    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:0 is held by pid \d+ .* Give each process a task"):
+        knock(servers.job, ("ps", 0), Deadline.after(PATIENCE_SECONDS))
+
+
+def test_a_task_that_was_lost_is_waited_for_and_replaced(servers, join):
+    servers.start(*TASKS)
+    tasks = join()
+    assert eventually(lambda: len(servers.channels) == 3)
+    lost = servers.channels["worker", 0]
+    lost.close()
+    with pytest.raises(ChannelClosed):
+        tasks.workers[0].receive()
+    assert tasks.ending_of("worker", 0) == "closed its connection, although it lives"
+    servers.start(("worker", 0))
+    channel = tasks.restart("worker", 0)
+    assert tasks.workers[0] is channel
+    assert eventually(lambda: servers.channels["worker", 0] is not lost)
+    servers.channels["worker", 0].send(b"back")
+    assert channel.receive().header == b"back"
+
+
+def test_a_task_that_does_not_come_back_is_named(servers, join):
+    servers.start(*TASKS)
+    tasks = join(0.5)
+    with pytest.raises(DeadlineExceededError, match=r"waited 0.5 s for /job:worker/task:1 of"):
+        tasks.restart("worker", 1)
+
+
+def test_stopping_ends_a_restart_that_waits(servers, join):
+    servers.start(*TASKS)
+    tasks = join()
+    threading.Timer(0.1, tasks.stop).start()
+    started = time.monotonic()
+    with pytest.raises(FailedPreconditionError, match="was stopped"):
+        tasks.restart("worker", 1)
+    assert time.monotonic() - started < PATIENCE_SECONDS / 2
+    tasks.stop()
+
+
+def test_the_next_coordinator_finds_the_name_free_also_if_nobody_stopped_the_last_one(servers, join, name):
+    servers.start(*TASKS)
+    tasks = JoinedTasks(SPEC, name, PATIENCE_SECONDS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        del tasks
+        gc.collect()
+    servers.close()
+    servers.start(*TASKS)
+    assert len(join().workers) == 2
+    assert eventually(lambda: not any(channel.is_closed for channel in servers.channels.values()))
+
+
+def test_the_end_of_a_process_is_told_as_the_system_tells_it(processes, servers, join, name):
+    process = processes.start(SERVER, name)
+    servers.start(("worker", 1), ("ps", 0))
+    tasks = join()
+    assert process.told() == "joined"
+    assert tasks.pid_of("worker", 0) == process.pid
+    process.kill()
+    with pytest.raises(ChannelClosed):
+        tasks.workers[0].receive()
+    process.wait()
+    assert tasks.ending_of("worker", 0) in ("was killed by SIGKILL (signal 9)", "ended")
+
+
+def test_servers_hear_of_the_end_of_their_coordinator(processes, servers, join, name):
+    process = processes.start(SERVER, name)
+    servers.start(("worker", 1), ("ps", 0))
+    join().stop()
+    assert [process.told(), process.told()] == ["joined", "the coordinator has closed its connection"]
+    assert process.wait() == 0
