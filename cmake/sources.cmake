@@ -21,6 +21,11 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/kernels/dispatch.cpp
   cpp/ringlet/kernels/portable.cpp
   cpp/ringlet/tiling/tile_grid.cpp
+  cpp/ringlet/tables/changes.cpp
+  cpp/ringlet/tables/layout.cpp
+  cpp/ringlet/tables/memory.cpp
+  cpp/ringlet/tables/table.cpp
+  cpp/ringlet/tables/writer.cpp
   cpp/ringlet/collectives/all_reduce.cpp
   cpp/ringlet/collectives/between.cpp
   cpp/ringlet/collectives/bytes.cpp

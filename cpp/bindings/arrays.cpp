@@ -31,7 +31,7 @@ py::array array_of(py::handle object) {
 }
 
 core::DType dtype_of(const py::array& array) {
-  const auto dtype = find_dtype(array);
+  const auto dtype = find_dtype(array.dtype());
   if (!dtype.has_value()) throw Unusable();
   return *dtype;
 }

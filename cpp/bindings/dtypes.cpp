@@ -78,8 +78,7 @@ void register_dtype(const std::string& name, const py::dtype& dtype) {
 
 }  // namespace
 
-std::optional<core::DType> find_dtype(const py::array& array) {
-  const py::dtype dtype = array.dtype();
+std::optional<core::DType> find_dtype(const py::dtype& dtype) {
   const int number = dtype.num();
   if (number >= 0 && number < kNumBuiltin) {
     const int found = kBuiltin[static_cast<std::size_t>(number)];

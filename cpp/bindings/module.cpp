@@ -10,6 +10,7 @@ PYBIND11_MODULE(_core, m) {
   ringlet::bindings::register_kernels(m);
   ringlet::bindings::register_memory(m);
   ringlet::bindings::register_sync(m);
+  ringlet::bindings::register_tables(m);
   ringlet::bindings::register_tiling(m);
   ringlet::bindings::register_dtypes(m);
   ringlet::bindings::register_world(m);

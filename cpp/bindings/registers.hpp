@@ -11,6 +11,7 @@ void register_io(pybind11::module_& m);
 void register_kernels(pybind11::module_& m);
 void register_memory(pybind11::module_& m);
 void register_sync(pybind11::module_& m);
+void register_tables(pybind11::module_& m);
 void register_tiling(pybind11::module_& m);
 void register_dtypes(pybind11::module_& m);
 void register_world(pybind11::module_& m);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ringlet/core/describe.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace ringlet::collectives {
@@ -49,15 +50,7 @@ bool shares_results(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kScatter || kind == Kind::kBroadcast;
 }
 
-std::string describe_part(const Part& part) {
-  std::string text(core::name_of(part.dtype));
-  text += '[';
-  for (std::size_t dim = 0; dim < part.shape.size(); ++dim) {
-    if (dim > 0) text += ',';
-    text += std::to_string(part.shape[dim]);
-  }
-  return text + ']';
-}
+std::string describe_part(const Part& part) { return core::describe(part.dtype, part.shape); }
 
 std::string describe_parts(const Call& call) {
   if (!call.has_parts) return "None";

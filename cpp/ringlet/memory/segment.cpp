@@ -1,7 +1,10 @@
 #include "ringlet/memory/segment.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "ringlet/core/error.hpp"
@@ -56,6 +59,21 @@ bool is_within_file_limit(std::size_t bytes) {
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
+// What the system could give without ending somebody for it; as much as there can be where it does not tell.
+std::size_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string word; file >> word;) {
+    if (std::size_t kibibytes = 0; word == "MemAvailable:" && file >> kibibytes) return kibibytes << 10;
+  }
+  return SIZE_MAX;
+}
+
+// -1 if it is no file.
+off_t size_of(int fd) {
+  struct stat status{};
+  return fstat(fd, &status) == 0 ? status.st_size : -1;
+}
+
 }  // namespace
 
 Segment Segment::create(std::size_t bytes) {
@@ -71,16 +89,16 @@ Segment Segment::create(std::size_t bytes) {
 
 Segment Segment::attach(int fd, std::size_t bytes) {
   Segment segment(fd, bytes);
-  struct stat status{};
   const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd, &status) != 0 ||
-      status.st_size != static_cast<off_t>(bytes)) {
+  if (seals < 0 || (seals & kSeals) != kSeals || size_of(fd) != static_cast<off_t>(bytes)) {
     fail("use a file of", bytes, "Another process passed a file that can change its size, which is not safe to map.",
          EPERM);
   }
   segment.map();
   return segment;
 }
+
+Segment Segment::attach(int fd) { return attach(fd, static_cast<std::size_t>(std::max<off_t>(size_of(fd), 0))); }
 
 void Segment::map() {
   void* const mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
@@ -94,6 +112,9 @@ Segment::~Segment() {
 }
 
 void Segment::reserve(std::size_t offset, std::size_t bytes) {
+  constexpr std::size_t kLarge = std::size_t{64} << 20;  // below, asking takes longer than reserving
+  if (bytes == 0) return;
+  if (bytes >= kLarge && bytes > available_bytes()) fail("reserve", bytes, kMakeRoom, ENOMEM);
   int failed = 0;
   do {
     failed = fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
@@ -104,6 +125,13 @@ void Segment::reserve(std::size_t offset, std::size_t bytes) {
 void Segment::release(std::size_t offset, std::size_t bytes) noexcept {
   (void)fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                   static_cast<off_t>(bytes));
+}
+
+void Segment::populate(std::size_t offset, std::size_t bytes) noexcept {
+#if !defined(MADV_POPULATE_WRITE)
+  constexpr int MADV_POPULATE_WRITE = 23;  // Linux 5.14
+#endif
+  (void)madvise(data_ + offset, bytes, MADV_POPULATE_WRITE);
 }
 
 void Segment::close_descriptor() noexcept {
@@ -123,10 +151,12 @@ namespace {
 
 Segment Segment::create(std::size_t bytes) { refuse(bytes); }
 Segment Segment::attach(int, std::size_t bytes) { refuse(bytes); }
+Segment Segment::attach(int) { refuse(0); }
 void Segment::map() {}
 Segment::~Segment() = default;
 void Segment::reserve(std::size_t, std::size_t) {}
 void Segment::release(std::size_t, std::size_t) noexcept {}
+void Segment::populate(std::size_t, std::size_t) noexcept {}
 void Segment::close_descriptor() noexcept {}
 
 #endif

@@ -16,6 +16,7 @@ class Segment {
   // Maps what another process created, and takes `fd` over. Throws core::SharedMemoryError, also if the file is not
   // what create() makes: one that can be cut short under its readers would end them.
   static Segment attach(int fd, std::size_t bytes);
+  static Segment attach(int fd);  // of whatever size it has
 
   Segment(Segment&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
@@ -37,8 +38,12 @@ class Segment {
   void reserve(std::size_t offset, std::size_t bytes);
   // Gives it back. Nobody may use the range until it is reserved again.
   void release(std::size_t offset, std::size_t bytes) noexcept;
+  // Maps every page of a range now, where the system can: else the first touch of each costs a fault.
+  void populate(std::size_t offset, std::size_t bytes) noexcept;
   // Closes the descriptor; the mapping stays.
   void close_descriptor() noexcept;
+  // The same, and the caller closes it.
+  int release_descriptor() noexcept { return std::exchange(fd_, -1); }
   // The mapping stays for ever.
   void abandon() noexcept {
     close_descriptor();

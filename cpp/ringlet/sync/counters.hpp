@@ -56,6 +56,17 @@ class alignas(kCacheLine) StepCounter {
   std::atomic<std::uint64_t> done_{0};
 };
 
+// How often something was done, by anybody. relaxed: it orders nothing, and who is killed before it counts is not
+// counted.
+class alignas(kCacheLine) Tally {
+ public:
+  void add() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> count_{0};
+};
+
 // A statement that one side makes and takes back, and others look at.
 class alignas(kCacheLine) Flag {
  public:

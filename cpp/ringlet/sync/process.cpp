@@ -9,10 +9,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -196,13 +198,18 @@ std::string Pidfd::how_it_ended() const {
 
 namespace {
 
-// Field 22 of /proc/PID/stat, in clock ticks; 0 if it cannot be read.
-std::uint64_t start_of(const Stat& stat) {
-  constexpr int kFieldsBetween = 19;  // from the state on, which is field 3
+// A field of /proc/PID/stat, numbered as in its manual, where the state is field 3.
+std::uint64_t field_of(const Stat& stat, int number) {
   std::size_t at = stat.text.rfind(") ") + 2;
-  for (int field = 0; field < kFieldsBetween; ++field) at = stat.text.find(' ', at) + 1;
+  for (int field = 3; field < number; ++field) at = stat.text.find(' ', at) + 1;
   return std::strtoull(stat.text.c_str() + at, nullptr, 10);
 }
+
+// In clock ticks.
+std::uint32_t start_of(const Stat& stat) { return static_cast<std::uint32_t>(field_of(stat, 22)); }
+
+// The first thread may be through while others are still on their way out.
+bool has_threads(const Stat& stat) { return stat.state != 'Z' || field_of(stat, 20) > 1; }
 
 }  // namespace
 
@@ -210,12 +217,27 @@ LivingProcess::LivingProcess(int pid) : pid_(pid) {
   if (const std::optional<Stat> stat = stat_of(pid)) started_at_ = start_of(*stat);
 }
 
+LivingProcess LivingProcess::self() {
+  // relaxed: it stands for nothing but itself.
+  static std::atomic<std::uint64_t> known{0};
+  const std::uint64_t code = known.load(std::memory_order_relaxed);
+  if (pid_of(code) == getpid()) return from_code(code);
+  const LivingProcess own(getpid());
+  known.store(own.code(), std::memory_order_relaxed);
+  return own;
+}
+
 bool LivingProcess::has_ended() const {
   if (pid_ < 0) return false;
   if (kill(pid_, 0) != 0 && errno == ESRCH) return true;
   if (started_at_ == 0) return false;
   const std::optional<Stat> stat = stat_of(pid_);
-  return stat && (stat->state == 'Z' || start_of(*stat) != started_at_);
+  return stat && (!has_threads(*stat) || start_of(*stat) != started_at_);
+}
+
+std::uint64_t pid_namespace() noexcept {
+  struct stat status{};
+  return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
 bool is_stopped(int pid) {
@@ -230,7 +252,9 @@ Pidfd Pidfd::open(int) { throw std::runtime_error("groups of processes need Linu
 bool Pidfd::has_ended() const noexcept { return false; }
 std::string Pidfd::how_it_ended() const { return "ended; the system does not tell how"; }
 LivingProcess::LivingProcess(int pid) : pid_(pid) {}
+LivingProcess LivingProcess::self() { return LivingProcess(getpid()); }
 bool LivingProcess::has_ended() const { return false; }
+std::uint64_t pid_namespace() noexcept { return 0; }
 bool is_stopped(int) { return false; }
 
 #endif

@@ -1,0 +1,72 @@
+// Who may change a chunk of memory, and whether a copy of it is whole.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "ringlet/sync/fault.hpp"
+
+namespace ringlet::sync {
+
+// A chunk is memory that several processes read and change. Its word tells how often it was changed, which seat holds
+// it (see tables/writer.hpp), and whether the holder is changing it. Nobody writes the chunk but its holder, between
+// begin_change() and end_change(), and with store_shared() alone.
+//
+// A reader looks at the word, copies the chunk with load_shared(), and looks again. If it saw no change under way at
+// first and an equal count without one at last, the copy is the chunk as the last change before its first look left it:
+//  - No byte is older. The acquire of the first look pairs with the release of the end_change() that set its count.
+//  - No byte is newer. A byte of a later change was stored with release after that one's begin_change(), and loaded
+//    with acquire before the last look, which therefore sees the begin_change() or what came after it.
+class ChunkWord {
+ public:
+  class State {
+   public:
+    bool is_held() const noexcept { return (bits_ & kHolderBits) != 0; }
+    bool is_changing() const noexcept { return (bits_ & kChangingBit) != 0; }
+    std::size_t holder() const noexcept { return ((bits_ & kHolderBits) >> 1) - 1; }  // of one that is held
+
+   private:
+    friend class ChunkWord;
+    explicit State(std::uint64_t bits) noexcept : bits_(bits) {}
+    std::uint64_t bits_;
+  };
+  static constexpr std::size_t kMostSeats = 0x7FFF;
+
+  State look() const noexcept { return State(word_.load(std::memory_order_acquire)); }
+  // relaxed: the loads of the chunk before it are acquire, so it stays behind them.
+  bool is_unchanged_since(State first) const noexcept {
+    const std::uint64_t last = word_.load(std::memory_order_relaxed);
+    return last >> kCountShift == first.bits_ >> kCountShift && (last & kChangingBit) == 0;
+  }
+
+  // Takes a chunk that nobody held. release: who sees the holder also sees what it wrote into its seat before. acquire
+  // pairs with the release of who held the chunk before: what that one wrote is here.
+  bool try_hold(State seen, std::size_t seat) noexcept {
+    fault_point();
+    return word_.compare_exchange_strong(seen.bits_, seen.bits_ | (seat + 1) << 1, std::memory_order_acq_rel);
+  }
+
+  // The rest is the holder's. All release: who sees the word sees what was written before it, and who is killed has
+  // not gone on to the next of these before all of that is done.
+  void begin_change() noexcept { store(own() | kChangingBit); }
+  void end_change() noexcept { store(((own() >> kCountShift) + 1) << kCountShift); }
+  void give_back() noexcept { store(own() & ~(kHolderBits | kChangingBit)); }
+
+ private:
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  static constexpr int kCountShift = 16;
+  static constexpr std::uint64_t kChangingBit = 1;
+  static constexpr std::uint64_t kHolderBits = std::uint64_t{kMostSeats} << 1;
+
+  // relaxed: nobody but the holder writes the word.
+  std::uint64_t own() const noexcept { return word_.load(std::memory_order_relaxed); }
+  void store(std::uint64_t bits) noexcept {
+    fault_point();
+    word_.store(bits, std::memory_order_release);
+  }
+
+  std::atomic<std::uint64_t> word_{0};
+};
+
+}  // namespace ringlet::sync

@@ -1,0 +1,44 @@
+// Copies from and to memory that others read or write meanwhile.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "ringlet/sync/fault.hpp"
+
+namespace ringlet::sync {
+
+// Shared memory is read and written in these only, whole.
+using SharedWord = std::atomic<std::uint64_t>;
+static_assert(SharedWord::is_always_lock_free && sizeof(SharedWord) == sizeof(std::uint64_t));
+
+// Copies bytes from anywhere in words that somebody may be storing. What was stored in a word is what its reader sees,
+// and with it, acquire, all that came before store_shared().
+inline void load_shared(const std::byte* from, std::span<std::byte> to) noexcept {
+  std::size_t skipped = reinterpret_cast<std::uintptr_t>(from) % sizeof(SharedWord);
+  const auto* word = reinterpret_cast<const SharedWord*>(from - skipped);
+  const auto load = [&](std::size_t bytes) {
+    const std::uint64_t value = word++->load(std::memory_order_acquire);
+    std::memcpy(to.data(), reinterpret_cast<const std::byte*>(&value) + skipped, bytes);
+    to = to.subspan(bytes);
+  };
+  if (skipped != 0) load(std::min(sizeof(SharedWord) - skipped, to.size()));
+  skipped = 0;
+  while (to.size() >= sizeof(SharedWord)) load(sizeof(SharedWord));
+  if (!to.empty()) load(to.size());
+}
+
+// Copies words to where others may be loading them. release pairs with load_shared.
+inline void store_shared(std::span<const std::uint64_t> from, std::byte* to) noexcept {
+  auto* const words = reinterpret_cast<SharedWord*>(to);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    fault_point();
+    words[i].store(from[i], std::memory_order_release);
+  }
+}
+
+}  // namespace ringlet::sync

@@ -1,0 +1,45 @@
+// The memory of a table, as the processes that map it share it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ringlet/memory/segment.hpp"
+#include "ringlet/sync/chunk_word.hpp"
+#include "ringlet/sync/counters.hpp"
+#include "ringlet/sync/process.hpp"
+#include "ringlet/tables/layout.hpp"
+
+namespace ringlet::tables {
+
+class Memory {
+ public:
+  // Gives the descriptor of a table of zeros. Throws ArgumentError and SharedMemoryError.
+  static sync::Descriptor create(const Layout& layout);
+  // Maps it. Throws ArgumentError if it is no table, or one of processes that this one cannot tell from each other.
+  explicit Memory(sync::Descriptor table);
+
+  const Layout& layout() const noexcept { return layout_; }
+  int fd() const noexcept { return segment_.fd(); }
+  sync::Tally& updates() const noexcept { return header().updates; }
+  Seat& seat(std::size_t index) const noexcept { return seats_[index]; }
+  sync::ChunkWord& word(std::size_t chunk) const noexcept { return words_[chunk]; }
+  std::byte* chunk(std::size_t index) const noexcept { return chunks_ + index * layout_.chunk_bytes; }
+  // Laid out like the chunk that it is for.
+  std::byte* journal(std::size_t seat) const noexcept { return journals_ + seat * layout_.journal_bytes; }
+  // By the owner of the seat. Throws core::SharedMemoryError.
+  void reserve_journal(std::size_t seat);
+
+ private:
+  explicit Memory(memory::Segment segment);
+  Header& header() const noexcept { return *reinterpret_cast<Header*>(segment_.data()); }
+
+  memory::Segment segment_;
+  Layout layout_;
+  Seat* seats_;
+  sync::ChunkWord* words_;
+  std::byte* chunks_;
+  std::byte* journals_;
+};
+
+}  // namespace ringlet::tables

@@ -1,0 +1,158 @@
+#include "ringlet/tables/writer.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "ringlet/core/error.hpp"
+#include "ringlet/sync/fault.hpp"
+#include "ringlet/sync/shared_copy.hpp"
+
+namespace ringlet::tables {
+
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+// Processes begin at different seats, threads of one at the same.
+std::size_t take_seat(Memory& memory, const Patience& patience) {
+  const sync::LivingProcess own = sync::LivingProcess::self();
+  Waiting waiting(memory, patience);
+  for (;; waiting.for_any_seat()) {
+    for (std::size_t i = 0; i < Layout::kNumSeats; ++i) {
+      const std::size_t seat = (static_cast<std::size_t>(own.pid()) + i) % Layout::kNumSeats;
+      if (memory.seat(seat).owner.try_take(sync::OwnerWord::kNobody, own)) return seat;
+    }
+  }
+}
+
+}  // namespace
+
+// --- waiting
+// ----------------------------------------------------------------------------------------------------------
+
+void Waiting::for_seat(std::size_t seat) {
+  seat_ = seat;
+  if (pause_.count() > 0 && Writer::settle(memory_, seat)) return;
+  pass_time();
+}
+
+void Waiting::for_any_seat() {
+  bool is_one_free = false;
+  for (std::size_t seat = 0; seat < Layout::kNumSeats; ++seat) is_one_free |= Writer::settle(memory_, seat);
+  if (!is_one_free) pass_time();
+}
+
+// A hold takes microseconds, unless its thread has lost its core, or is no more.
+void Waiting::pass_time() {
+  constexpr std::chrono::microseconds kYields{100};
+  constexpr std::chrono::nanoseconds kShortestPause = std::chrono::microseconds(50);
+  constexpr std::chrono::nanoseconds kLongestPause = std::chrono::milliseconds(1);
+  if (pause_.count() == 0) {
+    const auto now = sync::Clock::now();
+    if (yields_end_ == sync::Clock::time_point{}) yields_end_ = now + kYields;
+    if (now >= yields_end_) pause_ = kShortestPause;
+    return std::this_thread::yield();
+  }
+  if (deadline_.remaining().count() <= 0) give_up();
+  std::this_thread::sleep_for(pause_);
+  pause_ = std::min(2 * pause_, kLongestPause);
+  if (patience_.poll != nullptr) (*patience_.poll)();
+}
+
+void Waiting::give_up() const {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(patience_.timeout).count();
+  const std::string table = "a table of " + memory_.layout().describe();
+  const std::string waited = " for " + std::to_string(milliseconds) + " ms";
+  if (seat_ == Layout::kNumSeats) {
+    throw core::DeadlineError("all " + std::to_string(seat_) + " seats for writers of " + table + " were taken" +
+                              waited + ". Let fewer threads write at the same time, or wait longer.");
+  }
+  const int pid = sync::LivingProcess::from_code(memory_.seat(seat_).owner.owner()).pid();
+  throw core::DeadlineError("process " + std::to_string(pid) + (sync::is_stopped(pid) ? ", which is stopped," : "") +
+                            " has kept rows of " + table + " from others" + waited +
+                            ". Let it go on, or end it: what it left undone is then put right.");
+}
+
+// --- writing
+// ----------------------------------------------------------------------------------------------------------
+
+Writer::Writer(Memory& memory, const Patience& patience)
+    : memory_(memory), patience_(patience), seat_(take_seat(memory, patience)) {
+  try {
+    memory_.reserve_journal(seat_);
+  } catch (...) {
+    memory_.seat(seat_).owner.give_up();
+    throw;
+  }
+}
+
+void Writer::hold(std::size_t chunk) {
+  sync::fault_point();
+  memory_.seat(seat_).chunk = chunk;
+  sync::ChunkWord& word = memory_.word(chunk);
+  Waiting waiting(memory_, patience_);
+  for (;;) {
+    const sync::ChunkWord::State seen = word.look();
+    if (seen.is_held()) {
+      waiting.for_seat(seen.holder());
+    } else if (word.try_hold(seen, seat_)) {
+      return;
+    }
+  }
+}
+
+// The journal has whole words: those at the ends may hold bytes that stay.
+void Writer::note_ends(std::size_t chunk, std::size_t begin, std::size_t size) {
+  Seat& seat = memory_.seat(seat_);
+  const std::size_t end = (begin + size + kWord - 1) / kWord;
+  sync::fault_point();
+  seat.first_word = begin / kWord;
+  seat.num_words = end - seat.first_word;
+  const auto keep = [&](std::size_t word) {
+    std::memcpy(memory_.journal(seat_) + word * kWord, memory_.chunk(chunk) + word * kWord, kWord);
+  };
+  if (begin % kWord != 0) keep(seat.first_word);
+  if ((begin + size) % kWord != 0) keep(end - 1);
+}
+
+void Writer::complete(Memory& memory, std::size_t index) noexcept {
+  const Seat& seat = memory.seat(index);
+  const auto* const journal = reinterpret_cast<const std::uint64_t*>(memory.journal(index));
+  sync::store_shared({journal + seat.first_word, seat.num_words}, memory.chunk(seat.chunk) + seat.first_word * kWord);
+  memory.word(seat.chunk).end_change();
+}
+
+void Writer::copy(std::size_t chunk, std::size_t begin, std::span<std::byte> to) {
+  hold(chunk);
+  sync::load_shared(memory_.chunk(chunk) + begin, to);
+  memory_.word(chunk).give_back();
+}
+
+// --- putting right
+// ----------------------------------------------------------------------------------------------------
+
+void Writer::put_right(Memory& memory, std::size_t index) noexcept {
+  sync::ChunkWord& word = memory.word(memory.seat(index).chunk);
+  const sync::ChunkWord::State left = word.look();
+  if (!left.is_held() || left.holder() != index) return;
+  if (left.is_changing()) {
+    complete(memory, index);
+  } else {
+    word.give_back();
+  }
+}
+
+bool Writer::settle(Memory& memory, std::size_t index) {
+  Seat& seat = memory.seat(index);
+  const std::uint64_t owner = seat.owner.owner();
+  if (owner == sync::OwnerWord::kNobody || !sync::LivingProcess::from_code(owner).has_ended()) return false;
+  if (!seat.owner.try_take(owner, sync::LivingProcess::self())) return true;  // another thread has
+  if (seat.chunk < memory.layout().num_chunks) put_right(memory, index);
+  seat.owner.give_up();
+  return true;
+}
+
+}  // namespace ringlet::tables
