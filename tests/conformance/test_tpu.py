@@ -106,7 +106,8 @@ def split(given: dict[str, Any]) -> Any:
         given["shape"],
         given["partition_dimensions"],
     )
-    if None in shape:  # of a tensor that is not known yet, which there is none of here
+    # There are no tensors of unknown sizes here, and one tile is the whole, which says no more than that.
+    if None in shape or given["logical_devices"] == 1:
         return described(Sharding.tiled(check_partition(shape, parts, given["logical_devices"])), shape)
     tensor = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
     found = strategy.experimental_split_to_logical_devices(tensor, parts)

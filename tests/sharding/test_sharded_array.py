@@ -1,187 +1,67 @@
-"""Arrays that know their tiles: they compute as the whole does."""
+"""Sharded arrays: where their values are, who shares memory with whom, and what writing changes."""
 
 from __future__ import annotations
 
-import copy
-import pickle
+import gc
 import tracemalloc
 import weakref
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from ringlet.errors import PartitionError
-from ringlet.sharding import ShardedArray, Sharding
+from ringlet.collectives import Op
+from ringlet.errors import PartitionError, ShardingError
+from ringlet.sharding import Mesh, ShardedArray, Sharding, mode, shard
+from ringlet.sharding.device_group import DeviceGroup
+from ringlet.sharding.layout import WHOLE, Cut, Layout
+from ringlet.sharding.spaces import empty
 
-WHOLE = np.arange(24, dtype=np.float32).reshape(4, 6)
-
-
-class Pair(NamedTuple):
-    """A tuple of another class."""
-
-    one: object
-    other: object
+VALUES = np.arange(24, dtype=np.float32).reshape(4, 6)
+ROWS, COLUMNS, COPIES = Sharding.tiled((2, 1)), Sharding.tiled((1, 2)), Sharding.replicated(2)
 
 
-@pytest.fixture
-def sharded() -> ShardedArray:
-    return ShardedArray(WHOLE.copy(), Sharding.tiled((2, 3)))
+@pytest.fixture(params=["shared", "copy"])
+def sharded(request):
+    """An array in each mode, that what is made of it is in, too."""
+    with mode(request.param):
+        yield ShardedArray(VALUES.copy(), ROWS)
 
 
-def test_it_looks_like_the_whole(sharded):
-    assert (sharded.shape, sharded.dtype, sharded.ndim, sharded.size, len(sharded)) == ((4, 6), np.float32, 2, 24, 4)
-    assert sharded.nbytes == 96
-    assert str(sharded) == str(WHOLE)
-    assert repr(sharded).endswith("dtype=float32), sharding={devices=[2,3]0,1,2,3,4,5})")
+def partial(values, op=Op.SUM):
+    """An array whose values are those of two parts combined."""
+    layout = Layout(2, (WHOLE,) * values[0].ndim, Cut(2, (0, 1)))
+    return ShardedArray._build(values, layout, DeviceGroup.of(2), op)
 
 
-@pytest.mark.parametrize(
-    "compute",
-    [
-        lambda x: x + 1,
-        lambda x: 1 - x,
-        lambda x: x @ np.ones(6, np.float32),
-        lambda x: np.ones(4, np.float32) @ x,
-        lambda x: x * x,
-        lambda x: -x,
-        lambda x: x > 3,
-        lambda x: x == 3,
-        lambda x: x != 3,
-        np.exp,
-        lambda x: np.add.reduce(x, axis=0),
-        lambda x: np.add(1, x, where=np.ones((4, 6), bool), out=np.zeros((4, 6), np.float32)),
-        lambda x: np.add(1, 1, where=x > 3, out=np.zeros((4, 6), np.float32)),
-        lambda x: np.concatenate(Pair(x, x)),
-        np.from_dlpack,
-        lambda x: np.sum(x, axis=1),
-        lambda x: np.concatenate([x, np.ones((1, 6), np.float32), x]),
-        lambda x: np.einsum("ij,kj->ik", x, x),
-        lambda x: np.where(x > 3, x, 0),
-        lambda x: x.reshape(6, 4),
-        lambda x: x.mean(axis=0),
-        lambda x: x.T,
-        lambda x: x.astype(np.int64),
-        lambda x: x[1:, ::2],
-        lambda x: x[x > 3],
-        lambda x: np.array(list(x)),
-        np.asarray,
-        lambda x: np.asarray(x, np.float64),
-        lambda x: np.stack([x]),
-    ],
-)
-def test_it_computes_what_the_whole_computes(sharded, compute):
-    found, expected = compute(sharded), compute(WHOLE)
-    assert type(found) is type(expected) is np.ndarray
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
-
-
-def test_in_place_operators_give_a_new_array(sharded):
+def test_it_looks_like_an_array(sharded):
     x = sharded
-    x += 1
-    assert type(x) is np.ndarray
-    np.testing.assert_array_equal(x, WHOLE + 1)
-    np.testing.assert_array_equal(sharded, WHOLE)
+    assert (x.shape, x.dtype, x.ndim, x.size, len(x), x.nbytes, x.itemsize) == ((4, 6), np.float32, 2, 24, 4, 96, 4)
+    assert x.sharding == ROWS
+    with pytest.raises(AttributeError):
+        x.shape = (6, 4)
+    with pytest.raises(AttributeError, match="nonsense"):
+        x.nonsense  # noqa: B018  # the attribute is the test
 
 
-def test_single_numbers_convert():
-    one = ShardedArray(np.array(3), Sharding.replicated(2))
-    assert (int(one), float(one), bool(one), [0, 1, 2, 3][one]) == (3, 3.0, True, 3)
-    assert f"{ShardedArray(np.array(1.5), Sharding.replicated(2)):.2f}" == "1.50"
+def test_it_is_no_ndarray_nor_anything_that_passes_for_the_memory_of_one(sharded):
+    assert not isinstance(sharded, np.ndarray)
+    assert not hasattr(sharded, "__array_interface__")
+    with pytest.raises(TypeError):
+        memoryview(sharded)
 
 
-def test_tiles_share_the_memory_of_the_whole(sharded):
-    sharded.shards[5][...] = 0
-    assert sharded[2:, 4:].tolist() == [[0, 0], [0, 0]]
-    assert np.shares_memory(np.asarray(sharded), sharded.shards[0])
-    assert not np.shares_memory(np.array(sharded), sharded.shards[0])
-    with pytest.raises(ValueError, match="without a copy"):
-        sharded.__array__(np.float64, copy=False)
-
-
-def test_tiles_of_one_device_and_of_all():
-    assert [shard is WHOLE for shard in ShardedArray(WHOLE, Sharding.maximal(1, 3)).shards] == [True]
-    assert [shard is WHOLE for shard in ShardedArray(WHOLE, Sharding.replicated(3)).shards] == [True] * 3
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda x: x.__setitem__(0, 1),
-        lambda x: np.add(1, 1, out=x),
-        lambda x: np.add.at(x, 0, 1),
-        lambda x: np.sum(np.ones((2, 4, 6), np.float32), axis=0, out=x),
-        lambda x: np.modf(np.ones((4, 6), np.float32), out=(None, x)),
-    ],
-)
-def test_it_is_not_written_to(sharded, write):
-    with pytest.raises(TypeError, match="a ShardedArray is not written to"):
-        write(sharded)
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda x: x.fill(0),
-        lambda x: x.sort(),
-        lambda x: np.copyto(x, 0),
-        lambda x: np.put(x, [0], [9]),
-        lambda x: x[0].__setitem__(0, 9),
-        lambda x: x.T.__setitem__((0, 0), 9),
-        lambda x: x.flat.__setitem__(0, 9),
-        lambda x: np.asarray(x).__setitem__(0, 9),
-    ],
-)
-def test_what_it_computes_with_is_read_only(sharded, write):
-    with pytest.raises(ValueError, match="read-only"):
-        write(sharded)
-    np.testing.assert_array_equal(sharded, WHOLE)
-
-
-def test_a_mask_that_is_sharded_chooses_elements(sharded):
-    mask = ShardedArray(WHOLE > 3, Sharding.tiled((2, 3)))
-    found = np.add(sharded, 1, where=mask, out=np.zeros_like(WHOLE))
-    np.testing.assert_array_equal(found, np.where(WHOLE > 3, WHOLE + 1, 0))
-
-
-def test_dlpack_shares_the_memory(sharded):
-    torch = pytest.importorskip("torch")
-    torch.from_dlpack(sharded)[0, 0] = 7
-    assert sharded.shards[0][0, 0] == 7
-
-
-def test_tiles_outlive_the_array_and_are_read_only_where_it_is():
-    array = np.arange(8.0)
-    array.flags.writeable = False
-    sharded = ShardedArray(array, Sharding.tiled((2,)))
-    gone, tiles = weakref.ref(sharded), sharded.shards
-    del array, sharded
-    assert gone() is None
-    assert tiles[1].tolist() == [4, 5, 6, 7]
-    assert [tile.flags.writeable for tile in tiles] == [False, False]
-
-
-@pytest.mark.parametrize("shape", [(0, 6), (4, 0), (0, 0)])
-def test_an_array_without_elements_has_tiles(shape):
-    tiles = ShardedArray(np.zeros(shape), Sharding.tiled((2, 3))).shards
-    assert [tile.shape for tile in tiles] == [(shape[0] // 2, shape[1] // 3)] * 6
-
-
-def test_tiles_of_fortran_order_are_views():
-    array = np.asfortranarray(WHOLE)
-    tiles = ShardedArray(array, Sharding.tiled((2, 3))).shards
-    assert all(np.shares_memory(tile, array) for tile in tiles)
-    np.testing.assert_array_equal(tiles[4], WHOLE[2:, 2:4])
+def test_a_mesh_says_where_tiles_are_as_well():
+    x = ShardedArray(VALUES, Mesh({"x": 2}).sharding("x", None))
+    assert x.sharding == ROWS
 
 
 @pytest.mark.parametrize(
     ("whole", "sharding", "error", "message"),
     [
         ([1, 2], Sharding.tiled((2,)), TypeError, r"an ndarray and a Sharding, got \[1, 2\] of type list"),
-        (WHOLE, (2, 3), TypeError, r"got \(2, 3\) of type tuple"),
-        (WHOLE, Sharding.tiled((3, 3)), PartitionError, "4 is not a multiple of 3"),
-        (WHOLE, Sharding.tiled((2,)), PartitionError, "for tensors of 1 dimensions"),
+        (VALUES, (2, 3), TypeError, r"got \(2, 3\) of type tuple"),
+        (VALUES, Sharding.tiled((2,)), PartitionError, "for arrays of 1 dimensions"),
+        (VALUES, Sharding.parse("{manual}"), ShardingError, "does not say"),
     ],
 )
 def test_what_it_is_made_of_has_to_fit(whole, sharding, error, message):
@@ -189,34 +69,188 @@ def test_what_it_is_made_of_has_to_fit(whole, sharding, error, message):
         ShardedArray(whole, sharding)
 
 
-def test_its_names_are_listed(sharded):
-    assert {"shards", "sharding", "reshape", "T"} <= set(dir(sharded))
-
-
-def test_it_is_no_key_as_arrays_are_none(sharded):
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(sharded)
-
-
-def test_names_that_arrays_do_not_have_are_errors(sharded):
-    with pytest.raises(AttributeError, match="nonsense"):
-        sharded.nonsense  # noqa: B018  # the attribute is the test
-
-
-def test_copies_have_the_same_tiles(sharded):
-    for twin in (copy.deepcopy(sharded), pickle.loads(pickle.dumps(sharded))):
-        assert twin.sharding == sharded.sharding
-        np.testing.assert_array_equal(twin, WHOLE)
+# Memory that devices share
 
 
 def test_a_list_of_tiles_costs_nothing_of_the_size_of_the_array():
     large = np.empty(1 << 30, np.uint8)  # never touched, so never there
-    sharded = ShardedArray(large.reshape(8, -1), Sharding.tiled((8, 1)))
+    ShardedArray(VALUES, ROWS).shards  # noqa: B018  # loads modules
     tracemalloc.start()
     try:
-        tiles = sharded.shards
+        tiles = ShardedArray(large.reshape(8, -1), Sharding.tiled((8, 1))).shards
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
     assert len(tiles) == 8
     assert all(np.shares_memory(tile, large) for tile in tiles)
+
+
+def test_the_array_that_was_split_stays_one_with_it():
+    array = VALUES.copy()
+    x = ShardedArray(array, ROWS)
+    x += 1
+    x[0] = 50
+    np.multiply(x, 2, out=x)
+    x.shards[1][...] = 7
+    expected = np.full((4, 6), 7.0)
+    expected[0], expected[1] = 100, (VALUES[1] + 1) * 2
+    np.testing.assert_array_equal(array, expected)
+    array[0, 0] = 3
+    assert float(x[0, 0]) == 3
+
+
+def test_in_copy_mode_devices_have_their_box_alone():
+    array = VALUES.copy()
+    with mode("copy"):
+        x = ShardedArray(array, COPIES)
+    x.shards  # noqa: B018
+    assert not np.shares_memory(x._space(0), x._space(1))
+    assert not np.shares_memory(x._space(0), array)
+
+
+def test_memory_that_is_read_only_stays_so():
+    array = VALUES.copy()
+    array.flags.writeable = False
+    x = ShardedArray(array, ROWS)
+    with pytest.raises(ValueError, match="read-only"):
+        x += 1
+    assert not x.shards[0].flags.writeable
+
+
+# What was made of an array has values of its own
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.__iadd__(1),
+        lambda x: np.add(x, 1, out=x),
+        lambda x: np.add.at(x, slice(None), 1),
+        lambda x: x.__setitem__(..., 9),
+        lambda x: x.__setitem__(0, 9),
+        lambda x: x.fill(9),
+        lambda x: np.divmod(x, 2, out=(x, None)),
+        lambda x: np.sum(np.ones((2, 4, 6), np.float32), axis=0, out=x),
+    ],
+)
+def test_writing_does_not_change_what_was_made_before(sharded, write):
+    made = [sharded[1:], sharded.T, sharded.reshape(6, 4), sharded.reshard(COLUMNS), sharded[1:].T[:2]]
+    expected = [VALUES[1:], VALUES.T, VALUES.reshape(6, 4), VALUES, VALUES[1:].T[:2]]
+    write(sharded)
+    assert not np.array_equal(sharded.numpy(), VALUES)
+    for found, values in zip(made, expected, strict=True):
+        np.testing.assert_array_equal(found.numpy(), values)
+
+
+@pytest.mark.parametrize("make", [lambda x: x[1:], lambda x: x.T, lambda x: x.reshape(6, 4), lambda x: x[0][1]])
+@pytest.mark.parametrize(
+    "write", [lambda x: x.__setitem__(..., 1), lambda x: np.negative(x, out=x), lambda x: np.add.at(x, ..., 1)]
+)
+def test_what_looks_like_a_view_is_not_written_to(sharded, make, write):
+    made = make(sharded)
+    with pytest.raises(ValueError, match=r"destination is read-only: slices, .* or to a copy, array.copy\(\)"):
+        write(made)
+    copy = made.copy()
+    copy += 1
+    np.testing.assert_array_equal(copy.numpy(), made.numpy() + 1)
+    np.testing.assert_array_equal(sharded.numpy(), VALUES)
+
+
+def test_an_array_that_was_laid_out_anew_is_written_to_apart(sharded):
+    made = sharded.reshard(COLUMNS)
+    made += 1
+    np.testing.assert_array_equal(sharded.numpy(), VALUES)
+    np.testing.assert_array_equal(made.numpy(), VALUES + 1)
+    made += 1  # now its own
+    np.testing.assert_array_equal(made.numpy(), VALUES + 2)
+
+
+def test_results_are_written_to(sharded):
+    for made in (sharded + 1, np.sqrt(sharded), sharded.sum(axis=0), sharded @ sharded.T, sharded.copy()):
+        expected = made.numpy() + 1
+        np.add(made, 1, out=made)
+        np.testing.assert_array_equal(made.numpy(), expected)
+
+
+def test_nothing_is_copied_for_what_is_gone():
+    x = ShardedArray(VALUES.copy(), ROWS)
+    gone = weakref.ref(x[1:])
+    assert gone() is None
+    assert x._readers == {}
+    memory = x._whole
+    x += 1
+    assert x._whole is memory
+
+
+def test_arrays_die_when_nobody_has_them(sharded):
+    gc.disable()
+    try:
+        made = sharded.T[1:] + 1
+        gone = weakref.ref(made)
+        made += 1
+        del made
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+# Values that are still to be combined
+
+
+def test_parts_are_combined_where_somebody_looks():
+    x = partial([np.ones((2, 2)), np.full((2, 2), 2.0)])
+    assert "unreduced" in str(x.sharding)
+    assert str(x) == str(np.full((2, 2), 3.0))
+    assert [shard.tolist() for shard in x.shards] == [[[3, 3], [3, 3]]] * 2
+    assert (x * x).numpy().tolist() == [[9, 9], [9, 9]]
+
+
+def test_writing_to_parts_combines_them_first_and_leaves_what_was_made_of_them():
+    x = partial([np.ones(2), np.array([5.0, 7.0])], Op.MAX)
+    y = x.reshard(Sharding.tiled((2,)))
+    x += 1
+    assert x.numpy().tolist() == [6, 8]
+    assert y.numpy().tolist() == [5, 7]
+    assert not x._layout.is_partial
+
+
+def test_sums_of_sums_are_combined_once():
+    x, y = partial([np.ones(2), np.full(2, 2.0)]), partial([np.full(2, 3.0), np.full(2, 4.0)])
+    both = -(x + y)
+    assert both._layout.is_partial
+    assert both.numpy().tolist() == [-10, -10]
+
+
+# Corners
+
+
+@pytest.mark.parametrize("shape", [(0, 6), (4, 0), (0, 0), (1, 1), (3, 2)])
+def test_tiles_may_be_short_or_empty(shape):
+    x = ShardedArray(np.ones(shape), Sharding.tiled((2, 4)))
+    assert sum(tile.size for tile in x.shards) == x.size
+    assert (x + x).numpy().tolist() == np.full(shape, 2.0).tolist()
+
+
+def test_objects_are_elements_too():
+    x = ShardedArray(np.array([1, "a", None, 2.5], object), Sharding.tiled((2,)))
+    assert (x == "a").tolist() == [False, True, False, False]
+    assert (x[:1] + x[3:]).tolist() == [3.5]
+
+
+def test_one_device_has_it_all():
+    x = ShardedArray(VALUES.copy(), Sharding.replicated(1))
+    assert (x @ x.T).shape == (4, 4)
+    assert np.shares_memory(x.shards[0], x._whole)
+
+
+def test_a_process_without_devices_cannot_make_arrays_on_them():
+    with pytest.raises(ShardingError, match="this process has none of the 2 devices"):
+        ShardedArray._build([None, None], Layout.replicated(2, 1), DeviceGroup.of(2))
+
+
+def test_memory_without_values_is_filled_tile_by_tile():
+    x = empty((4, 6), np.dtype(int), Layout(2, (Cut(2, (1, 0)), WHOLE)), DeviceGroup.of(2))
+    for device in range(2):
+        x._tile(device)[...] = device
+    assert x[:, 0].tolist() == [1, 1, 0, 0]
+    assert shard(np.asarray(x), COPIES).shards[0].shape == (4, 6)

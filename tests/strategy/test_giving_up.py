@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from ringlet.devices.blas import blas_limiter
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
-from ringlet.strategy.blas import blas_limiter
 from ringlet.strategy.replica_run import ReplicaRun
 from tests.strategy.replicas import SECONDS, all_reduce, assert_usable, mirrored, replica_id
 
@@ -91,8 +91,8 @@ POINTS = {
     "prepare": ("ringlet.strategy.crew", "Crew", "prepare"),
     "acquire": ("ringlet.strategy.crew", "CrewPool", "acquire"),
     "release": ("ringlet.strategy.crew", "CrewPool", "release"),
-    "enter": ("ringlet.strategy.blas", "BlasLimiter", "enter"),
-    "leave BLAS": ("ringlet.strategy.blas", "BlasLimiter", "leave"),
+    "enter": ("ringlet.devices.blas", "BlasLimiter", "enter"),
+    "leave BLAS": ("ringlet.devices.blas", "BlasLimiter", "leave"),
 }
 
 

@@ -191,3 +191,14 @@ def test_bfloat16_variables_compute():
     assert (
         f"{v!r}" == "<ringlet.Variable 'Variable:0' shape=(2,) dtype=bfloat16, numpy=array([1.5, 2.5], dtype=bfloat16)>"
     )
+
+
+def test_functions_of_numpy_read_variables_at_any_depth_and_give_plain_arrays():
+    one, two = Variable([3.0, 1.0]), mirrored([2.0, 4.0])
+    found = np.concatenate([one, (two, [5.0])[0]])
+    assert type(found) is np.ndarray
+    assert found.tolist() == [3, 1, 2, 4]
+    assert type(np.mean(one)) is np.float64
+    assert np.clip(one, a_min=two, a_max=None).tolist() == [3, 4]
+    with pytest.raises(ValueError, match="read-only"):
+        np.copyto(one, 1.0)

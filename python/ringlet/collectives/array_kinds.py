@@ -88,6 +88,21 @@ class ArrayKind(ABC):
             An array of this kind that the result belongs with: for example, it is to be on the same device.
         """
 
+    def reader(self, value: Any) -> Callable[[Array], Any] | None:
+        """Tell what a variable that begins with an array of this kind makes of its value for those who read it.
+
+        Parameters
+        ----------
+        value : object
+            An array of this kind.
+
+        Returns
+        -------
+        callable or None
+            Takes the read-only ndarray; holds no memory of `value`. None, unless overridden: they get the ndarray.
+        """
+        return None
+
     def note_write(self, value: Any) -> None:  # noqa: B027 - most have nobody to tell
         """Tell the library that the memory of an array was written to without it.
 

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 from ringlet import _core
 from ringlet.collectives import Group, Member, default_timeout_seconds
+from ringlet.devices.blas import blas_limiter
 from ringlet.errors import FailedPreconditionError
-from ringlet.strategy.blas import blas_limiter
 
 __all__ = ["NO_WORK", "Crew", "CrewPool", "fork_count"]
 

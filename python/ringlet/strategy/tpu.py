@@ -10,6 +10,8 @@ import numpy as np
 
 from ringlet.collectives.array_kinds import kind_of
 from ringlet.sharding import ShardedArray, Sharding
+from ringlet.sharding.creation import place
+from ringlet.sharding.layout_of import layout_of
 from ringlet.sharding.partition import check_partition
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.tpu_arguments import check_run_arguments
@@ -136,15 +138,15 @@ class TPUStrategy(TPUStrategyBase):
         Parameters
         ----------
         tensor : array-like
-            Not copied, if it is an array: the tiles are views of it.
+            Not copied, if it is an array: the tiles are views of it. One that is laid out already is laid out anew.
         partition_dimensions : sequence of int, length ``tensor.ndim``
             Number of tiles along each dimension; ``[1, 2, 4, 1]`` halves the second one and quarters the third.
 
         Returns
         -------
         ShardedArray
-            Its ``shards`` are the tiles, number d on logical device d, row-major. It computes by gathering: functions
-            and operators work on the whole.
+            Its ``shards`` are the tiles, number d on logical device d, row-major. NumPy's functions and operators work
+            on it tile by tile.
 
         Raises
         ------
@@ -169,9 +171,9 @@ class TPUStrategy(TPUStrategyBase):
         >>> [tile.tolist() for tile in strategy.experimental_split_to_logical_devices(rows, [2, 1]).shards]
         [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
         """
-        whole = _whole(tensor)
-        parts = check_partition(whole.shape, partition_dimensions, self._extended.num_logical_devices)
-        return ShardedArray._of(whole, Sharding.tiled(parts))
+        array = _array(tensor)
+        parts = check_partition(array.shape, partition_dimensions, self._extended.num_logical_devices)
+        return self._laid_out(array, Sharding.tiled(parts))
 
     def experimental_assign_to_logical_device(self, tensor: Any, logical_device_id: int) -> ShardedArray:
         """Put a tensor on one logical device of a replica; its values stay the same.
@@ -217,7 +219,7 @@ class TPUStrategy(TPUStrategyBase):
                 f"logical device id {number} but there are only total of {count} logical devices in "
                 f"replica: they count from 0 to {count - 1}"
             )
-        return ShardedArray._of(_whole(tensor), Sharding.maximal(number, count))
+        return self._laid_out(_array(tensor), Sharding.maximal(number, count))
 
     def experimental_replicate_to_logical_devices(self, tensor: Any) -> ShardedArray:
         """Put a tensor on all logical devices of a replica; its values stay the same.
@@ -236,10 +238,19 @@ class TPUStrategy(TPUStrategyBase):
         >>> import numpy as np, ringlet
         >>> resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
         >>> strategy = ringlet.TPUStrategy(resolver)
-        >>> strategy.experimental_replicate_to_logical_devices(np.ones(2)) + 1
-        array([2., 2.])
+        >>> print(strategy.experimental_replicate_to_logical_devices(np.ones(2)) + 1)
+        [2. 2.]
         """
-        return ShardedArray._of(_whole(tensor), Sharding.replicated(self._extended.num_logical_devices))
+        return self._laid_out(_array(tensor), Sharding.replicated(self._extended.num_logical_devices))
+
+    def _laid_out(self, array: Any, sharding: Sharding) -> ShardedArray:
+        group = self._extended.logical_device_group
+        layout = layout_of(sharding, array.ndim, group.num_devices)
+        if not isinstance(array, ShardedArray):
+            return place(array, layout, group)
+        if array._group == group:
+            return array if array._layout == layout else array.reshard(sharding)
+        return place(array._gathered(), layout, group)
 
 
 class ExperimentalTPUStrategy(TPUStrategyBase):
@@ -263,11 +274,9 @@ class ExperimentalTPUStrategy(TPUStrategyBase):
         super().__init__(TPUExtended(self, tpu_cluster_resolver, device_assignment=device_assignment))
 
 
-def _whole(tensor: Any) -> Any:
-    """The array that is laid out, and nothing that is laid out already."""
-    if isinstance(tensor, ShardedArray):
-        return tensor._whole
-    if isinstance(tensor, np.ndarray):
+def _array(tensor: Any) -> Any:
+    """The array that is laid out: one of NumPy's, or one that is laid out already."""
+    if type(tensor) is np.ndarray or isinstance(tensor, ShardedArray):
         return tensor
     kind = kind_of(tensor)
     if kind is not None:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet import nest
+from ringlet import context, nest
 from ringlet.cluster.tpu import TPUClusterResolver
 from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import NotFoundError
+from ringlet.sharding.device_group import DeviceGroup
 from ringlet.sharding.partition import whole_number
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.crew import CrewPool
@@ -87,6 +88,7 @@ class TPUExtended(MirroredExtended):
         self._metadata = self.cluster_resolver.get_tpu_system_metadata()
         self.tpu_devices = _tpu_devices(self._metadata.devices, device_assignment)
         self._devices = tuple(self.tpu_devices[:, 0])
+        self._groups: dict[int, DeviceGroup] = {}
         self._ops = CoreAllReduce()
         self._crews = CrewPool(len(self._devices))
         _log.info("TPUStrategy models %d replicas of %d logical devices", *self.tpu_devices.shape)
@@ -97,6 +99,16 @@ class TPUExtended(MirroredExtended):
     def num_logical_devices(self) -> int:
         """Logical devices of each replica."""
         return int(self.tpu_devices.shape[1])
+
+    @property
+    def logical_device_group(self) -> DeviceGroup:
+        """What tensors are laid out on: the logical devices of the current replica, or else those of the first."""
+        mode = context.current()
+        replica = 0 if mode is None else mode.local_replica_id or mode.update_replica_id or 0
+        if replica not in self._groups:
+            names = tuple(self.tpu_devices[replica])
+            self._groups[replica] = DeviceGroup(len(names), names, assignment=self.device_assignment, replica=replica)
+        return self._groups[replica]
 
     @property
     def num_hosts(self) -> int:

@@ -75,4 +75,4 @@ class AggregatingVariable(Variable):
         # Of a distributed value the first component is taken, as TensorFlow does.
         first = value.values[0] if isinstance(value, DistributedValues) else value
         written = self._write_one(0, change, self._checked(first))
-        return written.view() if read_value else None
+        return self._seen(written.view()) if read_value else None

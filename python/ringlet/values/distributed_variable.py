@@ -119,7 +119,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         """The full name of the device of the component that would be read."""
         return self._values[self._reader()]._device
 
-    def read_value(self) -> Array:
+    def read_value(self) -> Any:
         """Give the current replica's value, or outside of replicas that of all; read-only, without a copy."""
         mode = context.current()
         if mode is not None and mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
@@ -138,8 +138,8 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
             refuse_mixing(self, mode)
         return replica
 
-    def _as_operand(self) -> Array:
-        return self._storage.read(self._reader())
+    def _as_operand(self) -> Any:
+        return self._seen(self._storage.read(self._reader()))
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
         mode = context.current()
@@ -156,7 +156,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 
     def _update_one(self, replica: int, change: Change, value: Any, read_value: bool) -> Any:
         written = self._write_one(replica, change, self._checked(value))
-        return written.view() if read_value else None
+        return self._seen(written.view()) if read_value else None
 
     def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
         raise NotImplementedError
@@ -240,15 +240,15 @@ class MirroredVariable(DistributedVariable):
         given = self._checked(value) if isinstance(value, (list, tuple)) else value
         # What was written here: another thread may have written since.
         written = mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,))
-        return written.view() if read_value else None
+        return self._seen(written.view()) if read_value else None
 
     def _update_all(self, change: Change, value: Any, read_value: bool) -> Any:
         written = self._write_all(change, value)
         if not read_value:
             return None
         if len(written) == 1:
-            return written[0].view()
-        return Mirrored([array.view() for array in written])
+            return self._seen(written[0].view())
+        return Mirrored([self._seen(array.view()) for array in written])
 
 
 class SyncOnReadVariable(DistributedVariable):
@@ -266,24 +266,23 @@ class SyncOnReadVariable(DistributedVariable):
     10
     """
 
-    def _as_operand(self) -> Array:
+    def _as_operand(self) -> Any:
         mode = context.current()
         if mode is None:
             return self._combined(self._storage.read_all())
         if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
         if mode.local_replica_id is not None:
-            return self._storage.read(mode.local_replica_id)
+            return self._seen(self._storage.read(mode.local_replica_id))
         replica = mode.update_replica_id
-        return self._combined(self._storage.read_all()) if replica is None else self._storage.read(replica)
+        return self._combined(self._storage.read_all()) if replica is None else self._seen(self._storage.read(replica))
 
-    def _combined(self, components: Sequence[Array]) -> Array:
+    def _combined(self, components: Sequence[Array]) -> Any:
         """Combine what the replicas had at one moment."""
         if self._spec.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-            return components[0]
+            return self._seen(components[0])
         op = ReduceOp.from_variable_aggregation(self._spec.aggregation)
-        combined: Array = self.distribute_strategy.extended._reduce(op, PerReplica(components))
-        return combined
+        return self._seen(self.distribute_strategy.extended._reduce(op, PerReplica(components)))
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
         raise NotImplementedError(

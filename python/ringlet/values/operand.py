@@ -48,6 +48,22 @@ def converted(value: Any, dtype: DTypeLike | None, copy: bool | None) -> Array:
     return array.copy() if copy else array
 
 
+def _read(value: Any) -> Any:
+    """What NumPy's functions are given, with values in the places of variables, at any depth.
+
+    Arrays are plain ones, as ``np.asarray`` gives them; others are as they are.
+    """
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind(map(_read, value))
+    if kind is dict:
+        return {key: _read(item) for key, item in value.items()}
+    if not isinstance(value, Operand):
+        return value
+    array = value._as_operand()
+    return np.asarray(array) if isinstance(array, np.ndarray) else array
+
+
 class Operand(StandIn):
     """Base of what behaves as an array in expressions; results are plain arrays.
 
@@ -60,7 +76,7 @@ class Operand(StandIn):
     array([7., 7.])
     """
 
-    def _as_operand(self) -> Array:
+    def _as_operand(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say what it stands for")
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -81,6 +97,9 @@ class Operand(StandIn):
             )
         arrays = [value._as_operand() if isinstance(value, Operand) else value for value in inputs]
         return getattr(ufunc, method)(*arrays, **kwargs)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        return function(*_read(args), **_read(kwargs))
 
     def __eq__(self, other: object) -> Any:
         try:

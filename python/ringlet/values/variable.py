@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet import context
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.changes import assign_add, assign_sub
 from ringlet.values.conversion import as_value
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices
-from ringlet.values.operand import Operand
 from ringlet.values.reference import VariableReference
+from ringlet.values.rows import SparseReader
 from ringlet.values.storage import Change, Storage, replace
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variable_spec import VariableRequest, VariableSpec
@@ -91,7 +92,7 @@ def create_variable(request: VariableRequest) -> Any:
     return create_plain(None, request)
 
 
-class Variable(Operand, metaclass=VariableType):
+class Variable(SparseReader, metaclass=VariableType):
     """A value that programs change (``tf.Variable``); in expressions it behaves as its value, an array.
 
     Made in the scope of a strategy, it is what that strategy makes: a variable with a component for each replica, for
@@ -239,21 +240,29 @@ class Variable(Operand, metaclass=VariableType):
 
     # Reading
 
-    def read_value(self) -> Array:
-        """Give the value as an array that never changes: read-only, without a copy; a new object for every call."""
+    def read_value(self) -> Any:
+        """Give the value as an array that never changes: read-only, without a copy; a new object for every call.
+
+        It is a sharded array if the variable began with one.
+        """
         return self._as_operand()
 
-    def value(self) -> Array:
+    def value(self) -> Any:
         """Give the value, as :meth:`read_value` does."""
         return self._as_operand()
 
     def numpy(self) -> Any:
         """Give a copy of the value that may be written to; a NumPy scalar if it has no dimension."""
-        array = np.asarray(self.read_value())
+        array = as_ndarray(self.read_value())
         return array.copy() if array.ndim else array[()]
 
-    def _as_operand(self) -> Array:
-        return self._storage.read(self._component)
+    def _as_operand(self) -> Any:
+        return self._seen(self._storage.read(self._component))
+
+    def _seen(self, array: Array) -> Any:
+        """What readers get of a value."""
+        reader = self._spec.reader
+        return array if reader is None else reader(array)
 
     # Writing
 
@@ -343,7 +352,7 @@ class Variable(Operand, metaclass=VariableType):
         written = self._write_one(self._component, change, self._checked(value))
         if not read_value:
             return None
-        return self if self._container is None else written.view()
+        return self if self._container is None else self._seen(written.view())
 
     def _checked(self, value: Any) -> Any:
         """What a change of the storage takes: rows are checked when they are scattered."""
@@ -369,7 +378,7 @@ class Variable(Operand, metaclass=VariableType):
         return VariableReference(self)
 
     def __repr__(self) -> str:
-        value = np.asarray(self._as_operand())
+        value = as_ndarray(self._as_operand())
         text = repr(value) if value.ndim else str(value)
         return f"<ringlet.Variable '{self.name}' shape={value.shape} dtype={self.dtype}, numpy={text}>"
 

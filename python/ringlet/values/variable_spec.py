@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ringlet.collectives.array_kinds import kind_of
 from ringlet.values.conversion import Shape, as_initial_value, fits
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
 
@@ -42,6 +43,11 @@ class VariableRequest:
     aggregation: Any = VariableAggregation.NONE
     shape: Any = None
     array_type: type[NDArray[Any]] = np.ndarray
+
+    @functools.cached_property
+    def beginning(self) -> Any:
+        """The initial value, or what it gives if it is a callable, which is called once."""
+        return self.initial_value() if callable(self.initial_value) else self.initial_value
 
     def describe(self) -> str:
         """Tell which variable is asked for: its name, and the dtype and the shape of what it begins with if known.
@@ -82,7 +88,7 @@ class VariableRequest:
                 f"Argument `constraint` must be None or a callable. Got a {type(self.constraint)}: "
                 f"{self.constraint!r}. Give a function that takes the value and returns the one to hold"
             )
-        array = as_initial_value(self.initial_value, self.dtype, self.name)
+        array = as_initial_value(self.beginning, self.dtype, self.name)
         shape = self.wanted_shape()
         if shape is not None and not fits(array.shape, shape):
             raise ValueError(
@@ -131,6 +137,8 @@ class VariableSpec:
     synchronization : VariableSynchronization
     aggregation : VariableAggregation
     constraint : callable or None
+    reader : callable or None
+        What makes of an array what readers of the variable get; None where they get the array.
 
     Examples
     --------
@@ -147,6 +155,7 @@ class VariableSpec:
     synchronization: VariableSynchronization
     aggregation: VariableAggregation
     constraint: Callable[..., Any] | None
+    reader: Callable[[NDArray[Any]], Any] | None = None
 
     @functools.cached_property
     def is_static(self) -> bool:
@@ -164,6 +173,7 @@ class VariableSpec:
         """Give the spec of the variable that a request asks for, with what the strategy decided."""
         asked = request.wanted_shape()
         shape: Shape = value.shape if asked is None else asked
+        kind = kind_of(request.beginning)
         is_trainable = synchronization is not VariableSynchronization.ON_READ
         return cls(
             f"{request.name or 'Variable'}:0",
@@ -173,6 +183,7 @@ class VariableSpec:
             synchronization,
             aggregation,
             request.constraint,
+            None if kind is None else kind.reader(request.beginning),
         )
 
     def renamed(self, name: str) -> VariableSpec:

@@ -48,14 +48,45 @@ def test_results_are_tensors(strategy):
     assert float(total) == 6
 
 
-def test_what_is_computed_of_a_sharded_tensor_is_a_tensor(strategy):
+def test_what_is_computed_of_a_sharded_tensor_is_sharded_and_a_tensor(strategy):
     sharded = strategy.experimental_split_to_logical_devices(tf.constant([[1.0, 2.0], [3.0, 4.0]]), [2, 1])
-    assert tf.is_tensor(sharded)
-    for result in (sharded * 2.0, tf.square(sharded), np.sum(sharded), sharded[0], tf.cast(sharded, tf.int32)):
-        assert isinstance(result, tf.Tensor)
-    assert isinstance(tf.constant(1.0) + sharded, tf.Tensor)
+    with ringlet.sharding.strict():
+        results = (
+            sharded * 2.0,
+            2.0 * sharded,
+            sharded - tf.constant(1.0),
+            tf.constant(1.0) + sharded,
+            tf.square(sharded),
+            tf.reshape(sharded, [1, -1]),
+            tf.identity(sharded),
+            tf.cast(sharded, tf.int32),
+            tf.convert_to_tensor(sharded),
+            np.sum(sharded),
+            sharded[0],
+        )
+    for result in (sharded, *results):
+        assert isinstance(result, ringlet.sharding.ShardedArray)
+        assert tf.is_tensor(result)
     assert [type(tile) for tile in sharded.shards] == [np.ndarray] * 2
     assert sharded.numpy().tolist() == [[1, 2], [3, 4]]
+    assert results[7].numpy().tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_variable_that_begins_with_a_sharded_tensor_reads_as_one(strategy):
+    sharded = strategy.experimental_split_to_logical_devices(tf.constant([[1.0, 2.0], [3.0, 4.0]]), [2, 1])
+    with strategy.scope():
+        variable = tf.Variable(sharded)
+    assert str(variable.read_value().sharding) == str(sharded.sharding)
+    variable.assign_add(sharded)
+    assert isinstance(variable * 2.0, ringlet.sharding.ShardedArray)
+    assert variable.numpy().tolist() == [[2, 4], [6, 8]]
+
+
+def test_a_sharded_tensor_is_printed_as_its_values(strategy, capsys):
+    sharded = strategy.experimental_split_to_logical_devices([1.5, 2.5], [2])
+    with ringlet.sharding.strict():
+        tf.print(sharded)
+    assert capsys.readouterr().err == "[1.5 2.5]\n"
 
 
 def test_numbers_and_lists_are_tensors_before_they_are_laid_out(strategy):
@@ -64,24 +95,22 @@ def test_numbers_and_lists_are_tensors_before_they_are_laid_out(strategy):
     assert strategy.experimental_replicate_to_logical_devices(3.0).dtype == np.float32
 
 
-def test_an_array_is_a_tensor_in_its_own_memory(strategy):
+def test_tiles_are_in_the_memory_of_the_array_which_they_do_not_change(strategy):
     array = np.ones((4, 2))
     sharded = strategy.experimental_split_to_logical_devices(array, [2, 1])
-    assert isinstance(sharded + 1.0, tf.Tensor)
     assert all(np.shares_memory(tile, array) for tile in sharded.shards)
     assert array.flags.writeable
     assert not sharded.shards[0].flags.writeable
 
 
-def test_replicas_combine_sharded_tensors_to_tensors(strategy):
+def test_replicas_combine_sharded_tensors_to_sharded_ones(strategy):
     def step(x):
         x = strategy.experimental_replicate_to_logical_devices(x)
         return tf.distribute.get_replica_context().all_reduce("SUM", x), x
 
     total, sharded = strategy.run(step, args=(tf.constant([1.0, 2.0]),))
-    assert all(isinstance(part, tf.Tensor) for part in total.values)
-    assert isinstance(strategy.reduce("SUM", sharded, axis=None), tf.Tensor)
-    assert isinstance(strategy.gather(sharded, axis=0), tf.Tensor)
+    results = (*total.values, strategy.reduce("SUM", sharded, axis=None), strategy.gather(sharded, axis=0))
+    assert all(isinstance(part, ringlet.sharding.ShardedArray) for part in results)
 
 
 def test_the_strategy_of_tensorflow_1_has_its_signature_and_properties():

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from typing import cast as cast_type
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     >>> constant(0, shape=[2, 2]).numpy().tolist()
     [[0, 0], [0, 0]]
     """
-    if isinstance(value, Tensor) and dtype is not None and value.dtype != as_dtype(dtype):
+    if isinstance(value, (Tensor, ShardedArray)) and dtype is not None and value.dtype != as_dtype(dtype):
         raise TypeError(
             f"Expected a tensor with dtype {as_dtype(dtype).name}, but got dtype {value.dtype.name}: {value!r}. Write "
             "tf.cast(value, dtype)"
@@ -75,13 +76,18 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     if any(size < 0 for size in sizes):
         raise ValueError(f"sizes of a shape must be >= 0, got {sizes}: tf.reshape works out a size of -1")
     if tensor.size == 1:
-        return tensor_of(np.broadcast_to(tensor.view(np.ndarray).reshape(()), sizes))
+        return _tensor(np.broadcast_to(np.reshape(tensor, ()), sizes))
     if tensor.size != int(np.prod(sizes)):
         raise TypeError(
             f"Eager execution of tf.constant with unsupported shape. Tensor {value} has {tensor.size} elements, but "
             f"got `shape` {sizes} with {int(np.prod(sizes))} elements"
         )
-    return tensor_of(tensor.view(np.ndarray).reshape(sizes))
+    return _tensor(np.reshape(tensor, sizes))
+
+
+def _tensor(result: Any) -> Tensor:
+    """What NumPy's functions gave of a tensor; sharded arrays, which are tensors, as they are."""
+    return cast_type("Tensor", result) if isinstance(result, ShardedArray) else tensor_of(result)
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -121,7 +127,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     >>> convert_to_tensor([1, 2], dtype_hint="float32").dtype
     dtype('float32')
     """
-    if isinstance(value, Tensor) and dtype is not None and value.dtype != as_dtype(dtype):
+    if isinstance(value, (Tensor, ShardedArray)) and dtype is not None and value.dtype != as_dtype(dtype):
         raise ValueError(
             f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: "
             f"{value!r}. Write tf.cast(value, dtype)"
@@ -158,14 +164,14 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
     >>> cast(2.7, "int32")
     <tf.Tensor: shape=(), dtype=int32, numpy=2>
     """
-    array, wanted = as_array(x), as_dtype(dtype)
+    array, wanted = x if isinstance(x, ShardedArray) else as_array(x), as_dtype(dtype)
     if array.dtype != wanted and "O" in array.dtype.kind + wanted.kind:
         raise NotImplementedError(
             f"Cast {dtype_name(array.dtype)} to {dtype_name(wanted)} is not supported: text is read from x.numpy()"
         )
     if wanted.kind == "u" and array.dtype.kind == "f":  # by way of integers with a sign, or -1.5 is anything
         array = array.astype(np.int64)
-    return tensor_of(array.astype(wanted))
+    return _tensor(array.astype(wanted))
 
 
 def identity(input: Any, name: str | None = None) -> Tensor:
@@ -186,7 +192,7 @@ def identity(input: Any, name: str | None = None) -> Tensor:
     >>> identity(3)
     <tf.Tensor: shape=(), dtype=int32, numpy=3>
     """
-    return tensor_of(as_tensor(input).view(np.ndarray))
+    return _tensor(input.copy() if isinstance(input, ShardedArray) else as_tensor(input).view(np.ndarray))
 
 
 def is_tensor(x: Any) -> bool:
@@ -262,9 +268,9 @@ def reshape(tensor: Any, shape: Sequence[int], name: str | None = None) -> Tenso
     >>> reshape([1, 2, 3, 4], [2, -1]).numpy().tolist()
     [[1, 2], [3, 4]]
     """
-    array, sizes = as_tensor(tensor).view(np.ndarray), _sizes(shape)
+    array, sizes = as_tensor(tensor), _sizes(shape)
     try:
-        return tensor_of(array.reshape(sizes))
+        return _tensor(np.reshape(array, sizes))
     except ValueError as error:
         raise InvalidArgumentError(
             f"a tensor of shape {array.shape} has {array.size} elements, and cannot have the shape {sizes}"
@@ -372,7 +378,7 @@ def print(
 def _text(value: Any) -> str:
     """What is printed of a value: containers as Python writes them, tensors in them as numbers."""
     if is_tensor(value):
-        return str(np.asarray(value)[()])
+        return str(value if isinstance(value, ShardedArray) else np.asarray(value)[()])
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {_text(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from ringlet.compat.tensorflow.dtypes import dtype_name
 from ringlet.compat.tensorflow.operators import BINARY, REFLECTED, UNARY, DtypeError, compute
 from ringlet.devices import canonicalize
 from ringlet.errors import InvalidArgumentError
+from ringlet.sharding import ShardedArray
 from ringlet.values import DistributedValues
 from ringlet.values.reference import VariableReference
 from ringlet.values.stand_in import plain
@@ -299,7 +300,8 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     Parameters
     ----------
     value : array-like
-        As :func:`ringlet.compat.tensorflow.conversion.as_array` takes it. An array that may be written to is copied.
+        As :func:`ringlet.compat.tensorflow.conversion.as_array` takes it. An array that may be written to is copied;
+        a sharded one is a tensor as it is.
     dtype : dtype-like, optional
 
     Returns
@@ -311,8 +313,8 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     >>> as_tensor([1, 2])
     <tf.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>
     """
-    if isinstance(value, Tensor) and dtype in (None, value.dtype):
-        return value
+    if isinstance(value, (Tensor, ShardedArray)) and dtype in (None, value.dtype):
+        return cast("Tensor", value)
     array = as_array(value, dtype)
     is_shared = isinstance(value, np.ndarray) and array.flags.writeable and np.may_share_memory(array, value)
     return tensor_of(array.copy() if is_shared else array)

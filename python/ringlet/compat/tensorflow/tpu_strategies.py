@@ -31,8 +31,8 @@ class TPUStrategy(TensorCalls, tpu.TPUStrategy, metaclass=StandsFor):
     >>> from ringlet.compat import tf
     >>> resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="", accelerator_type="v4-8")
     >>> strategy = tf.distribute.TPUStrategy(resolver)
-    >>> strategy.experimental_replicate_to_logical_devices(3.0) * 2.0
-    <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+    >>> print(strategy.experimental_replicate_to_logical_devices(3.0) * 2.0)
+    6.0
     """
 
     _stands_for = tpu.TPUStrategy

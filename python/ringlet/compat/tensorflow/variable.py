@@ -8,6 +8,7 @@ from typing import Any
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.dtypes import as_dtype
 from ringlet.compat.tensorflow.tensor import Tensor
+from ringlet.sharding import ShardedArray
 from ringlet.values import Variable as RingletVariable
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variable import VariableType, create_variable
@@ -86,5 +87,5 @@ class Variable(RingletVariable, metaclass=_CompatVariableType):
 
 def _first_value(value: Any, dtype: Any) -> Any:
     if callable(value):
-        return lambda: _first_value(value(), dtype)
-    return None if value is None else as_array(value, dtype)
+        return lambda **part: _first_value(value(**part), dtype)  # a part where it is cut into shards
+    return value if value is None or isinstance(value, ShardedArray) else as_array(value, dtype)

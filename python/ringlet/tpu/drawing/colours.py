@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ringlet.tpu.drawing.scene import Style
 from ringlet.tpu.drawing.subject import Subject
 
-__all__ = ["CATEGORIES", "colour_styles", "is_gradient", "replica_colours"]
+__all__ = ["CATEGORIES", "CATEGORY_STYLES", "GRADIENT_STYLES", "colour_styles", "is_gradient", "replica_colours"]
 
 Integers = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
-from ringlet.devices import visible_cores
+from ringlet.devices.cores import visible_cores
 
 __all__ = ["BlasLibrary", "BlasLimiter", "blas_limiter", "functions_of", "loaded_libraries"]
 

@@ -1,0 +1,263 @@
+"""Methods and operators that arrays have, in terms of NumPy's functions, which are dispatched."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from ringlet.sharding.mesh import NamedSharding
+    from ringlet.sharding.sharded_array import ShardedArray
+    from ringlet.sharding.sharding import Sharding
+
+__all__ = ["ArrayMethods"]
+
+
+def _as(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = function.__name__
+    method.__doc__ = f"As :func:`numpy.{function.__name__}`, of this array."
+    return method
+
+
+def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        """Change the array; one that is not written to gives a changed one, so that ``x[1:3] += 1`` changes `x`."""
+        if getattr(type(other), "__array_ufunc__", ufunc) is None:
+            return NotImplemented
+        return ufunc(self, other, out=(self._like_itself() if self._is_view else self,))
+
+    return method
+
+
+class _Probe(np.ndarray):
+    """An array that tells which ufunc NumPy takes for an operator."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, *_: Any, **__: Any) -> Any:
+        return ufunc
+
+
+@lru_cache(maxsize=256)
+def _root_or_product(dtype: np.dtype[Any], _: str, exponent: complex) -> np.ufunc | None:
+    """What NumPy computes powers with for an exponent where it is not :func:`numpy.power`: faster, with other bits."""
+    ufunc: Any = np.empty(0, dtype).view(_Probe) ** exponent
+    return ufunc if ufunc.nin == 1 else None
+
+
+def _short_power(array: Any, exponent: Any) -> np.ufunc | None:
+    kind = type(exponent)
+    return _root_or_product(array.dtype, kind.__name__, exponent) if kind in (int, float, complex) else None
+
+
+def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        """Compare elements; records field by field, and what cannot be compared is not equal, as for arrays."""
+        if getattr(type(other), "__array_ufunc__", ufunc) is None:
+            return NotImplemented
+        try:
+            return ufunc(self, other)
+        except TypeError as error:
+            # NumPy's name for the error of ufuncs that have no loop for such dtypes, which it has not made public.
+            if type(error).__name__ != "UFuncTypeError":
+                raise
+        from ringlet.sharding.tilewise import tilewise
+
+        return tilewise(ufunc.__name__, compared, [self, other])
+
+    return method
+
+
+def _one_tuple(numbers: tuple[Any, ...]) -> Any:
+    """What was given one by one, or as one tuple."""
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
+    """Methods and operators of a :class:`~ringlet.sharding.ShardedArray`; they mean what those of arrays mean."""
+
+    __slots__ = ()
+
+    # Above those of ndarray and its subclasses.
+    __array_priority__ = 1000.0
+
+    all, any = _as(np.all), _as(np.any)
+    argmax, argmin = _as(np.argmax), _as(np.argmin)
+    argpartition, argsort = _as(np.argpartition), _as(np.argsort)
+    choose, clip = _as(np.choose), _as(np.clip)
+    conj = conjugate = _as(np.conjugate)
+    cumprod, cumsum = _as(np.cumprod), _as(np.cumsum)
+    diagonal, trace = _as(np.diagonal), _as(np.trace)
+    dot = _as(np.dot)
+    max, min = _as(np.max), _as(np.min)
+    mean, std, var = _as(np.mean), _as(np.std), _as(np.var)
+    nonzero = _as(np.nonzero)
+    prod, sum = _as(np.prod), _as(np.sum)
+    put = _as(np.put)
+    ravel = _as(np.ravel)
+    repeat = _as(np.repeat)
+    round = _as(np.round)
+    searchsorted = _as(np.searchsorted)
+    squeeze = _as(np.squeeze)
+    swapaxes = _as(np.swapaxes)
+    take = _as(np.take)
+
+    def reshape(self: Any, *shape: Any, **kwargs: Any) -> Any:
+        """As :func:`numpy.reshape`; the sizes may be given one by one."""
+        return np.reshape(self, _one_tuple(shape), **kwargs)
+
+    def transpose(self: Any, *axes: Any) -> Any:
+        """As :func:`numpy.transpose`; the axes may be given one by one."""
+        return np.transpose(self, _one_tuple(axes) if axes else None)
+
+    @property
+    def T(self: Any) -> Any:  # noqa: N802  # NumPy's name
+        """The array with its dimensions in reverse order."""
+        return np.transpose(self)
+
+    @property
+    def mT(self: Any) -> Any:  # noqa: N802  # NumPy's name
+        """The array with its last two dimensions exchanged."""
+        if len(self.shape) < 2:
+            raise ValueError(f"matrices have 2 dimensions or more, and the shape is {self.shape}")
+        return np.swapaxes(self, -1, -2)
+
+    @property
+    def real(self: Any) -> Any:
+        """The real parts."""
+        x = self._known()
+        return x._derive(lambda space: space.real, x._layout)
+
+    @property
+    def imag(self: Any) -> Any:
+        """The imaginary parts."""
+        if self.dtype.kind != "c":
+            return np.zeros_like(self)
+        x = self._known()
+        return x._derive(lambda space: space.imag, x._layout)
+
+    @property
+    def itemsize(self: Any) -> int:
+        """Bytes of an element."""
+        return int(self.dtype.itemsize)
+
+    @property
+    def nbytes(self: Any) -> int:
+        """Bytes of the whole."""
+        return int(self.size * self.dtype.itemsize)
+
+    def compress(self: Any, condition: Any, axis: int | None = None, out: Any = None) -> Any:
+        """As :func:`numpy.compress`, of this array."""
+        return np.compress(condition, self, axis, out)
+
+    def flatten(self: Any, order: Any = "C") -> Any:
+        """Give a copy with one dimension."""
+        return np.ravel(self, order=order).copy()
+
+    def copy(self: Any, order: Any = "C") -> ShardedArray:
+        """Give a copy, laid out alike, in memory of its own.
+
+        Parameters
+        ----------
+        order : str
+            Without effect.
+        """
+        from ringlet.sharding.spaces import copies
+
+        made: ShardedArray = self._build(copies(self), self._layout, self._group, self._combine)
+        return made
+
+    def astype(
+        self: Any,
+        dtype: DTypeLike,
+        order: Any = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> ShardedArray:
+        """Convert the elements; parameters are those of ndarray's method."""
+        from ringlet.sharding.likeness import astype
+
+        converted: ShardedArray = astype(self, dtype, order, casting, subok, copy)
+        return converted
+
+    def reshard(self: Any, sharding: Sharding | NamedSharding) -> ShardedArray:
+        """Give the same values laid out in another way, with as few bytes sent as can be.
+
+        Parameters
+        ----------
+        sharding : Sharding or NamedSharding
+            For arrays of as many dimensions, on the same devices.
+
+        Returns
+        -------
+        ShardedArray
+            It reads this array's memory, where devices share memory, until either is written to.
+
+        Raises
+        ------
+        ShardingError
+            If the sharding is not for this array, or its devices are others.
+
+        Examples
+        --------
+        >>> from ringlet.sharding import Sharding, shard
+        >>> x = shard(np.arange(8).reshape(2, 4), Sharding.tiled((2, 1)))
+        >>> x.reshard(Sharding.tiled((1, 2))).shards[1].tolist()
+        [[2, 3], [6, 7]]
+        """
+        from ringlet.sharding.movement import reshard
+
+        return reshard(self, sharding)
+
+    def fill(self: Any, value: Any) -> None:
+        """Set all elements to one value."""
+        self[...] = value
+
+    def sort(self: Any, axis: int = -1, **kwargs: Any) -> None:
+        """Sort along an axis, in place."""
+        self[...] = np.sort(self, axis, **kwargs)
+
+    def partition(self: Any, kth: Any, axis: int = -1, **kwargs: Any) -> None:
+        """Partition along an axis, in place."""
+        self[...] = np.partition(self, kth, axis, **kwargs)
+
+    __iadd__, __isub__, __imul__ = _in_place(np.add), _in_place(np.subtract), _in_place(np.multiply)
+    __itruediv__, __ifloordiv__ = _in_place(np.true_divide), _in_place(np.floor_divide)
+    __imod__, __imatmul__ = _in_place(np.remainder), _in_place(np.matmul)
+    __ilshift__, __irshift__ = _in_place(np.left_shift), _in_place(np.right_shift)
+    __iand__, __ior__, __ixor__ = _in_place(np.bitwise_and), _in_place(np.bitwise_or), _in_place(np.bitwise_xor)
+
+    def __pow__(self: Any, exponent: Any) -> Any:
+        ufunc = _short_power(self, exponent)
+        return super().__pow__(exponent) if ufunc is None else ufunc(self)
+
+    def __ipow__(self: Any, exponent: Any) -> Any:
+        ufunc = _short_power(self, exponent)
+        if ufunc is None:
+            return _in_place(np.power)(self, exponent)
+        return ufunc(self, out=(self._like_itself() if self._is_view else self,))
+
+    __eq__, __ne__ = _equality(np.equal, operator.eq), _equality(np.not_equal, operator.ne)
+
+    def _like_itself(self: Any) -> Any:
+        """An array with no values yet."""
+        from ringlet.sharding.spaces import empty
+
+        return empty(self.shape, self.dtype, self._layout.without_parts(), self._group)
+
+    def __iter__(self: Any) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self: Any, value: Any) -> bool:
+        return bool(np.any(self == value))
+
+    __hash__ = None  # type: ignore[assignment]  # == compares elements

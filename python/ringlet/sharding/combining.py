@@ -1,0 +1,88 @@
+"""How parts of an array become its values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Op, all_reduce_buffers
+
+__all__ = ["combine", "identity"]
+
+Array = NDArray[Any]
+
+_UFUNCS: dict[Op, np.ufunc] = {
+    Op.SUM: np.add,
+    Op.PROD: np.multiply,
+    Op.MIN: np.minimum,
+    Op.MAX: np.maximum,
+    Op.AND: np.bitwise_and,
+    Op.OR: np.bitwise_or,
+    Op.XOR: np.bitwise_xor,
+}
+
+
+def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
+    """Combine parts into an array, in the order of a balanced binary tree: ``(0 + 1) + (2 + 3)``.
+
+    Parameters
+    ----------
+    parts : sequence of ndarray
+        Of the shape and dtype of `out`. Those of 16 bits are combined as float32, and rounded once.
+    op : Op
+    out : ndarray
+        May be one of the parts.
+
+    Examples
+    --------
+    >>> out = np.empty(2)
+    >>> combine([np.array([1.0, 2.0]), np.array([3.0, 5.0])], Op.SUM, out)
+    >>> out
+    array([4., 7.])
+    """
+    if out.size == 0:
+        return
+    if _is_taken(out.dtype, op):
+        all_reduce_buffers(parts, op, out=out)
+    else:
+        out[...] = _tree(list(parts), _UFUNCS[op])
+
+
+def _is_taken(dtype: np.dtype[Any], op: Op) -> bool:
+    """Whether collectives have this operation for a dtype; others are NumPy's."""
+    if dtype.kind == "b":
+        return op in (Op.MIN, Op.MAX, Op.AND, Op.OR, Op.XOR)
+    if dtype.kind == "c":
+        return dtype.itemsize <= 16 and op in (Op.SUM, Op.PROD)
+    # Floats that NumPy does not have itself, such as bfloat16, are of kind V.
+    is_float = dtype.kind in "fV" and dtype.itemsize <= 8 and dtype.names is None
+    return dtype.kind in "iu" or (is_float and op in (Op.SUM, Op.PROD, Op.MIN, Op.MAX))
+
+
+def _tree(parts: list[Any], ufunc: np.ufunc) -> Any:
+    while len(parts) > 1:
+        pairs = [ufunc(parts[i], parts[i + 1]) for i in range(0, len(parts) - 1, 2)]
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0]
+
+
+def identity(op: Op, dtype: np.dtype[Any]) -> Any:
+    """Give the value that changes nothing when it is combined with others.
+
+    Examples
+    --------
+    >>> identity(Op.PROD, np.dtype("int8")), identity(Op.MAX, np.dtype("int8")), identity(Op.MIN, np.dtype("float32"))
+    (np.int8(1), np.int8(-128), np.float32(inf))
+    """
+    if op in (Op.MIN, Op.MAX):
+        is_least = op is Op.MAX
+        if dtype.kind in "iu":
+            bounds = np.iinfo(dtype)
+            return dtype.type(bounds.min if is_least else bounds.max)
+        return dtype.type(not is_least if dtype.kind == "b" else -np.inf if is_least else np.inf)
+    if op is Op.AND:
+        return dtype.type(True) if dtype.kind == "b" else np.invert(np.zeros((), dtype))[()]
+    return dtype.type(op is Op.PROD)

@@ -1,0 +1,92 @@
+"""Sharded arrays of plain ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ringlet.sharding.device_group import DeviceGroup
+from ringlet.sharding.layout import Layout
+from ringlet.sharding.layout_of import group_of, layout_of
+from ringlet.sharding.mesh import NamedSharding
+from ringlet.sharding.modes import current_mode
+from ringlet.sharding.sharded_array import ShardedArray
+from ringlet.sharding.sharding import Sharding
+from ringlet.sharding.spaces import fresh, spaces_for
+
+__all__ = ["place", "shard"]
+
+Array = NDArray[Any]
+
+
+def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int | None = None) -> ShardedArray:
+    """Lay out an array on logical devices.
+
+    Parameters
+    ----------
+    array : array-like
+        An ndarray is not copied, as far as devices share memory: what is written to it and to the result is the same.
+        Over several processes each gives the same array, and keeps the part of its devices. One that is sharded
+        already is laid out anew.
+    sharding : Sharding or NamedSharding
+        For as many dimensions. Trailing tiles are short, or empty, where sizes are no multiples.
+    num_devices : int, optional
+        Devices that there are, for a sharding that does not say it.
+
+    Returns
+    -------
+    ShardedArray
+
+    Raises
+    ------
+    ShardingError
+        If the sharding is not for such an array, or does not say where values are.
+
+    Examples
+    --------
+    >>> array = np.arange(5)
+    >>> x = shard(array, Sharding.tiled((2,)))
+    >>> x.shards
+    [array([0, 1, 2]), array([3, 4])]
+    >>> x[-1] = 7
+    >>> array
+    array([0, 1, 2, 3, 7])
+    """
+    group = group_of(sharding, num_devices)
+    if isinstance(array, ShardedArray) and array._group.joined(group) is not None:
+        return array.reshard(sharding)
+    whole = np.asarray(array)
+    return place(whole, layout_of(sharding, whole.ndim, num_devices), group)
+
+
+def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
+    """Give an array of which each device has its box of a plain one: a view of it, as far as devices share memory.
+
+    Parameters
+    ----------
+    whole : ndarray
+    layout : Layout
+        The first part of a partial one has the values, the others zeros.
+    group : DeviceGroup
+
+    Examples
+    --------
+    >>> place(np.arange(3), Layout.replicated(2, 1), DeviceGroup.of(2)).shards
+    [array([0, 1, 2]), array([0, 1, 2])]
+    """
+    if current_mode() == "shared" and not layout.is_partial and group.member is None:
+        return ShardedArray._of_whole(whole, layout, group)
+    boxes = layout.boxes(whole.shape)
+    is_own = current_mode() == "copy"
+
+    def space(device: int) -> Array:
+        made = fresh(whole.shape, whole.dtype)
+        part = layout.parts.tile_of(device)
+        for other in (device,) if is_own else group.local_devices:
+            if layout.parts.tile_of(other) == part:
+                made[boxes[other]] = whole[boxes[other]] if part == 0 else 0
+        return made
+
+    return ShardedArray._build(spaces_for(layout, group, space), layout, group)

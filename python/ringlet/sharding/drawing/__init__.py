@@ -1,0 +1,1 @@
+"""Pictures of tiles: as SVG, and in characters."""

@@ -1,0 +1,72 @@
+"""Tiles in characters."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from ringlet.sharding.drawing.tile_table import Axis, TileTable, shown
+from ringlet.tpu.drawing.canvas import Canvas
+
+__all__ = ["text_lines"]
+
+_NARROWEST = 20
+_MOST_ROWS = 12
+_MOST_TABLES = 8
+_NARROW_LABEL = 14  # a longer one is cut off where it has no room
+_GAP = "…"
+
+
+def text_lines(table: TileTable, width: int = 80) -> Iterator[str]:
+    """Give the lines of a drawing; the parameters are those of :meth:`Visualization.text`."""
+    if width < _NARROWEST:
+        raise ValueError(f"a drawing is at least {_NARROWEST} characters wide, got width={width}")
+    yield from textwrap.wrap(table.title, width, subsequent_indent="  ")
+    tables = list(table.tables())
+    for number in shown(len(tables), _MOST_TABLES):
+        if number is None:
+            yield f"{_GAP} {len(tables) - _MOST_TABLES + 1} more"
+            continue
+        title, tiles = tables[number]
+        yield from textwrap.wrap(title, width)
+        yield from _sheet(table, tiles, width).lines()
+    for words in table.legend():
+        yield from textwrap.wrap(words, width, subsequent_indent="  ")
+
+
+def _sheet(table: TileTable, tiles: tuple[int, ...], width: int) -> Canvas:
+    heads = _heads(table.rows)
+    tops = _heads(table.columns)
+    margin = max(map(len, heads)) + 1
+    longest = max(_NARROW_LABEL, (width - margin - 1) // len(tops) - 3)
+    labels = [
+        [_short(table.cell(tiles, row, column).label, longest) for column in range(len(tops))]
+        for row in range(len(heads))
+    ]
+    cell = max(len(word) for words in (tops, *labels) for word in words) + 3
+    columns = shown(len(tops), max(2, (width - margin - 1) // cell))
+    rows = shown(len(heads), _MOST_ROWS)
+    has_tops = any(tops)
+    sheet = Canvas(margin + cell * len(columns) + 1, has_tops + 2 * len(rows) + 1)
+    for across, column in enumerate(columns):
+        left = margin + across * cell
+        if has_tops and column is not None:
+            sheet.write(left + 1, 0, tops[column].center(cell - 1))
+        for down, row in enumerate(rows):
+            top = has_tops + 2 * down
+            if across == 0 and row is not None:
+                sheet.write(0, top + 1, heads[row].rjust(margin - 1))
+            if row is None or column is None:
+                sheet.write(left + 1, top + 1, _GAP.center(cell - 1))
+            else:
+                sheet.box(left, top, left + cell, top + 2)
+                sheet.write(left + 1, top + 1, labels[row][column].center(cell - 1))
+    return sheet
+
+
+def _heads(axis: Axis) -> list[str]:
+    return ["" if axis.dimension is None else f"{begin}:{end}" for begin, end in axis.bounds]
+
+
+def _short(label: str, longest: int) -> str:
+    return label if len(label) <= longest else label[: longest - 1] + _GAP

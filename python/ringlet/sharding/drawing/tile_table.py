@@ -1,0 +1,178 @@
+"""Who has which tile, as tables of rows and columns that a reader can look at."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ringlet.sharding.layout import Layout, tile_bounds
+
+__all__ = ["Axis", "Cell", "TileTable", "numbers_in_words", "shown"]
+
+Bounds = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension of an array, and where its tiles are that have elements; None is for one that there is not."""
+
+    dimension: int | None
+    bounds: tuple[Bounds, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A tile, and the devices that have it, those of each part of its values by themselves."""
+
+    parts: tuple[tuple[int, ...], ...]
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """All of them."""
+        return tuple(itertools.chain.from_iterable(self.parts))
+
+    @property
+    def label(self) -> str:
+        """What is written on the tile.
+
+        Examples
+        --------
+        >>> Cell(((0, 1, 2), (4, 6))).label
+        '0-2 + 4, 6'
+        """
+        return " + ".join(map(numbers_in_words, self.parts))
+
+
+@dataclass(frozen=True)
+class TileTable:
+    """An array in tiles, as tables whose rows and columns are two of its dimensions, one for each tile of the others.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    layout : Layout
+    sharding : str
+        How the layout is written.
+    combined : str
+        What is done with the parts of an array whose values are still to be combined, as in "summed".
+    """
+
+    shape: tuple[int, ...]
+    layout: Layout
+    sharding: str
+    combined: str = "summed"
+
+    @property
+    def title(self) -> str:
+        """The array in a line."""
+        return f"shape {self.shape}: {self.sharding}"
+
+    @cached_property
+    def _looked_at(self) -> tuple[int | None, int | None]:
+        """The dimensions of rows and columns: the last two that are cut, or one and its neighbour, or the last two."""
+        ndim = len(self.shape)
+        cut = [dimension for dimension in range(ndim) if self.layout.cuts[dimension].count > 1]
+        if ndim < 2:
+            return None, 0 if ndim else None
+        if len(cut) == 1:
+            row = min(cut[0], ndim - 2)
+            return row, row + 1
+        return (cut[-2], cut[-1]) if cut else (ndim - 2, ndim - 1)
+
+    @property
+    def rows(self) -> Axis:
+        """The dimension from top to bottom."""
+        return self._axis(self._looked_at[0])
+
+    @property
+    def columns(self) -> Axis:
+        """The dimension from left to right."""
+        return self._axis(self._looked_at[1])
+
+    @cached_property
+    def others(self) -> tuple[Axis, ...]:
+        """The other dimensions that are cut."""
+        cuts = enumerate(self.layout.cuts)
+        return tuple(self._axis(d) for d, cut in cuts if cut.count > 1 and d not in self._looked_at)
+
+    def _axis(self, dimension: int | None) -> Axis:
+        if dimension is None:
+            return Axis(None, ((0, 1),))
+        bounds = tile_bounds(self.shape[dimension], self.layout.cuts[dimension].count)
+        return Axis(dimension, tuple(bound for bound in bounds if bound[0] < bound[1]) or bounds[:1])
+
+    def tables(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Give for each table what it is called and which tiles of the other dimensions it is about."""
+        for tiles in itertools.product(*(range(len(axis.bounds)) for axis in self.others)):
+            places = [f"dimension {axis.dimension}, {begin}:{end}" for axis, (begin, end) in self._places(tiles)]
+            yield "; ".join(places), tiles
+
+    def _places(self, tiles: Sequence[int]) -> Iterator[tuple[Axis, Bounds]]:
+        return ((axis, axis.bounds[tile]) for axis, tile in zip(self.others, tiles, strict=True))
+
+    def cell(self, tiles: tuple[int, ...], row: int, column: int) -> Cell:
+        """Tell who has a tile."""
+        place = (*tiles, row, column)
+        return self._cells[place]
+
+    @cached_property
+    def _cells(self) -> dict[tuple[int, ...], Cell]:
+        axes = [axis.dimension for axis in (*self.others, self.rows, self.columns)]
+        found: dict[tuple[int, ...], dict[int, list[int]]] = {}
+        for device in self.layout.holders:
+            tiles = tuple(0 if axis is None else self.layout.cuts[axis].tile_of(device) for axis in axes)
+            parts = found.setdefault(tiles, {})
+            parts.setdefault(self.layout.parts.tile_of(device), []).append(device)
+        return {tiles: Cell(tuple(tuple(parts[part]) for part in sorted(parts))) for tiles, parts in found.items()}
+
+    def legend(self) -> Iterator[str]:
+        """Give what a reader has to be told besides."""
+        names = ("rows", self.rows.dimension), ("columns", self.columns.dimension)
+        yield "; ".join(["numbers: devices", *(f"{what}: dimension {d}" for what, d in names if d is not None)])
+        cells = self._cells.values()
+        if any(len(part) > 1 for cell in cells for part in cell.parts):
+            yield "several devices in one tile: each has all of it"
+        if self.layout.is_partial:
+            yield f"+: what these devices have is still to be {self.combined}"
+        axes = {axis.dimension for axis in (*self.others, self.rows, self.columns)}
+        whole = [f"{d} (0:{size})" for d, size in enumerate(self.shape) if d not in axes]
+        if whole:
+            yield f"not cut: dimension{'s' * (len(whole) > 1)} {', '.join(whole)}"
+        boxes = self.layout.boxes(self.shape)
+        nothing = [d for d, box in enumerate(boxes) if any(cut.start == cut.stop for cut in box)]
+        if self.layout.only is not None:
+            nothing = [device for device in range(self.layout.num_devices) if device != self.layout.only]
+        if nothing:
+            yield f"without elements: device{'s' * (len(nothing) > 1)} {numbers_in_words(nothing)}"
+
+
+def numbers_in_words(numbers: Iterable[int]) -> str:
+    """Write ascending numbers, three or more in a row as the first and the last.
+
+    Examples
+    --------
+    >>> numbers_in_words([0, 1, 2, 3, 5, 6])
+    '0-3, 5, 6'
+    """
+    words: list[str] = []
+    for _, run in itertools.groupby(enumerate(numbers), lambda item: item[1] - item[0]):
+        found = [number for _, number in run]
+        words += [f"{found[0]}-{found[-1]}"] if len(found) > 2 else map(str, found)
+    return ", ".join(words)
+
+
+def shown(count: int, most: int) -> list[int | None]:
+    """Choose which of many are shown: the first and the last ones, with None where some are left out.
+
+    Examples
+    --------
+    >>> shown(3, 4), shown(9, 4)
+    ([0, 1, 2], [0, 1, None, 8])
+    """
+    if count <= most:
+        return list(range(count))
+    first = most // 2
+    last = most - 1 - first
+    return [*range(first), None, *range(count - last, count)]

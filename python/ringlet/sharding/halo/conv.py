@@ -1,0 +1,215 @@
+"""Convolution of arrays that lie on devices, and of plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
+from ringlet.sharding.halo.convolution import Convolution, Options, Pass, convolution_of
+from ringlet.sharding.halo.seeing import SeeingKernel, apply_seeing, as_operand
+from ringlet.sharding.halo.windows import POINTWISE, Needs, Padding, Window, needs_of, seen_from
+from ringlet.sharding.layout import Box
+
+__all__ = ["conv_general", "conv_general_vjp"]
+
+Array = NDArray[Any]
+Numbers = int | Sequence[int]
+Counts = tuple[int, ...]
+Windows = tuple[Window, ...]
+
+
+def conv_general(
+    x: Any,
+    kernel: Any,
+    window_strides: Numbers,
+    padding: Padding,
+    *,
+    lhs_dilation: Numbers | None = None,
+    rhs_dilation: Numbers | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+) -> Any:
+    """Convolve, along any number of spatial dimensions, as XLA does: windows are not turned round.
+
+    Each device computes its tile of the result. Where spatial dimensions are cut, tiles see as much of their neighbours
+    as their windows reach, however many tiles away; where devices share memory, that is a wider view of it.
+
+    Parameters
+    ----------
+    x : array-like
+        Batch, features and spatial dimensions, in the order that `dimension_numbers` say.
+    kernel : array-like
+        Input features (of one group), output features and spatial dimensions. It is gathered where the latter are cut.
+    window_strides : int or sequence of int
+        How far windows move on along each spatial dimension.
+    padding : str or sequence of (int, int)
+        ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or how many zeros to put before and after each spatial dimension;
+        negative numbers take away places.
+    lhs_dilation, rhs_dilation : int or sequence of int, optional
+        From one element of the input, of the kernel, to the next; zeros are thought in between.
+    dimension_numbers : None, str, three of str, or ConvDimensionNumbers
+        Which dimension is what: ``("NHWC", "HWIO", "NHWC")``, or ``"b01f_01io->b01f"``. The default is batch, features,
+        spatial dimensions, and output features, input features, spatial ones for the kernel.
+    feature_group_count : int
+        Into so many groups the features of `x` fall, each convolved by itself with as many output features.
+    batch_group_count : int
+        Into so many groups the batch falls, each for as many output features.
+
+    Returns
+    -------
+    ShardedArray, or ndarray if neither is sharded
+        Of the dtype that NumPy's promotion gives. Cut along batch, output features and spatial dimensions as `x` and
+        `kernel` are; partial if input features are cut.
+
+    Raises
+    ------
+    ValueError
+        If shapes, numbers and padding do not go together.
+
+    References
+    ----------
+    jax-ml/jax, ``jax.lax.conv_general_dilated``: the same parameters mean the same.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> from ringlet.sharding import Sharding, conv_general, shard
+    >>> image = shard(np.arange(16.0).reshape(1, 4, 4, 1), Sharding.tiled((1, 2, 1, 1)))
+    >>> y = conv_general(image, np.ones((3, 3, 1, 1)), 1, "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    >>> print(y.sharding)
+    {devices=[1,2,1,1]<=[2]}
+    >>> np.asarray(y)[0, :, :, 0]
+    array([[10., 18., 24., 18.],
+           [27., 45., 54., 39.],
+           [51., 81., 90., 63.],
+           [42., 66., 72., 50.]])
+    """
+    x, kernel = as_operand(x), as_operand(kernel)
+    given = (window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers)
+    spec = _convolution(x, kernel, (*given, feature_group_count, batch_group_count))
+
+    def work(tiles: Sequence[Array], out: Array, windows: Windows, counts: Counts) -> None:
+        convolve(spec.inputs(tiles[0]), spec.kernels(tiles[1]), spec.outputs(out), windows, counts)
+
+    return _run("conv_general", spec, spec.forward, (x, kernel), work)
+
+
+def conv_general_vjp(
+    x: Any,
+    kernel: Any,
+    cotangent: Any,
+    window_strides: Numbers,
+    padding: Padding,
+    *,
+    lhs_dilation: Numbers | None = None,
+    rhs_dilation: Numbers | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+) -> tuple[Any, Any]:
+    """Give the gradients of :func:`conv_general`, from that of its result.
+
+    Parameters
+    ----------
+    x, kernel : array-like
+        What was convolved.
+    cotangent : array-like
+        The gradient of the result, of its shape.
+    window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count, batch_group_count
+        As for :func:`conv_general`.
+
+    Returns
+    -------
+    x_gradient, kernel_gradient : ShardedArray, or ndarray if none of the arrays is sharded
+        Where batch or spatial dimensions are cut, that of the kernel is partial: it is summed up over devices where it
+        is used.
+
+    Raises
+    ------
+    ValueError
+        If `cotangent` has another shape than the result.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import conv_general_vjp
+    >>> x, kernel = np.arange(5.0).reshape(1, 1, 5), np.array([1.0, 2.0, 4.0]).reshape(1, 1, 3)
+    >>> dx, dkernel = conv_general_vjp(x, kernel, np.ones((1, 1, 5)), 1, "SAME")
+    >>> dx.ravel(), dkernel.ravel()
+    (array([3., 7., 7., 7., 6.]), array([ 6., 10., 10.]))
+    """
+    x, kernel, cotangent = as_operand(x), as_operand(kernel), as_operand(cotangent)
+    given = (window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers)
+    spec = _convolution(x, kernel, (*given, feature_group_count, batch_group_count))
+    if cotangent.shape != spec.out_shape:
+        raise ValueError(
+            f"the gradient has shape {cotangent.shape}, and the result of the convolution {spec.out_shape}"
+        )
+
+    def to_input(tiles: Sequence[Array], out: Array, windows: Windows, counts: Counts) -> None:
+        turned = np.flip(spec.kernels(tiles[1]), tuple(range(len(windows)))).swapaxes(-1, -2)
+        convolve(spec.outputs(tiles[0]), turned, spec.inputs(out), windows, counts)
+
+    def to_kernel(tiles: Sequence[Array], out: Array, windows: Windows, _: Counts) -> None:
+        kernel_gradient(spec.inputs(tiles[0]), spec.outputs(tiles[1]), spec.kernels(out), windows)
+
+    return (
+        _run("conv_general_vjp", spec, spec.to_input, (cotangent, kernel), to_input),
+        _run("conv_general_vjp", spec, spec.to_kernel, (x, cotangent), to_kernel),
+    )
+
+
+def _run(
+    name: str,
+    spec: Convolution,
+    product: Pass,
+    operands: tuple[Any, Any],
+    work: Callable[[Sequence[Array], Array, Windows, Counts], None],
+) -> Any:
+    """Compute one of the products of a convolution; `work` is for tiles that are not empty."""
+    dtype = np.result_type(*(x.dtype for x in operands))
+
+    def needs(number: int, counts: tuple[int, ...]) -> Needs:
+        if number:
+            return (None,) * len(counts)
+        return needs_of(product.windows, product.seen, operands[0].shape, counts)
+
+    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box, counts: Counts = ()) -> None:
+        tiles = [space[box] for space, box in zip(spaces, boxes, strict=True)]
+        if not tiles[0].size or not tiles[1].size:
+            out[...] = 0
+        elif out.size:
+            outputs = boxes[1] if product is spec.to_kernel else out_box
+            windows = seen_from(product.windows, boxes[0], product.seen, outputs, product.outputs)
+            work(tiles, out, (POINTWISE, *windows), counts)
+
+    def at_once(counts: tuple[int, ...]) -> SeeingKernel | None:
+        tiles = spec.tiles_of(product, counts)
+        return None if tiles is None else partial(kernel, counts=tiles)
+
+    factor_map = spec.factors(product.factor_map, operands)
+    return apply_seeing(
+        name,
+        factor_map,
+        kernel,
+        operands,
+        dtype=dtype,
+        shape=product.shape,
+        needs=needs,
+        effort=spec.effort,
+        at_once=at_once,
+    )
+
+
+def _convolution(x: Any, kernel: Any, options: tuple[Any, ...]) -> Convolution:
+    return convolution_of(x.shape, kernel.shape, Options._make(map(_frozen, options)))
+
+
+def _frozen(option: Any) -> Any:
+    """The same option, of tuples, so that plans can be kept by it."""
+    return tuple(map(_frozen, option)) if isinstance(option, (list, tuple, np.ndarray)) else option

@@ -1,0 +1,269 @@
+"""Convolution of one tile: sums over the places of a window, as products of matrices or of elements.
+
+Arrays here have their dimensions in one order, views of whatever order they came in: inputs ``[*places, group, c]``,
+kernels ``[*window, group, c, o]``, outputs ``[*places, group, o]``. The batch is the first of the places, with windows
+of one element.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from ringlet.sharding.halo.blocks import Block, blocks, filled, tap_slices, wide
+from ringlet.sharding.halo.windows import POINTWISE, Window
+
+__all__ = ["convolve", "kernel_gradient"]
+
+Array = NDArray[Any]
+Windows = tuple[Window, ...]
+
+# What a block has of scratch memory: most of a second-level cache for matrices, of a first-level one for elements.
+_MATRIX_BYTES = 768 << 10
+_ELEMENT_BYTES = 64 << 10
+# Up to so many products for each element, multiplying elements beats products of matrices that narrow.
+_FEW = 4
+# Whole numbers up to here are exact in float64, for which there are fast products of matrices.
+_EXACT = 1 << 53
+
+
+def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...] = ()) -> None:
+    """Fill a tile of outputs, or several.
+
+    Parameters
+    ----------
+    x : ndarray [*places, group, c]
+        What the outputs need of the input.
+    kernel : ndarray [*window, group, c, o]
+    out : ndarray [*places, group, o]
+        Written, all of it.
+    windows : tuple of Window
+        One for each dimension of places; `high` does not matter.
+    counts : tuple of int
+        Into how many tiles of one size the outputs fall along each dimension of places; ``()`` for one tile. The bits
+        are those that tiles get one by one.
+
+    Examples
+    --------
+    >>> signal, out = np.arange(5.0).reshape(5, 1, 1), np.empty((5, 1, 1))
+    >>> convolve(signal, np.ones((3, 1, 1, 1)), out, (Window(3, low=1),))
+    >>> out.ravel()
+    array([1., 3., 6., 9., 7.])
+    """
+    if not out.size:
+        return
+    if not x.size or not kernel.size:
+        out[...] = 0
+    elif math.prod(counts) > 1:
+        convolve(*_stacked(x, kernel, out, windows, counts))
+    elif _is_narrow(kernel):
+        _convolve_elements(x, kernel, out, windows)
+    else:
+        dtype = _matrix_dtype(out.dtype, x, kernel, math.prod(kernel.shape[:-3]) * kernel.shape[-2])
+        for group in range(x.shape[-2]):
+            weights = np.ascontiguousarray(kernel[..., group, :, :], dtype)
+            _convolve_matrices(x[..., group, :], weights, out[..., group, :], windows)
+
+
+def _stacked(
+    x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...]
+) -> tuple[Array, Array, Array, Windows]:
+    """Give the same convolution of one tile, of more dimensions: for each one that falls into tiles their number."""
+    (block,) = blocks(x.shape[:-2], out.shape[:-2], windows, sys.maxsize)
+    places = filled(x, block, x.dtype)
+    sizes = [size // count for size, count in zip(out.shape, counts, strict=False)]
+    reach = [(size - 1) * window.stride + window.reach for size, window in zip(sizes, windows, strict=True)]
+    steps = [s * size * window.stride for s, size, window in zip(places.strides, sizes, windows, strict=False)]
+    tiles = as_strided(places, (*counts, *reach, *x.shape[-2:]), (*steps, *places.strides))
+    apart = out.reshape(*itertools.chain(*zip(counts, sizes, strict=True)), *out.shape[-2:])
+    ndim = len(counts)
+    order = (*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2), -2, -1)
+    inside = tuple([window._replace(low=0, base=1) for window in windows])
+    return tiles, kernel[(np.newaxis,) * ndim], apart.transpose(order), (POINTWISE,) * ndim + inside
+
+
+def kernel_gradient(x: Array, cotangent: Array, gradient: Array, windows: Windows) -> None:
+    """Fill the gradient of a kernel, as far as a tile of outputs makes it.
+
+    Parameters
+    ----------
+    x : ndarray [*places, group, c]
+        What the outputs need of the input.
+    cotangent : ndarray [*places, group, o]
+        The gradient of the outputs.
+    gradient : ndarray [*window, group, c, o]
+        Written, all of it.
+    windows : tuple of Window
+        As of :func:`convolve`.
+
+    Examples
+    --------
+    >>> gradient = np.empty((3, 1, 1, 1))
+    >>> kernel_gradient(np.arange(5.0).reshape(5, 1, 1), np.ones((5, 1, 1)), gradient, (Window(3, low=1),))
+    >>> gradient.ravel()
+    array([ 6., 10., 10.])
+    """
+    if not gradient.size or not x.size or not cotangent.size:
+        gradient[...] = 0
+    elif _is_narrow(gradient):
+        _gradient_of_elements(x, cotangent, gradient, windows)
+    else:
+        dtype = _matrix_dtype(gradient.dtype, x, cotangent, math.prod(cotangent.shape[:-2]))
+        for group in range(x.shape[-2]):
+            _gradient_of_matrices(
+                x[..., group, :], cotangent[..., group, :], gradient[..., group, :, :], dtype, windows
+            )
+
+
+# Products of elements: for kernels of each feature by itself, and of single features
+
+
+def _is_narrow(kernel: Array) -> bool:
+    group, c, o = kernel.shape[-3:]
+    return bool(c * o <= (_FEW if group == 1 else 4 * _FEW))
+
+
+def _element_blocks(x: Array, outputs: Array, dtype: np.dtype[Any], windows: Windows) -> Iterator[Block]:
+    most = _ELEMENT_BYTES // (x.shape[-2] * x.shape[-1] * dtype.itemsize)
+    return blocks(x.shape[:-2], outputs.shape[:-2], windows, most)
+
+
+def _convolve_elements(x: Array, kernel: Array, out: Array, windows: Windows) -> None:
+    dtype = wide(out.dtype)
+    weights = np.moveaxis(kernel, -3, -1).astype(dtype)
+    c, o, group = weights.shape[-3:]
+    for block in _element_blocks(x, out, dtype, windows):
+        places = filled(x, block, dtype)
+        taps = [(weights[tap], places[seen]) for tap, seen in tap_slices(windows, block.counts)]
+        total, product = np.empty((2, *block.counts, group), dtype)
+        for feature in range(o):
+            total.fill(0)
+            for (factor, seen), number in itertools.product(taps, range(c)):
+                np.multiply(seen[..., number], factor[number, feature], out=product)
+                np.add(total, product, out=total)
+            out[block.outputs][..., feature] = total
+
+
+def _gradient_of_elements(x: Array, cotangent: Array, gradient: Array, windows: Windows) -> None:
+    dtype = wide(gradient.dtype)
+    group, c, o = gradient.shape[-3:]
+    total = np.zeros(gradient.shape, dtype)
+    for block in _element_blocks(x, cotangent, dtype, windows):
+        places = filled(x, block, dtype)
+        outputs = cotangent[block.outputs].astype(dtype, copy=False)
+        product = np.empty((*block.counts, group), dtype)
+        for (tap, seen), number, feature in itertools.product(tap_slices(windows, block.counts), range(c), range(o)):
+            np.multiply(places[seen][..., number], outputs[..., feature], out=product)
+            total[tap][:, number, feature] += product.reshape(-1, group).sum(axis=0, dtype=dtype)
+    gradient[...] = total
+
+
+# Products of matrices: a row for each output, with what its window sees
+
+
+def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -> None:
+    sums, products = _Scratch(weights.dtype), _Scratch(weights.dtype)
+    for block, matrices in _matrices(x, out.shape[:-1], weights.dtype, windows):
+        first, *factors = weights.reshape(len(matrices), -1, weights.shape[-1])
+        shape = (*matrices[0].shape[:-1], weights.shape[-1])
+        total = np.matmul(matrices[0], first, out=sums.of(shape))
+        for matrix, factor in zip(matrices[1:], factors, strict=True):
+            np.add(total, np.matmul(matrix, factor, out=products.of(shape)), out=total)
+        _store(total.reshape(*block.counts, -1), out[block.outputs])
+
+
+def _gradient_of_matrices(x: Array, cotangent: Array, gradient: Array, dtype: np.dtype[Any], windows: Windows) -> None:
+    total = np.zeros(gradient.shape, dtype)
+    for block, matrices in _matrices(x, cotangent.shape[:-1], dtype, windows):
+        outputs = np.ascontiguousarray(cotangent[block.outputs], dtype)
+        for matrix, row in zip(matrices, total.reshape(len(matrices), -1, total.shape[-1]), strict=True):
+            products = np.matmul(matrix.swapaxes(-1, -2), outputs.reshape(*matrix.shape[:-1], -1))
+            np.add(row, products.reshape(-1, *row.shape).sum(axis=0), out=row)
+    _store(total, gradient)
+
+
+def _matrices(
+    x: Array, counts: tuple[int, ...], dtype: np.dtype[Any], windows: Windows
+) -> Iterator[tuple[Block, list[Array]]]:
+    """Give, block by block, matrices whose products with parts of the kernel sum up to the outputs.
+
+    Where windows move on by one, there is one for each row of the window, which shares its memory with those of the
+    rows around it. Else there is one, with all of the window.
+    """
+    c = x.shape[-1]
+    num_outer = _num_outer(windows)
+    inner = windows[num_outer:]
+    size = math.prod(window.size for window in inner) * c
+    scratch = _Scratch(dtype)
+    for block in blocks(x.shape[:-1], counts, windows, _MATRIX_BYTES // (size * dtype.itemsize)):
+        view = _windowed(filled(x, block, dtype), block.counts, num_outer, inner)
+        rows = scratch.of(view.shape)
+        np.copyto(rows, view)
+        rows = rows.reshape(*view.shape[: len(windows)], size)
+        taps = tap_slices(windows[:num_outer], block.counts[:num_outer])
+        yield block, [_joined(rows[seen]) for _, seen in taps]
+
+
+def _num_outer(windows: Windows) -> int:
+    """How many dimensions of the window each have matrices of their own."""
+    return len(windows) - 1 if all(window.stride == 1 for window in windows[:-1]) else 0
+
+
+def _windowed(places: Array, counts: Sequence[int], num_outer: int, inner: Windows) -> Array:
+    """View places as [*outer places, *inner outputs, *inner window, c]."""
+    shape, strides = places.shape, places.strides
+    steps = strides[num_outer:-1]
+    return as_strided(
+        places,
+        (*shape[:num_outer], *counts[num_outer:], *(window.size for window in inner), shape[-1]),
+        (
+            *strides[:num_outer],
+            *(step * window.stride for step, window in zip(steps, inner, strict=True)),
+            *(step * window.dilation for step, window in zip(steps, inner, strict=True)),
+            strides[-1],
+        ),
+    )
+
+
+def _joined(rows: Array) -> Array:
+    """Rows along the last two dimensions as rows of one matrix; they lie one after another in memory."""
+    return rows.reshape(*rows.shape[:-3], -1, rows.shape[-1]) if rows.ndim > 2 else rows
+
+
+class _Scratch:
+    """Memory that one block after another is computed in: the system would have to give new pages to each."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._memory = np.empty(0, dtype)
+
+    def of(self, shape: tuple[int, ...]) -> Array:
+        size = math.prod(shape)
+        if size > self._memory.size:
+            self._memory = np.empty(size, self._memory.dtype)
+        return self._memory[:size].reshape(shape)
+
+
+def _store(total: Array, target: Array) -> None:
+    """Write sums to where they go; whole numbers that are too large wrap, as those of NumPy do."""
+    if total.dtype.kind == "f" and target.dtype.kind in "iu":
+        total = total.astype(np.int64)
+    np.copyto(target, total, casting="unsafe")
+
+
+def _matrix_dtype(dtype: np.dtype[Any], one: Array, other: Array, length: int) -> np.dtype[Any]:
+    """In what to multiply matrices: whole numbers in float64 where sums of so many products are exact there."""
+    if dtype.kind in "iu" and length * _largest(one) * _largest(other) < _EXACT:
+        return np.dtype(np.float64)
+    return wide(dtype)
+
+
+def _largest(array: Array) -> int:
+    """The largest absolute value."""
+    return max(int(array.max()), -int(array.min()))

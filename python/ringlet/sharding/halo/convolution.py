@@ -1,0 +1,272 @@
+"""What a convolution is of: its shapes, windows and groups, checked, and the tiles in one order of dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Op
+from ringlet.sharding.factors import FactorMap, Labels
+from ringlet.sharding.halo.dimension_numbers import ConvDimensionNumbers, dimension_numbers_of
+from ringlet.sharding.halo.windows import Window, all_see, windows_of
+from ringlet.sharding.partition import whole_number
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["Convolution", "Options", "Pass", "convolution_of"]
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+
+class Options(NamedTuple):
+    """What :func:`ringlet.sharding.conv_general` was given besides arrays, hashable."""
+
+    window_strides: Any
+    padding: Any
+    lhs_dilation: Any
+    rhs_dilation: Any
+    dimension_numbers: Any
+    feature_group_count: int
+    batch_group_count: int
+
+
+class Pass(NamedTuple):
+    """One of the three products of a convolution: its result, the gradient of its input, or that of its kernel.
+
+    Attributes
+    ----------
+    factor_map : FactorMap
+    shape : tuple of int
+        Of the result.
+    windows : tuple of Window
+        Through which the first operand is looked at.
+    seen : tuple of int
+        Its dimension for each window.
+    outputs : tuple of int
+        The dimension for each window of what is computed window by window: the result, or the second operand of the
+        kernel's gradient.
+    """
+
+    factor_map: FactorMap
+    shape: Shape
+    windows: tuple[Window, ...]
+    seen: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution of arrays of some shapes.
+
+    Attributes
+    ----------
+    numbers : ConvDimensionNumbers
+    feature_groups, batch_groups : int
+    lhs_shape, rhs_shape, out_shape : tuple of int
+        Of the input, the kernel and the result.
+    forward, to_input, to_kernel : Pass
+        The convolution, of input and kernel; the gradient of the input, of that of the result, and the kernel; that of
+        the kernel, of the input, and the result's.
+    """
+
+    numbers: ConvDimensionNumbers
+    feature_groups: int
+    batch_groups: int
+    lhs_shape: Shape
+    rhs_shape: Shape
+    out_shape: Shape
+    forward: Pass
+    to_input: Pass
+    to_kernel: Pass
+
+    @property
+    def groups(self) -> int:
+        """How many groups output features fall into."""
+        return self.feature_groups * self.batch_groups
+
+    @property
+    def effort(self) -> float:
+        """How often the bytes are gone over, about."""
+        return max(1.0, math.prod(self.rhs_shape) / max(1, self.rhs_shape[self.numbers.rhs_spec[0]]) / 4)
+
+    def inputs(self, tile: Array) -> Array:
+        """View a tile of the input, which is not empty, as ``[batch, *spatial, group, feature]``."""
+        batch, features, *spatial = self.numbers.lhs_spec
+        view = tile.transpose(batch, *spatial, features)
+        if self.batch_groups > 1:
+            size = self.lhs_shape[batch] // self.batch_groups
+            groups: Array = np.moveaxis(view.reshape(-1, size, *view.shape[1:]), 0, -2)
+            return groups
+        return self._in_groups(view, self.lhs_shape[features])
+
+    def outputs(self, tile: Array) -> Array:
+        """View a tile of the result, which is not empty, as ``[batch, *spatial, group, feature]``."""
+        batch, features, *spatial = self.numbers.out_spec
+        return self._in_groups(tile.transpose(batch, *spatial, features), self.out_shape[features])
+
+    def kernels(self, tile: Array) -> Array:
+        """View a tile of the kernel, which is not empty, as ``[1, *spatial, group, input, output]``."""
+        outputs, inputs, *spatial = self.numbers.rhs_spec
+        view = tile.transpose(*spatial, inputs, outputs)[np.newaxis]
+        return np.swapaxes(self._in_groups(view, self.rhs_shape[outputs]), -2, -3)
+
+    def tiles_of(self, product: Pass, counts: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Tell how many tiles there are along each dimension of places, of so many along those of a pass's result.
+
+        None for the pass that gives the gradient of the kernel, where features are cut, and where a tile sees nothing:
+        that has zeros, whatever the kernel.
+        """
+        if product is self.to_kernel:
+            return None
+        is_forward = product is self.forward
+        shape, numbers = (
+            (self.lhs_shape, self.numbers.out_spec) if is_forward else (self.out_shape, self.numbers.lhs_spec)
+        )
+        batch, features, *spatial = numbers
+        tiles = tuple([counts[dimension] for dimension in spatial])
+        if counts[features] > 1 or not all_see(product.windows, tuple([shape[d] for d in product.seen]), tiles):
+            return None
+        # Groups of the batch are places of their own in any tile.
+        return (counts[batch] if self.batch_groups == 1 else 1, *tiles)
+
+    def factors(self, factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
+        """Give the factor map of a pass for arrays: groups stay together unless each tile has whole ones."""
+        counts = [
+            cut.count
+            for labels, x in zip(factor_map.operands, operands, strict=True)
+            if isinstance(x, ShardedArray)
+            for label, cut in zip(labels, x._layout.cuts, strict=True)
+            if label == "g"
+        ]
+        if any(self.groups % count for count in counts):
+            return replace(factor_map, whole=frozenset({"g"}))
+        return factor_map
+
+    def _in_groups(self, view: Array, features: int) -> Array:
+        """Features, the last dimension, as groups and features of each."""
+        size = features // self.groups if self.groups > 1 else view.shape[-1]
+        groups: Array = view.reshape(*view.shape[:-1], -1, size)
+        return groups
+
+
+@lru_cache(maxsize=1024)
+def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Convolution:
+    """Check what a convolution was given.
+
+    Parameters
+    ----------
+    lhs_shape, rhs_shape : tuple of int
+        Of input and kernel.
+    options : Options
+
+    Raises
+    ------
+    ValueError
+        If they do not go together.
+
+    Examples
+    --------
+    >>> convolution_of((1, 4, 8), (16, 4, 3), Options(2, "SAME", None, None, None, 1, 1)).out_shape
+    (1, 16, 4)
+    """
+    if len(lhs_shape) != len(rhs_shape) or len(lhs_shape) < 2:
+        raise ValueError(
+            f"cannot convolve shape {lhs_shape} with a kernel of shape {rhs_shape}: both have batch (or output "
+            "features), features and the same number of spatial dimensions"
+        )
+    numbers = dimension_numbers_of(options.dimension_numbers, len(lhs_shape))
+    feature_groups, batch_groups = options.feature_group_count, options.batch_group_count
+    _check_groups(lhs_shape, rhs_shape, numbers, feature_groups, batch_groups)
+    _check_padding(options)
+    windows = windows_of(
+        [lhs_shape[dimension] for dimension in numbers.lhs_spec[2:]],
+        [rhs_shape[dimension] for dimension in numbers.rhs_spec[2:]],
+        options.window_strides,
+        options.padding,
+        base_dilation=options.lhs_dilation,
+        window_dilation=options.rhs_dilation,
+    )
+    lhs_spatial, out_spatial = numbers.lhs_spec[2:], numbers.out_spec[2:]
+    counts = [window.count(lhs_shape[dimension]) for window, dimension in zip(windows, lhs_spatial, strict=True)]
+    sizes = (lhs_shape[numbers.lhs_spec[0]] // batch_groups, rhs_shape[numbers.rhs_spec[0]], *counts)
+    out_shape = tuple(sizes[numbers.out_spec.index(dimension)] for dimension in range(len(sizes)))
+    turned = tuple(
+        window.transposed(lhs_shape[dimension]) for window, dimension in zip(windows, lhs_spatial, strict=True)
+    )
+    lhs, rhs, out = _labels(numbers, feature_groups, batch_groups)
+    return Convolution(
+        numbers,
+        feature_groups,
+        batch_groups,
+        lhs_shape,
+        rhs_shape,
+        out_shape,
+        Pass(_factor_map(lhs, rhs, out), out_shape, windows, lhs_spatial, out_spatial),
+        Pass(_factor_map(out, rhs, lhs), lhs_shape, turned, out_spatial, lhs_spatial),
+        Pass(_factor_map(lhs, out, rhs), rhs_shape, windows, lhs_spatial, out_spatial),
+    )
+
+
+def _check_groups(
+    lhs_shape: Shape, rhs_shape: Shape, numbers: ConvDimensionNumbers, feature_groups: int, batch_groups: int
+) -> None:
+    batch, features = (lhs_shape[dimension] for dimension in numbers.lhs_spec[:2])
+    outputs, inputs = (rhs_shape[dimension] for dimension in numbers.rhs_spec[:2])
+    counts = whole_number(feature_groups) or 0, whole_number(batch_groups) or 0
+    if min(counts) < 1 or (feature_groups > 1 and batch_groups > 1):
+        raise ValueError(
+            f"feature_group_count is {feature_groups!r} and batch_group_count {batch_groups!r}: expected whole numbers "
+            "of 1 or more, and not both more than 1"
+        )
+    if features != inputs * feature_groups:
+        raise ValueError(
+            f"the input has {features} features and the kernel {inputs} input features with feature_group_count="
+            f"{feature_groups}: expected {inputs} * {feature_groups} = {inputs * feature_groups} features. Shapes are "
+            f"{lhs_shape} and {rhs_shape}, dimension numbers {tuple(numbers)}"
+        )
+    for what, size, groups in (
+        ("output features", outputs, feature_groups * batch_groups),
+        ("elements in the batch", batch, batch_groups),
+    ):
+        if size % groups:
+            raise ValueError(f"{size} {what} do not fall into {groups} equal groups: give a multiple of {groups}")
+
+
+def _check_padding(options: Options) -> None:
+    dilation, padding = options.lhs_dilation, options.padding
+    if isinstance(padding, str) and padding.upper() != "VALID" and np.max(dilation or 1, initial=1) > 1:
+        raise ValueError(
+            f"padding {padding!r} has no one meaning where lhs_dilation is {dilation}: give pairs (before, after), "
+            "such as (kernel - 1 - before, kernel - 1 - after) of the convolution whose gradient this is"
+        )
+
+
+def _labels(numbers: ConvDimensionNumbers, feature_groups: int, batch_groups: int) -> list[Labels]:
+    """The factors of input, kernel and result: batch n, features c and o, groups g, and numbers for spatial ones."""
+    spatial = range(len(numbers.lhs_spec) - 2)
+    lhs: Labels
+    rhs: Labels
+    out: Labels
+    if feature_groups > 1:
+        lhs, rhs, out = ("n", "g"), ("g", None), ("n", "g")
+    elif batch_groups > 1:
+        lhs, rhs, out = ("g", "c"), ("g", "c"), (None, "g")
+    else:
+        lhs, rhs, out = ("n", "c"), ("o", "c"), ("n", "o")
+    labels = ((*lhs, *spatial), (*rhs, *(None for _ in spatial)), (*out, *spatial))
+    return [
+        tuple(given[spec.index(dimension)] for dimension in range(len(spec)))
+        for given, spec in zip(labels, numbers, strict=True)
+    ]
+
+
+def _factor_map(one: Labels, other: Labels, result: Labels) -> FactorMap:
+    lost = dict.fromkeys(label for label in (*one, *other) if label is not None and label not in result)
+    linear = (frozenset({0}), frozenset({1}))
+    return FactorMap((one, other), result, dict.fromkeys(lost, Op.SUM), linear=linear)

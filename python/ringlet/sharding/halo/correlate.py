@@ -1,0 +1,205 @@
+"""Correlation of arrays that lie on devices with a kernel, in one dimension as NumPy has it, and in any number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Op
+from ringlet.sharding.factors import FactorMap
+from ringlet.sharding.functions import implements
+from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
+from ringlet.sharding.halo.seeing import apply_seeing, as_operand
+from ringlet.sharding.halo.windows import Needs, Window, needs_of, seen_from
+from ringlet.sharding.layout import Box
+
+__all__ = ["correlate", "correlate_vjp"]
+
+Array = NDArray[Any]
+Windows = tuple[Window, ...]
+
+_MODES = ("valid", "same", "full")
+
+
+def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
+    """Correlate an array of any number of dimensions with a kernel.
+
+    Element k of the result is the sum over all i of ``x[k + i] * conj(kernel[i])``, in the mode ``"valid"``; the other
+    modes have more at the ends, where `x` goes on with zeros.
+
+    Parameters
+    ----------
+    x : array-like
+    kernel : array-like
+        Of as many dimensions. It is gathered if it is cut.
+    mode : {"valid", "same", "full"}
+        Only where all of the kernel lies on `x`; as many elements as `x` has, the kernel's middle on each; or wherever
+        they meet.
+
+    Returns
+    -------
+    ShardedArray, or ndarray if neither is sharded
+        Cut as `x` is.
+
+    Raises
+    ------
+    ValueError
+        If the number of dimensions differs, or there is no such mode.
+
+    References
+    ----------
+    numpy, ``numpy.correlate``; scipy, ``scipy.signal.correlate``: the same, but for ``"valid"`` with a kernel that is
+    larger than `x`, which has no elements here.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, correlate, shard
+    >>> x = shard(np.array([1, 2, 4, 8, 16, 32]), Sharding.tiled((2,)))
+    >>> np.asarray(correlate(x, np.array([-1, 0, 1]), "same"))
+    array([  2,   3,   6,  12,  24, -16])
+    """
+    x, kernel = as_operand(x), as_operand(kernel)
+    windows = _windows(x, kernel, mode)
+
+    def work(tile: Array, other: Array, out: Array, local: Windows) -> None:
+        convolve(_single(tile), _single(np.conj(other))[..., np.newaxis], _single(out), local)
+
+    return _run("correlate", (x, kernel), windows, _counted(x.shape, windows), work)
+
+
+def correlate_vjp(x: Any, kernel: Any, cotangent: Any, mode: str = "valid") -> tuple[Any, Any]:
+    """Give the gradients of :func:`correlate`, from that of its result.
+
+    Parameters
+    ----------
+    x, kernel, mode
+        What :func:`correlate` was given.
+    cotangent : array-like
+        The gradient of the result, of its shape.
+
+    Returns
+    -------
+    x_gradient, kernel_gradient : ShardedArray, or ndarray if none of the arrays is sharded
+        The second is partial where `x` is cut.
+
+    Raises
+    ------
+    ValueError
+        If `cotangent` has another shape than the result.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import correlate_vjp
+    >>> correlate_vjp(np.array([1.0, 2.0, 4.0]), np.array([8.0, 16.0]), np.array([1.0, 3.0]))
+    (array([ 8., 40., 48.]), array([ 7., 14.]))
+    """
+    x, kernel, cotangent = as_operand(x), as_operand(kernel), as_operand(cotangent)
+    windows = _windows(x, kernel, mode)
+    if cotangent.shape != _counted(x.shape, windows):
+        raise ValueError(f"the gradient has shape {cotangent.shape}, and the result {_counted(x.shape, windows)}")
+    turned = tuple(window.transposed(length) for window, length in zip(windows, x.shape, strict=True))
+
+    def to_input(tile: Array, other: Array, out: Array, local: Windows) -> None:
+        convolve(_single(tile), _single(np.conj(np.flip(other)))[..., np.newaxis], _single(out), local)
+
+    def to_kernel(tile: Array, other: Array, out: Array, local: Windows) -> None:
+        kernel_gradient(_single(tile), _single(other), _single(out)[..., np.newaxis], local)
+        np.conj(out, out=out)
+
+    return (
+        _run("correlate_vjp", (cotangent, kernel), turned, x.shape, to_input),
+        _run("correlate_vjp", (x, cotangent), windows, kernel.shape, to_kernel, outputs=1),
+    )
+
+
+@implements(np.correlate)
+def numpy_correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    """Run ``np.correlate`` tile by tile."""
+    a, v = as_operand(a), as_operand(v)
+    return NotImplemented if a.shape < v.shape else _run_numpy(np.correlate, a, v, mode)
+
+
+@implements(np.convolve)
+def numpy_convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    """Run ``np.convolve`` tile by tile."""
+    a, v = as_operand(a), as_operand(v)
+    return _run_numpy(np.convolve, *((v, a) if a.shape < v.shape else (a, v)), mode)
+
+
+def _run_numpy(function: Callable[..., Array], a: Any, v: Any, mode: str) -> Any:
+    """Run a function of NumPy's on what each tile needs; what it gives beyond the tile's own outputs is left."""
+    if a.ndim != 1 or v.ndim != 1 or not v.size or mode not in _MODES:
+        function(*(np.empty(tuple(min(size, 1) for size in x.shape)) for x in (a, v)), mode)  # says what is wrong
+        return NotImplemented
+    windows = _windows(a, v, mode)
+    dtype = function(np.ones(1, a.dtype), np.ones(1, v.dtype)).dtype
+
+    def work(tile: Array, other: Array, out: Array, local: Windows) -> None:
+        first = other.size - 1 - local[0].low
+        out[...] = function(tile, other, "full")[first : first + out.size]
+
+    return _run(function.__name__, (a, v), windows, _counted(a.shape, windows), work, dtype=dtype)
+
+
+def _windows(x: Any, kernel: Any, mode: str) -> Windows:
+    if x.ndim != kernel.ndim or not kernel.size:
+        raise ValueError(
+            f"cannot correlate shape {x.shape} with a kernel of shape {kernel.shape}: expected as many dimensions, of "
+            "sizes of 1 or more"
+        )
+    if mode not in _MODES:
+        raise ValueError(f"there is no mode {mode!r}: give one of {', '.join(map(repr, _MODES))}")
+    return tuple(Window(size, 1, *_padding(size, mode)) for size in kernel.shape)
+
+
+def _padding(size: int, mode: str) -> tuple[int, int]:
+    """Zeros before and after; of an even kernel, the later one of its two in the middle counts."""
+    low = {"valid": 0, "same": size // 2, "full": size - 1}[mode]
+    return low, low if mode == "full" else max(0, size - 1 - low) if mode == "same" else 0
+
+
+def _run(
+    name: str,
+    operands: tuple[Any, Any],
+    windows: Windows,
+    shape: tuple[int, ...],
+    work: Callable[[Array, Array, Array, Windows], None],
+    *,
+    outputs: int | None = None,
+    dtype: Any = None,
+) -> Any:
+    """Look through windows at the first operand; `outputs` is 1 if the second has an element for each window."""
+    dimensions = tuple(range(len(shape)))
+    none = (None,) * len(shape)
+
+    def needs(number: int, counts: tuple[int, ...]) -> Needs:
+        return none if number else needs_of(windows, dimensions, operands[0].shape, counts)
+
+    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
+        tile, other = (space[box] for space, box in zip(spaces, boxes, strict=True))
+        seen_by = out_box if outputs is None else boxes[outputs]
+        if not tile.size or not other.size:
+            out[...] = 0
+        elif out.size:
+            work(tile, other, out, seen_from(windows, boxes[0], dimensions, seen_by, dimensions))
+
+    linear = (frozenset({0}), frozenset({1}))
+    if outputs is None:
+        factor_map = FactorMap((dimensions, none), dimensions, linear=linear)
+    else:
+        factor_map = FactorMap((dimensions, dimensions), none, dict.fromkeys(dimensions, Op.SUM), linear=linear)
+    dtype = np.result_type(*(x.dtype for x in operands)) if dtype is None else dtype
+    effort = float(max(1, operands[1].size if outputs is None else 1))
+    return apply_seeing(name, factor_map, kernel, operands, dtype=dtype, shape=shape, needs=needs, effort=effort)
+
+
+def _single(array: Array) -> Array:
+    """With one group of one feature."""
+    return array[..., np.newaxis, np.newaxis]
+
+
+def _counted(shape: tuple[int, ...], windows: Windows) -> tuple[int, ...]:
+    return tuple(window.count(length) for window, length in zip(windows, shape, strict=True))

@@ -1,0 +1,97 @@
+"""Which dimension of the arrays of a convolution is what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["ConvDimensionNumbers", "dimension_numbers_of"]
+
+Spec = tuple[int, ...]
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """The dimensions of the arrays of a convolution, in one order.
+
+    Parameters
+    ----------
+    lhs_spec : tuple of int
+        Of the input: batch, features, then the spatial ones.
+    rhs_spec : tuple of int
+        Of the kernel: output features, input features, then the spatial ones.
+    out_spec : tuple of int
+        Of the result: batch, features, then the spatial ones.
+
+    References
+    ----------
+    jax-ml/jax, ``jax.lax.ConvDimensionNumbers``: the same fields.
+
+    Examples
+    --------
+    Images with features last, kernels with output features last:
+
+    >>> ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)).rhs_spec
+    (3, 2, 0, 1)
+    """
+
+    lhs_spec: Spec
+    rhs_spec: Spec
+    out_spec: Spec
+
+
+# XLA's text has numbers for spatial dimensions, and the letters of JAX's strings otherwise.
+_TEXT = re.compile(r"\s*([0-9bf]+)_([0-9io]+)->([0-9bf]+)\s*")
+_LETTERS = str.maketrans("bfio", "NCIO")
+
+
+def dimension_numbers_of(given: Any, ndim: int) -> ConvDimensionNumbers:
+    """Read dimension numbers.
+
+    Parameters
+    ----------
+    given : None, str, sequence of three str, or ConvDimensionNumbers
+        None is batch (or output features), features, spatial dimensions. One text is XLA's, ``"b01f_01io->b01f"``.
+        Three are of letters: N and C for batch and features of input and result, O and I for output and input features
+        of the kernel, anything else for a spatial dimension, in order of the kernel's.
+    ndim : int
+        Dimensions that the arrays have.
+
+    Raises
+    ------
+    ValueError
+        If it says something else.
+
+    Examples
+    --------
+    >>> dimension_numbers_of("b01f_01io->b01f", 4) == dimension_numbers_of(("NHWC", "HWIO", "NHWC"), 4)
+    True
+    """
+    if given is None:
+        return ConvDimensionNumbers(*(tuple(range(ndim)),) * 3)
+    specs: Sequence[Spec] = ()
+    if isinstance(given, str):
+        match = _TEXT.fullmatch(given)
+        if match:
+            texts = [text.translate(_LETTERS) for text in match.groups()]
+            specs = _positions(texts, sorted(set(texts[1]) - {*"OI"}))
+    elif not isinstance(given, Sequence):
+        pass
+    elif len(given) == 3 and all(isinstance(text, str) for text in given):
+        specs = _positions(given, [letter for letter in given[1] if letter not in "OI"])
+    elif len(given) == 3:
+        specs = [tuple(spec) for spec in given]
+    if len(specs) != 3 or any(sorted(spec) != list(range(ndim)) for spec in specs):
+        raise ValueError(
+            f"dimension_numbers {given!r} do not name each of the {ndim} dimensions of input, kernel and result once: "
+            "give three strings such as ('NHWC', 'HWIO', 'NHWC'), XLA's text, 'b01f_01io->b01f', or "
+            "ConvDimensionNumbers"
+        )
+    return ConvDimensionNumbers(*specs)
+
+
+def _positions(texts: Sequence[str], spatial: Sequence[str]) -> list[Spec]:
+    orders = ("NC", "OI", "NC")
+    if any(sorted(text) != sorted([*order, *spatial]) for text, order in zip(texts, orders, strict=True)):
+        return []
+    return [tuple(map(text.index, [*order, *spatial])) for text, order in zip(texts, orders, strict=True)]

@@ -1,0 +1,149 @@
+"""Reduction of windows of one tile, dimension by dimension, and its gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.halo.blocks import blocks, filled, tap_slices, wide
+from ringlet.sharding.halo.windows import Window
+
+__all__ = ["choice_gradient", "identity_of", "reduce_windows"]
+
+Array = NDArray[Any]
+Windows = tuple[Window, ...]
+
+_BLOCK_BYTES = 256 << 10
+
+
+def identity_of(function: Any, dtype: np.dtype[Any]) -> Any:
+    """Give the value that changes nothing when a function combines it with others.
+
+    Raises
+    ------
+    ValueError
+        If the function has none.
+
+    Examples
+    --------
+    >>> identity_of(np.maximum, np.dtype("int8")), identity_of(np.add, np.dtype("float32"))
+    (-128, 0)
+    """
+    if function in (np.maximum, np.minimum, np.fmax, np.fmin):
+        is_least = function in (np.maximum, np.fmax)
+        if dtype.kind in "iu":
+            bounds = np.iinfo(dtype)
+            return int(bounds.min if is_least else bounds.max)
+        return not is_least if dtype.kind == "b" else -np.inf if is_least else np.inf
+    if not isinstance(function, np.ufunc) or (function.nin, function.nout) != (2, 1) or function.identity is None:
+        raise ValueError(
+            f"windows cannot be reduced with {function}, which has no value to pad with: give a function of two with "
+            "an identity, such as np.add, np.maximum, np.minimum, np.multiply or np.logical_or"
+        )
+    return function.identity
+
+
+def reduce_windows(x: Array, out: Array, windows: Windows, function: np.ufunc) -> None:
+    """Fill a tile of outputs with what a function reduces their windows to.
+
+    Parameters
+    ----------
+    x : ndarray
+        What the outputs need of the input.
+    out : ndarray
+        Of the same number of dimensions. The function works in its dtype.
+    windows : tuple of Window
+        One for each dimension; `high` does not matter.
+    function : ufunc
+        One that :func:`identity_of` knows.
+
+    Examples
+    --------
+    >>> out = np.empty(5)
+    >>> reduce_windows(np.array([1.0, 5.0, 2.0, 0.0, 3.0]), out, (Window(3, low=1),), np.maximum)
+    >>> out
+    array([5., 5., 5., 3., 3.])
+    """
+    identity = identity_of(function, out.dtype)
+    if not x.size or not all(window.size for window in windows):
+        out[...] = identity
+        return
+    dtype = wide(out.dtype)
+    for block in blocks(x.shape, out.shape, windows, _BLOCK_BYTES // dtype.itemsize):
+        out[block.outputs] = _reduced(filled(x, block, dtype, identity), block.counts, windows, function)
+
+
+def _reduced(part: Array, counts: tuple[int, ...], windows: Windows, function: np.ufunc) -> Array:
+    """Reduce along one dimension after another."""
+    for axis, (window, count) in enumerate(zip(windows, counts, strict=True)):
+        before = (slice(None),) * axis
+        views = [part[before + seen] for _, seen in tap_slices((window,), (count,))]
+        if len(views) == 1:
+            part = views[0]
+            continue
+        part = function(views[0], views[1], out=np.empty_like(views[0]), casting="unsafe")
+        for view in views[2:]:
+            function(part, view, out=part, casting="unsafe")
+    return part
+
+
+def choice_gradient(
+    x: Array, cotangent: Array, gradient: Array, windows: Windows, *, function: np.ufunc, begins: tuple[int, ...]
+) -> None:
+    """Fill a tile of the gradient of the input where windows are reduced to one of their elements.
+
+    That is the first, in row-major order, which has the value of the result: where that is NaN, the first NaN.
+
+    Parameters
+    ----------
+    x : ndarray
+        What the outputs in `cotangent` need of the input.
+    cotangent : ndarray
+        The gradient of the outputs that see something of the tile.
+    gradient : ndarray
+        Written, all of it.
+    windows : tuple of Window
+        Those of `cotangent` on `x`.
+    function : {np.maximum, np.minimum}
+    begins : tuple of int
+        Where in `x` the tile begins.
+
+    Examples
+    --------
+    >>> gradient = np.empty(4)
+    >>> choice_gradient(np.array([2, 1, 1, 0]), np.ones(3), gradient, (Window(2),), function=np.maximum, begins=(0,))
+    >>> gradient
+    array([1., 1., 1., 0.])
+    """
+    gradient[...] = 0
+    if not x.size or not all(window.size for window in windows):
+        return
+    identity = identity_of(function, x.dtype)
+    for block in blocks(x.shape, cotangent.shape, windows, _BLOCK_BYTES // x.dtype.itemsize):
+        places = filled(x, block, x.dtype, identity)
+        given = cotangent[block.outputs]
+        best = _reduced(places, block.counts, windows, function)
+        to_places, is_free = np.zeros(block.places, gradient.dtype), np.ones(block.counts, bool)
+        has_nan = bool(np.not_equal(best, best).any())
+        for _, seen in tap_slices(windows, block.counts):
+            is_best = places[seen] == best
+            if has_nan:  # which is not equal to itself
+                is_best |= np.not_equal(places[seen], places[seen])
+            is_chosen = is_free & is_best
+            np.add(to_places[seen], given, out=to_places[seen], where=is_chosen)
+            is_free &= ~is_chosen
+        _add_shared(to_places[block.target], tuple(side.start for side in block.source), gradient, begins)
+
+
+def _add_shared(part: Array, starts: tuple[int, ...], total: Array, begins: tuple[int, ...]) -> None:
+    """Add a part that starts somewhere to one that begins somewhere else, as far as they overlap."""
+    ours, theirs = [], []
+    for start, length, begin, size in zip(starts, part.shape, begins, total.shape, strict=True):
+        first, last = max(start, begin), min(start + length, begin + size)
+        if first >= last:
+            return
+        ours.append(slice(first - begin, last - begin))
+        theirs.append(slice(first - start, last - start))
+    total[tuple(ours)] += part[tuple(theirs)]

@@ -1,0 +1,242 @@
+"""Pooling of arrays that lie on devices, and of plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.halo.blocks import wide
+from ringlet.sharding.halo.pool_kernel import reduce_windows
+from ringlet.sharding.halo.reduce_window import check_cotangent, gradient, reduced
+from ringlet.sharding.halo.seeing import as_operand
+from ringlet.sharding.halo.windows import POINTWISE, Padding, Window, per_dimension, windows_of
+
+__all__ = ["avg_pool", "avg_pool_vjp", "max_pool", "max_pool_vjp"]
+
+Array = NDArray[Any]
+Numbers = int | Sequence[int]
+Windows = tuple[Window, ...]
+
+
+def max_pool(
+    x: Any,
+    window_shape: Numbers,
+    strides: Numbers | None = None,
+    padding: Padding = "VALID",
+    *,
+    data_format: str | None = None,
+) -> Any:
+    """Give the maximum of each window along the spatial dimensions.
+
+    Parameters
+    ----------
+    x : array-like
+    window_shape : int or sequence of int
+        Size along each spatial dimension.
+    strides : int or sequence of int, optional
+        From one window to the next; by default windows lie side by side.
+    padding : str or sequence of (int, int)
+        ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or how much to leave free before and after each spatial dimension.
+    data_format : str, optional
+        A letter for each dimension, N for the batch and C for features: ``"NCHW"``. The default is batch first and
+        features last.
+
+    Returns
+    -------
+    ShardedArray, or ndarray if `x` is not sharded
+        Cut as `x` is. Where spatial dimensions are cut, tiles see as much of their neighbours as windows reach.
+
+    Raises
+    ------
+    ValueError
+        If the numbers are not for such an array.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, max_pool, shard
+    >>> image = shard(np.arange(16).reshape(1, 4, 4, 1), Sharding.tiled((1, 2, 1, 1)))
+    >>> np.asarray(max_pool(image, 2))[0, :, :, 0]
+    array([[ 5,  7],
+           [13, 15]])
+    """
+    x = as_operand(x)
+    return reduced("max_pool", x, np.maximum, _pool_windows(x, window_shape, strides, padding, data_format), x.dtype)
+
+
+def max_pool_vjp(
+    x: Any,
+    cotangent: Any,
+    window_shape: Numbers,
+    strides: Numbers | None = None,
+    padding: Padding = "VALID",
+    *,
+    data_format: str | None = None,
+) -> Any:
+    """Give the gradient of :func:`max_pool`, from that of its result.
+
+    Parameters
+    ----------
+    x : array-like
+        What was pooled.
+    cotangent : array-like
+        The gradient of the result, of its shape. The first maximum of each window, in row-major order, has it.
+    window_shape, strides, padding, data_format
+        As for :func:`max_pool`.
+
+    Returns
+    -------
+    ShardedArray, or ndarray if neither is sharded
+        Of the shape of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `cotangent` has another shape than the result.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import max_pool_vjp
+    >>> max_pool_vjp(np.array([3, 1, 4, 1]).reshape(1, 4, 1), np.ones((1, 2, 1)), 2).ravel()
+    array([1., 0., 1., 0.])
+    """
+    x = as_operand(x)
+    windows = _pool_windows(x, window_shape, strides, padding, data_format)
+    return gradient("max_pool_vjp", x, as_operand(cotangent), np.maximum, windows)
+
+
+def avg_pool(
+    x: Any,
+    window_shape: Numbers,
+    strides: Numbers | None = None,
+    padding: Padding = "VALID",
+    *,
+    data_format: str | None = None,
+    count_include_pad: bool = False,
+) -> Any:
+    """Give the mean of each window along the spatial dimensions.
+
+    Parameters
+    ----------
+    x, window_shape, strides, padding, data_format
+        As for :func:`max_pool`.
+    count_include_pad : bool
+        Whether padding counts as zeros, instead of not at all.
+
+    Returns
+    -------
+    ShardedArray, or ndarray if `x` is not sharded
+        Of the dtype that `np.mean` gives.
+
+    Raises
+    ------
+    ValueError
+        If the numbers are not for such an array.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import avg_pool
+    >>> avg_pool(np.array([2, 4, 6, 8]).reshape(1, 4, 1), 3, 1, "SAME").ravel()
+    array([3., 4., 6., 7.])
+    """
+    x = as_operand(x)
+    windows = _pool_windows(x, window_shape, strides, padding, data_format)
+    dtype = np.mean(np.zeros(1, x.dtype)).dtype
+
+    def work() -> Any:
+        sums = reduced("avg_pool", x, np.add, windows, wide(dtype))
+        return (sums / _counts(x.shape, windows, wide(dtype), count_include_pad)).astype(dtype, copy=False)
+
+    return noted_as_one("avg_pool", x, work)
+
+
+def avg_pool_vjp(
+    x: Any,
+    cotangent: Any,
+    window_shape: Numbers,
+    strides: Numbers | None = None,
+    padding: Padding = "VALID",
+    *,
+    data_format: str | None = None,
+    count_include_pad: bool = False,
+) -> Any:
+    """Give the gradient of :func:`avg_pool`, from that of its result.
+
+    Parameters
+    ----------
+    x : array-like
+        What was pooled; only its shape matters.
+    cotangent : array-like
+        The gradient of the result, of its shape.
+    window_shape, strides, padding, data_format, count_include_pad
+        As for :func:`avg_pool`.
+
+    Returns
+    -------
+    ShardedArray, or ndarray if neither is sharded
+        Of the shape of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `cotangent` has another shape than the result.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import avg_pool_vjp
+    >>> avg_pool_vjp(np.zeros((1, 4, 1)), np.array([2.0, 4.0]).reshape(1, 2, 1), 2).ravel()
+    array([1., 1., 2., 2.])
+    """
+    x, cotangent = as_operand(x), as_operand(cotangent)
+    windows = _pool_windows(x, window_shape, strides, padding, data_format)
+
+    def work() -> Any:
+        shares = cotangent / _counts(x.shape, windows, cotangent.dtype, count_include_pad)
+        return gradient("avg_pool_vjp", x, shares, np.add, windows)
+
+    check_cotangent(x.shape, cotangent, windows)
+    return noted_as_one("avg_pool_vjp", (x, cotangent), work)
+
+
+def _pool_windows(
+    x: Any, window_shape: Numbers, strides: Numbers | None, padding: Padding, data_format: str | None
+) -> Windows:
+    """The windows along spatial dimensions, and single elements along batch and features."""
+    spatial = _spatial(x.ndim, data_format)
+    sizes = per_dimension("window sizes", window_shape, len(spatial))
+    lengths = [x.shape[dimension] for dimension in spatial]
+    windows = [POINTWISE] * x.ndim
+    for dimension, window in zip(
+        spatial, windows_of(lengths, sizes, sizes if strides is None else strides, padding), strict=True
+    ):
+        windows[dimension] = window
+    return tuple(windows)
+
+
+def _spatial(ndim: int, data_format: str | None) -> list[int]:
+    letters = "N" + "." * (ndim - 2) + "C" if data_format is None else data_format
+    if len(letters) != ndim or letters.count("N") != 1 or letters.count("C") != 1:
+        raise ValueError(
+            f"an array of {ndim} dimensions is to be pooled as {data_format or 'batch, spatial dimensions, features'}: "
+            "give one letter for each dimension, N for the batch, C for features, others for spatial ones"
+        )
+    return [dimension for dimension, letter in enumerate(letters) if letter not in "NC"]
+
+
+@lru_cache(maxsize=256)
+def _counts(shape: tuple[int, ...], windows: Windows, dtype: np.dtype[Any], count_include_pad: bool) -> Array:
+    """How many elements each mean is of, to be broadcast; 1 where there are none."""
+    counts: Any = np.ones((1,) * len(shape), dtype)
+    for axis, (length, window) in enumerate(zip(shape, windows, strict=True)):
+        if window == POINTWISE:
+            continue
+        along = np.full(window.count(length), window.size, dtype)
+        if not count_include_pad:
+            reduce_windows(np.ones(length, dtype), along, (window,), np.add)
+        counts = counts * np.maximum(along, 1).reshape((-1,) + (1,) * (len(shape) - axis - 1))
+    counts.flags.writeable = False
+    return counts  # type: ignore[no-any-return]

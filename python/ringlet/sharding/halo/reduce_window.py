@@ -1,0 +1,262 @@
+"""Reduction of windows of arrays that lie on devices, and of plain ones, and its gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Op
+from ringlet.sharding.factors import FactorMap
+from ringlet.sharding.halo.pool_kernel import choice_gradient, identity_of, reduce_windows
+from ringlet.sharding.halo.seeing import apply_seeing, as_operand
+from ringlet.sharding.halo.windows import (
+    POINTWISE,
+    Needs,
+    Padding,
+    Window,
+    needs_of,
+    per_dimension,
+    seen_from,
+    windows_of,
+)
+from ringlet.sharding.layout import Box
+
+__all__ = ["check_cotangent", "gradient", "reduce_window", "reduce_window_vjp", "reduced"]
+
+Array = NDArray[Any]
+Numbers = int | Sequence[int]
+Windows = tuple[Window, ...]
+
+# How the parts of a partial array combine if reducing their windows is to give parts of the result.
+_OPS = {np.add: Op.SUM, np.maximum: Op.MAX, np.minimum: Op.MIN, np.multiply: Op.PROD}
+
+
+def reduce_window(
+    x: Any,
+    function: np.ufunc,
+    window_dimensions: Numbers,
+    window_strides: Numbers = 1,
+    *,
+    padding: Padding = "VALID",
+    base_dilation: Numbers = 1,
+    window_dilation: Numbers = 1,
+) -> Any:
+    """Reduce each window of an array to one element.
+
+    Parameters
+    ----------
+    x : array-like
+    function : ufunc
+        Takes two and has an identity, as `np.add` and `np.maximum`. Results have the dtype of `x`.
+    window_dimensions : int or sequence of int
+        Size of windows along each dimension; all of them, batch and features too.
+    window_strides, base_dilation, window_dilation : int or sequence of int
+        From one window, one element of `x`, one element of a window to the next.
+    padding : str or sequence of (int, int)
+        ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or how much to pad before and after, with the identity.
+
+    Returns
+    -------
+    ShardedArray, or ndarray if `x` is not sharded
+        Cut as `x` is.
+
+    Raises
+    ------
+    ValueError
+        If the function has no identity, or the numbers do not go together.
+
+    References
+    ----------
+    jax-ml/jax, ``jax.lax.reduce_window``: parameters of the same names mean the same.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, reduce_window, shard
+    >>> x = shard(np.array([3, 1, 4, 1, 5, 9, 2, 6]), Sharding.tiled((2,)))
+    >>> np.asarray(reduce_window(x, np.add, 3, padding="SAME"))
+    array([ 4,  8,  6, 10, 15, 16, 17,  8])
+    """
+    x = as_operand(x)
+    sizes = per_dimension("window sizes", window_dimensions, x.ndim, least=0)
+    windows = windows_of(
+        x.shape, sizes, window_strides, padding, base_dilation=base_dilation, window_dilation=window_dilation
+    )
+    identity_of(function, x.dtype)
+    dtype = function(np.ones(1, x.dtype), np.ones(1, x.dtype)).dtype
+    if dtype != x.dtype:
+        raise ValueError(
+            f"{function} of {x.dtype} gives {dtype}: give an array of that dtype, x.astype({str(dtype)!r})"
+        )
+    return reduced("reduce_window", x, function, windows, x.dtype)
+
+
+def reduce_window_vjp(
+    x: Any,
+    cotangent: Any,
+    function: np.ufunc,
+    window_dimensions: Numbers,
+    window_strides: Numbers = 1,
+    *,
+    padding: Padding = "VALID",
+    base_dilation: Numbers = 1,
+    window_dilation: Numbers = 1,
+) -> Any:
+    """Give the gradient of :func:`reduce_window`, from that of its result.
+
+    Parameters
+    ----------
+    x : array-like
+        What was reduced.
+    cotangent : array-like
+        The gradient of the result, of its shape.
+    function : {np.add, np.maximum, np.minimum}
+        Of maxima and minima, the first element of a window, in row-major order, that is one has all of the gradient.
+    window_dimensions, window_strides, padding, base_dilation, window_dilation
+        As for :func:`reduce_window`.
+
+    Returns
+    -------
+    ShardedArray, or ndarray if neither is sharded
+        Of the shape of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `cotangent` has another shape than the result, or the function no gradient here.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import reduce_window_vjp
+    >>> reduce_window_vjp(np.array([3, 1, 4, 1]), np.array([1.0, 2.0, 4.0]), np.maximum, 2)
+    array([1., 0., 6., 0.])
+    """
+    x, cotangent = as_operand(x), as_operand(cotangent)
+    sizes = per_dimension("window sizes", window_dimensions, x.ndim, least=0)
+    windows = windows_of(
+        x.shape, sizes, window_strides, padding, base_dilation=base_dilation, window_dilation=window_dilation
+    )
+    return gradient("reduce_window_vjp", x, cotangent, function, windows)
+
+
+def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.dtype[Any]) -> Any:
+    """Reduce windows along all dimensions; in the dtype that is given, if it can be done so.
+
+    Parameters
+    ----------
+    name : str
+        What reports call it.
+    x : ShardedArray or ndarray
+    function : ufunc
+    windows : tuple of Window
+        One for each dimension.
+    dtype : dtype
+        Of the result.
+
+    Examples
+    --------
+    >>> reduced("sums", np.arange(4), np.add, (Window(2, stride=2),), np.dtype("float32"))
+    array([1., 5.], dtype=float32)
+    """
+    dimensions = tuple(range(x.ndim))
+    linear_ops = frozenset({_OPS[function]} if function in _OPS else ())
+    same = FactorMap((dimensions,), dimensions, linear=(frozenset({0}),) if linear_ops else (), linear_ops=linear_ops)
+
+    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
+        local = seen_from(windows, boxes[0], dimensions, out_box, dimensions)
+        reduce_windows(spaces[0][boxes[0]], out, local, function)
+
+    return apply_seeing(
+        name,
+        same,
+        kernel,
+        (x,),
+        dtype=dtype,
+        shape=_counted(x.shape, windows),
+        needs=lambda _, counts: needs_of(windows, dimensions, x.shape, counts),
+        effort=sum(window.size for window in windows if window != POINTWISE),
+        at_once=lambda _: kernel,
+    )
+
+
+def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Windows) -> Any:
+    """Give the gradient of an array of which windows were reduced.
+
+    Parameters
+    ----------
+    name : str
+        What reports call it.
+    x, cotangent : ShardedArray or ndarray
+    function : {np.add, np.maximum, np.minimum}
+    windows : tuple of Window
+        One for each dimension of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `cotangent` has another shape than the result, or the function no gradient here.
+
+    Examples
+    --------
+    >>> gradient("sums", np.arange(4), np.ones(2), np.add, (Window(2, stride=2),))
+    array([1., 1., 1., 1.])
+    """
+    check_cotangent(x.shape, cotangent, windows)
+    turned = tuple(window.transposed(length) for window, length in zip(windows, x.shape, strict=True))
+    if function is np.add:
+        return reduced(name, cotangent, np.add, turned, cotangent.dtype)
+    if function not in (np.maximum, np.minimum):
+        raise ValueError(
+            f"there is no gradient of windows reduced with {function}: give np.add, np.maximum or np.minimum"
+        )
+    dimensions = tuple(range(x.ndim))
+
+    def needs(number: int, counts: tuple[int, ...]) -> Needs:
+        outputs = needs_of(turned, dimensions, cotangent.shape, counts)
+        return outputs if number == 0 else _behind(windows, x.shape, outputs)
+
+    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
+        begins = tuple(there.start - here.start for there, here in zip(out_box, boxes[1], strict=True))
+        local = seen_from(windows, boxes[1], dimensions, boxes[0], dimensions)
+        choice_gradient(spaces[1][boxes[1]], spaces[0][boxes[0]], out, local, function=function, begins=begins)
+
+    return apply_seeing(
+        name,
+        FactorMap((dimensions, dimensions), dimensions, linear=(frozenset({0}),)),
+        kernel,
+        (cotangent, x),
+        dtype=cotangent.dtype,
+        shape=x.shape,
+        needs=needs,
+        effort=math.prod(window.size for window in windows),
+    )
+
+
+@lru_cache(maxsize=256)
+def _behind(windows: Windows, shape: tuple[int, ...], outputs: Needs) -> Needs:
+    """What ranges of outputs see of an input."""
+    return tuple(
+        tuple((window.needs(length, *bounds[0]),) for bounds in ranges or ())
+        for window, length, ranges in zip(windows, shape, outputs, strict=True)
+    )
+
+
+def _counted(shape: tuple[int, ...], windows: Windows) -> tuple[int, ...]:
+    return tuple(window.count(length) for window, length in zip(windows, shape, strict=True))
+
+
+def check_cotangent(shape: tuple[int, ...], cotangent: Any, windows: Windows) -> None:
+    """Refuse a gradient that is not of the shape of the windows' results.
+
+    Examples
+    --------
+    >>> check_cotangent((4,), np.ones(2), (Window(2, stride=2),))
+    """
+    if cotangent.shape != _counted(shape, windows):
+        raise ValueError(
+            f"the gradient has shape {cotangent.shape}, and the result of the pooling {_counted(shape, windows)}"
+        )

@@ -1,0 +1,272 @@
+"""Functions of the neighbourhood of each element, tile by tile, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.engine import compute, prepare, unfilled
+from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.factors import FactorMap
+from ringlet.sharding.halo.blocks import blocks
+from ringlet.sharding.halo.boundary import (
+    Boundaries,
+    Boundary,
+    Bounds,
+    boundary_of,
+    extended,
+    folded,
+    pieces,
+    ranges_of,
+)
+from ringlet.sharding.halo.exchange import with_neighbours
+from ringlet.sharding.halo.seeing import apply_seeing, as_operand
+from ringlet.sharding.halo.windows import POINTWISE, Needs
+from ringlet.sharding.layout import Box, tile_bounds
+from ringlet.sharding.messages import box_size
+from ringlet.sharding.partition import whole_number
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["map_halo", "map_halo_vjp"]
+
+Array = NDArray[Any]
+Depth = int | Sequence[int | tuple[int, int]]
+
+# Functions make several arrays as large as what they are given: in the cache that is much faster than in memory.
+_PART_BYTES = 256 << 10
+
+
+def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: Any = "zero") -> Any:
+    """Apply a function to each part of an array together with the elements around it.
+
+    For stencils: what `function` gives for an element is to depend on that and its neighbours, up to `depth` away. The
+    result is then the same however `x` is cut, and whatever parts `function` is called for.
+
+    Parameters
+    ----------
+    function : callable
+        Takes an array, not to be written to, which has `depth` more elements at each end than the part. Gives an array
+        of the part's shape, or of the shape that it took, whose ends are then cut off. Called for parts of any size, at
+        the same time in several threads.
+    x : array-like
+    depth : int or sequence of (int or (int, int))
+        How far neighbours may be, for all dimensions or for each; before and after the element, if they differ. More
+        than a tile has is fine.
+    boundary : str, number, or sequence of one for each dimension
+        What is beyond the ends: ``"zero"`` or a number; ``"reflect"``: the elements in opposite order, beginning with
+        the last one; ``"nearest"``: the last one; ``"periodic"``: the array again.
+
+    Returns
+    -------
+    ShardedArray, or ndarray if `x` is not sharded
+        Of the shape of `x`, cut as that is, and of the dtype that `function` gives; that of `x` if there are no
+        elements.
+
+    Raises
+    ------
+    ValueError
+        If `depth` or `boundary` is not for such an array, or `function` gives an array of another shape.
+
+    See Also
+    --------
+    map_halo_vjp : Its gradient.
+
+    References
+    ----------
+    scipy, ``scipy.ndimage``: the same names for the same boundaries, but ``"constant"`` and ``"wrap"``.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, map_halo, shard
+    >>> x = shard(np.array([0, 1, 4, 9, 16, 25]), Sharding.tiled((2,)))
+    >>> np.asarray(map_halo(lambda part: part[2:] - part[:-2], x, 1, "nearest"))
+    array([ 1,  4,  8, 12, 16,  9])
+    """
+    x = as_operand(x)
+    view = _view(x, depth, boundary)
+    dimensions = tuple(range(x.ndim))
+
+    def fill(space: Array, out: Array, box: Box) -> None:
+        for part, place in _parts(out.shape, box, x.dtype):
+            out[place] = _applied(function, space, part, view)
+
+    if not x.size:
+        return x.copy()
+    if not isinstance(x, ShardedArray):
+        whole = tuple(slice(0, size) for size in x.shape)
+        out = np.empty(x.shape, _dtype(function, x, whole, view))
+        fill(x, out, whole)
+        return out
+
+    def work() -> ShardedArray:
+        ready = prepare("map_halo", FactorMap((dimensions,), dimensions), [x], x.dtype)
+        layout = ready.plan.operand_layouts[0]
+        needs = _needs(view, tuple(cut.count for cut in layout.cuts))
+        spaces, _ = with_neighbours(ready.operands[0], layout, needs, ready.group)
+        filled = (d for d, box in enumerate(ready.plan.result_boxes) if spaces[d] is not None and box_size(box))
+        device = next(filled, None)
+        dtype = x.dtype if device is None else _dtype(function, spaces[device], ready.plan.result_boxes[device], view)
+        result = unfilled(ready._replace(dtype=dtype))
+        compute(result, lambda out, where: fill(spaces[where.device], out, where.result), ready, effort=4.0)
+        return result
+
+    return noted_as_one("map_halo", x, work)
+
+
+def map_halo_vjp(
+    function_vjp: Callable[[Array, Array], Any], x: Any, cotangent: Any, depth: Depth, boundary: Any = "zero"
+) -> Any:
+    """Give the gradient of :func:`map_halo`, from that of its result.
+
+    Parameters
+    ----------
+    function_vjp : callable
+        ``function_vjp(part, cotangent)`` gives the gradient of a part as `function` takes it, of its shape, from that
+        of the elements without what is around them.
+    x : array-like
+        What the function was applied to.
+    cotangent : array-like
+        The gradient of the result, of its shape.
+    depth, boundary
+        As for :func:`map_halo`.
+
+    Returns
+    -------
+    ShardedArray, or ndarray if neither is sharded
+        Of the shape of `x` and the dtype of `cotangent`. Elements that stand in for some beyond the ends have their
+        gradient too.
+
+    Raises
+    ------
+    ValueError
+        If `cotangent` has another shape than `x`, or as by :func:`map_halo`.
+
+    Examples
+    --------
+    The gradient of ``part[2:] - part[:-2]``:
+
+    >>> from ringlet.sharding import map_halo_vjp
+    >>> def difference_vjp(part, cotangent):
+    ...     return np.pad(cotangent, (2, 0)) - np.pad(cotangent, (0, 2))
+    >>> map_halo_vjp(difference_vjp, np.zeros(4), np.array([1.0, 2.0, 4.0, 8.0]), 1, "nearest")
+    array([-3., -3., -6., 12.])
+    """
+    x, cotangent = as_operand(x), as_operand(cotangent)
+    if cotangent.shape != x.shape:
+        raise ValueError(f"the gradient has shape {cotangent.shape}, and the result {x.shape}")
+    view = _view(x, depth, boundary)
+    outputs = view._replace(depths=((0, 0),) * x.ndim, reaches=tuple(map(max, view.depths)))
+    inputs = view._replace(reaches=outputs.reaches)
+    # Outputs beyond the ends of a periodic array are others again, and see others of its images.
+    once = tuple(Boundary("constant") if b.kind == "periodic" else b for b in view.boundaries)
+    dimensions = tuple(range(x.ndim))
+
+    def kernel(spaces: Sequence[Array], _: tuple[Box, ...], out: Array, out_box: Box) -> None:
+        for part, place in _parts(out.shape, out_box, cotangent.dtype):
+            bounds = inputs.bounds(part)
+            given = extended(spaces[1], outputs.bounds(part), view.boundaries)
+            gradient = np.asarray(function_vjp(extended(spaces[0], bounds, view.boundaries), given))
+            expected = tuple(stop - start for start, stop in bounds)
+            if gradient.shape != expected:
+                raise ValueError(f"the function gave a gradient of shape {gradient.shape} for one of shape {expected}")
+            out[place] = folded(gradient, bounds, x.shape, once, part)
+
+    return apply_seeing(
+        "map_halo_vjp",
+        FactorMap((dimensions, dimensions), dimensions),
+        kernel,
+        (x, cotangent),
+        dtype=cotangent.dtype,
+        shape=x.shape,
+        needs=lambda number, counts: _needs((inputs, outputs)[number], counts),
+        effort=8.0,
+    )
+
+
+class _View(NamedTuple):
+    """What is looked at around a part: all outputs up to `reaches` away, and what they see up to `depths` away."""
+
+    shape: tuple[int, ...]
+    depths: tuple[tuple[int, int], ...]
+    boundaries: Boundaries
+    reaches: tuple[int, ...]
+
+    def bounds(self, part: Box) -> Bounds:
+        """From where to where, which may be beyond the ends."""
+        return tuple(self.along(dimension, side.start, side.stop) for dimension, side in enumerate(part))
+
+    def along(self, dimension: int, begin: int, end: int) -> tuple[int, int]:
+        length, (before, after) = self.shape[dimension], self.depths[dimension]
+        begin, end = begin - self.reaches[dimension], end + self.reaches[dimension]
+        if self.boundaries[dimension].kind != "periodic":
+            begin, end = max(begin, 0), min(end, length)
+        return begin - before, end + after
+
+
+@lru_cache(maxsize=256)
+def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
+    """What each tile needs to see."""
+    needs = []
+    for dimension, (length, count) in enumerate(zip(view.shape, counts, strict=True)):
+        kind = view.boundaries[dimension].kind
+        spans = [
+            view.along(dimension, *bounds) if bounds[0] < bounds[1] else (0, 0) for bounds in tile_bounds(length, count)
+        ]
+        needs.append(tuple(ranges_of(pieces(length, *span, kind)) for span in spans))
+    return tuple(needs)
+
+
+def _parts(shape: tuple[int, ...], box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, Box]]:
+    """Cut a tile into parts that fit the cache: which of the whole each is, and which of the tile."""
+    for block in blocks(shape, shape, (POINTWISE,) * len(shape), _PART_BYTES // dtype.itemsize):
+        part = tuple(
+            slice(side.start + place.start, side.start + place.stop)
+            for side, place in zip(box, block.outputs, strict=True)
+        )
+        yield part, block.outputs
+
+
+def _applied(function: Callable[[Array], Any], space: Array, part: Box, view: _View) -> Array:
+    """What the function gives for a part, without what is around it."""
+    seen = extended(space, view.bounds(part), view.boundaries)
+    result = np.asarray(function(seen))
+    shape = tuple(side.stop - side.start for side in part)
+    if result.shape == shape:
+        return result
+    if result.shape != seen.shape:
+        raise ValueError(
+            f"the function gave shape {result.shape} for a part of shape {seen.shape}: expected {shape}, without what "
+            f"is up to {view.depths} around it, or {seen.shape}, of which that will be cut off"
+        )
+    inner: Array = result[
+        tuple(slice(before, before + size) for (before, _), size in zip(view.depths, shape, strict=True))
+    ]
+    return inner
+
+
+def _dtype(function: Callable[[Array], Any], space: Array, box: Box, view: _View) -> np.dtype[Any]:
+    """Of what the function gives: of the first part."""
+    shape = tuple(side.stop - side.start for side in box)
+    part, _ = next(_parts(shape, box, space.dtype))
+    return _applied(function, space, part, view).dtype
+
+
+def _view(x: Any, depth: Any, boundary: Any) -> _View:
+    """What a user asked for."""
+    depths = list(depth) if isinstance(depth, Iterable) else [depth] * x.ndim
+    pairs = [tuple(each) if isinstance(each, Iterable) else (each, each) for each in depths]
+    exact = tuple(tuple(whole_number(number) for number in pair) for pair in pairs)
+    if len(exact) != x.ndim or any(len(pair) != 2 or any(n is None or n < 0 for n in pair) for pair in exact):
+        raise ValueError(
+            f"depth is {depth!r}: expected a number of 0 or more, or one, or a pair of them, for each of {x.ndim} "
+            "dimensions"
+        )
+    each = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * x.ndim
+    if len(each) != x.ndim:
+        raise ValueError(f"boundary is {boundary!r}: expected one, or one for each of {x.ndim} dimensions")
+    boundaries = tuple(boundary_of(one, x.dtype) for one in each)
+    return _View(x.shape, exact, boundaries, (0,) * x.ndim)  # type: ignore[arg-type]

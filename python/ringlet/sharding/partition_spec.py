@@ -1,0 +1,82 @@
+"""PartitionSpec: which axes of a mesh cut which dimensions of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ringlet.errors import ShardingError
+
+__all__ = ["PartitionSpec"]
+
+Entry = str | Iterable[str] | None
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PartitionSpec:
+    """The axes of a mesh that each dimension of an array is cut along.
+
+    Parameters
+    ----------
+    *entries : str, iterable of str, or None
+        For each dimension, the axis that cuts it; several, the slowest first; or None if it is not cut. Dimensions that
+        are left out at the end are not cut.
+    unreduced : iterable of str, optional
+        Axes along which the array is still to be summed.
+
+    Attributes
+    ----------
+    entries : tuple of tuple of str
+        The axes for each dimension.
+    unreduced : tuple of str
+
+    Raises
+    ------
+    ShardingError
+        If an entry is something else, or an axis is named twice.
+
+    References
+    ----------
+    jax-ml/jax, ``jax.sharding.PartitionSpec``: the same spellings mean the same.
+
+    Examples
+    --------
+    >>> PartitionSpec("x", None, ("y", "z"))
+    PartitionSpec('x', None, ('y', 'z'))
+    """
+
+    entries: tuple[tuple[str, ...], ...]
+    unreduced: tuple[str, ...]
+
+    def __init__(self, *entries: Entry, unreduced: Iterable[str] = ()) -> None:
+        object.__setattr__(self, "entries", tuple(map(_axes, entries)))
+        object.__setattr__(self, "unreduced", _axes(unreduced))
+        named = self.axes
+        twice = next((axis for axis in named if named.count(axis) > 1), None)
+        if twice is not None:
+            raise ShardingError(
+                f"{self} names the axis {twice!r} {named.count(twice)} times: an axis cuts one dimension of an array"
+            )
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """All axes that are named, in order."""
+        return sum(self.entries, ()) + self.unreduced
+
+    def __repr__(self) -> str:
+        shown = [repr(axes[0] if len(axes) == 1 else axes or None) for axes in self.entries]
+        shown += [f"unreduced={self.unreduced!r}"] if self.unreduced else []
+        return f"PartitionSpec({', '.join(shown)})"
+
+
+def _axes(entry: object) -> tuple[str, ...]:
+    if entry is None or isinstance(entry, str):
+        return () if entry is None else (entry,)
+    axes: tuple[Any, ...] = tuple(entry) if isinstance(entry, Iterable) else (entry,)
+    if not all(isinstance(axis, str) for axis in axes):
+        raise ShardingError(
+            f"{entry!r} is no entry of a PartitionSpec: expected the name of an axis, a tuple of names, or None for a "
+            'dimension that is not cut, as in PartitionSpec("x", None, ("y", "z"))'
+        )
+    return axes

@@ -1,0 +1,232 @@
+"""What a report tells of operations on sharded arrays: how arrays lay, what was sent, in text and HTML."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ringlet.sharding.collective import Collective
+from ringlet.sharding.layout import Layout
+from ringlet.tpu.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from ringlet.sharding.sharding import Sharding
+
+__all__ = ["Operation", "Placed", "Report", "placed_in"]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An array as a report knows it: its values are not kept.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : str
+    layout : Layout or None
+        None for a plain array, which every device can read.
+
+    Examples
+    --------
+    >>> print(Placed((8, 4), "float32", None))
+    float32[8,4]
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    layout: Layout | None
+
+    @property
+    def sharding(self) -> Sharding | None:
+        """Which device had which part; None for a plain array."""
+        from ringlet.sharding.layout_of import sharding_of  # written out where somebody looks
+
+        return None if self.layout is None else sharding_of(self.layout)
+
+    def __str__(self) -> str:
+        array = _array_text(self.dtype, self.shape)
+        return array if self.layout is None else f"{array} {self.sharding}"
+
+
+def placed_in(values: Any) -> tuple[Placed, ...]:
+    """Describe the arrays among arguments, at any depth of lists and tuples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [str(placed) for placed in placed_in(([np.ones(3), np.ones((2, 2))], 1.5))]
+    ['float64[3]', 'float64[2,2]']
+    """
+    return tuple(_each_placed(values))
+
+
+def _each_placed(value: Any) -> Iterable[Placed]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _each_placed(item)
+    elif hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
+        yield Placed(tuple(value.shape), str(value.dtype), getattr(value, "_layout", None))
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation on sharded arrays.
+
+    Attributes
+    ----------
+    name : str
+        Of the NumPy function, or of ours.
+    operands : tuple of Placed
+        Arrays only, as they lay before.
+    result : tuple of Placed
+        The arrays that came out: one, most often.
+    collectives : tuple of Collective
+        In the order in which they were needed.
+    is_gathered : bool
+        Whether there is no tiled form of it, so that whole arrays were collected.
+    """
+
+    name: str
+    operands: tuple[Placed, ...]
+    result: tuple[Placed, ...]
+    collectives: tuple[Collective, ...] = ()
+    is_gathered: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all devices sent together."""
+        return sum(collective.nbytes for collective in self.collectives)
+
+    @property
+    def seconds(self) -> float | None:
+        """Predicted time of its collectives one after the other; None where no devices have places in a topology."""
+        return _seconds_of(self.collectives)
+
+    def __str__(self) -> str:
+        gathered = " (gathered)" if self.is_gathered else ""
+        line = f"{self.name}{gathered}: {_listed(self.operands)} -> {_listed(self.result)}"
+        return "\n".join([line, *(f"  {collective_text(collective)}" for collective in self.collectives)])
+
+
+class Report:
+    """What operations did while a report was open; made by :func:`ringlet.sharding.explain`.
+
+    Attributes
+    ----------
+    operations : list of Operation
+        In the order in which they ended.
+
+    Examples
+    --------
+    >>> import numpy as np, ringlet
+    >>> from ringlet.sharding import Sharding, shard
+    >>> x = shard(np.ones((4, 2)), Sharding.tiled((2, 1)))
+    >>> with ringlet.sharding.explain() as report:
+    ...     total = float(x.sum())
+    >>> report.counts, report.nbytes, report.gathers
+    ({'all-reduce': 1}, 16, [])
+    """
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+
+    @property
+    def collectives(self) -> list[Collective]:
+        """Those of all operations, in order."""
+        return [collective for operation in self.operations for collective in operation.collectives]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many collectives there were of each kind."""
+        return dict(Counter(collective.kind for collective in self.collectives))
+
+    @property
+    def gathers(self) -> list[Operation]:
+        """Operations that have no tiled form."""
+        return [operation for operation in self.operations if operation.is_gathered]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all devices sent together."""
+        return sum(operation.nbytes for operation in self.operations)
+
+    @property
+    def seconds(self) -> float | None:
+        """Predicted time of all collectives one after the other; None where no devices have places in a topology."""
+        return _seconds_of(self.collectives)
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.operations), self._total()])
+
+    def __repr__(self) -> str:
+        return f"<Report: {self._total()}>"
+
+    def _total(self) -> str:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.counts.items())
+        number = len(self.operations)
+        total = f"{number} operation{'s' * (number != 1)}, "
+        total += f"{format_bytes(self.nbytes)} sent in {kinds}" if kinds else "nothing sent"
+        return total + ("" if self.seconds is None else f", predicted {format_seconds(self.seconds)}")
+
+    def _repr_html_(self) -> str:
+        """A table with a row for each operation: what notebooks show."""
+        head = _row("th", ("operation", "operands", "result", "collectives", "bytes", "predicted"))
+        rows = "".join(_row("td", _cells(operation)) for operation in self.operations)
+        return f"<table><caption>{html.escape(self._total())}</caption>{head}{rows}</table>"
+
+
+def collective_text(collective: Collective) -> str:
+    """Write a collective in a line.
+
+    Examples
+    --------
+    >>> collective_text(Collective("all-gather", (8, 8), "float32", groups=((0, 1), (2, 3)), nbytes=512))
+    'all-gather float32[8,8] in 2 groups of 2: 512 B'
+    """
+    text = f"{collective.kind} {_array_text(collective.dtype, collective.shape)}"
+    if collective.groups:
+        number, sizes = len(collective.groups), sorted({len(group) for group in collective.groups})
+        text += f" in {number} group{'s' * (number != 1)} of {' or '.join(map(str, sizes))}"
+    elif collective.pairs:
+        pairs = [f"{source}->{target}" for source, target in collective.pairs]
+        text += f" {' '.join(pairs[:_MAX_PAIRS])}{' ...' * (len(pairs) > _MAX_PAIRS)}"
+    text += f": {format_bytes(collective.nbytes)}"
+    return text if collective.seconds is None else f"{text}, {format_seconds(collective.seconds)}"
+
+
+# Messages of a permutation that a line shows.
+_MAX_PAIRS = 8
+
+
+def _array_text(dtype: str, shape: Sequence[int]) -> str:
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
+def _listed(arrays: Sequence[Placed]) -> str:
+    return ", ".join(map(str, arrays)) or "no array"
+
+
+def _seconds_of(collectives: Sequence[Collective]) -> float | None:
+    known = [collective.seconds for collective in collectives if collective.seconds is not None]
+    return sum(known) if known else None
+
+
+def _cells(operation: Operation) -> tuple[str, ...]:
+    seconds = operation.seconds
+    return (
+        operation.name + " (gathered)" * operation.is_gathered,
+        "\n".join(map(str, operation.operands)),
+        "\n".join(map(str, operation.result)),
+        "\n".join(map(collective_text, operation.collectives)),
+        format_bytes(operation.nbytes) if operation.collectives else "",
+        "" if seconds is None else format_seconds(seconds),
+    )
+
+
+def _row(tag: str, cells: Sequence[str]) -> str:
+    style = ' style="text-align:left;vertical-align:top"'
+    inner = "".join(f"<{tag}{style}>{html.escape(cell).replace(chr(10), '<br>')}</{tag}>" for cell in cells)
+    return f"<tr>{inner}</tr>"

@@ -1,0 +1,274 @@
+"""The sweep that every operation on sharded arrays passes: all placements, uneven tiles, each memory mode, every dtype.
+
+An operation is a row of a table in ``tests/sharding/rows``: what it computes and the shapes it is tried on. It is run
+on arrays that lie on two devices, on four, and on a mesh of two by two, in every way in which their dimensions can be
+cut (not at all, along one axis of the mesh, along both in either order), in memory that is shared and in memory of
+each device's own. What it gives is held against what NumPy gives for the same arrays untiled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ringlet.errors import GatherWarning
+from ringlet.sharding.device_group import DeviceGroup
+from ringlet.sharding.layout import WHOLE, Cut, Layout
+from ringlet.sharding.modes import current_mode, mode
+from ringlet.sharding.movement import settled
+from ringlet.sharding.sharded_array import ShardedArray
+from ringlet.sharding.spaces import POISONED, fresh, spaces_for
+
+# All dtypes and all pairs of placements, where minutes do not count.
+NIGHTLY = bool(os.environ.get("RINGLET_CI_NIGHTLY"))
+
+FLOATS = ("float32", "float64")
+NUMBERS = ("float32", "int32", "float64", "complex64", "uint8", "int64")
+REALS = ("float32", "int32", "float64", "uint8", "int64")
+EVERY = ("float32", "int32", "bool", "float64", "complex64", "float16", "int8", "uint64", "complex128")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operation of the sweep.
+
+    Attributes
+    ----------
+    name : str
+    compute : callable
+        Takes one array for each shape, all ndarrays or all sharded, and gives an array or a sequence of them.
+    shapes : tuple of tuple of int
+        Of its operands.
+    dtypes : tuple of str
+        Of all its operands; a few of them in turn, all of them at night.
+    length : int
+        How many elements one of the result sums up. What is not the same to the bit may differ by 4 ulp for each
+        doubling of it; 0 if every bit has to be the same.
+    scale : callable or None
+        Gives the numbers whose ulp those are, of the operands; by default it is `compute` of their absolute values,
+        if that is more than the result.
+    has_nan : bool
+        Whether some of the numbers of the first operand are NaN, all of its second row and column among them.
+    gathers : bool
+        Whether it is known to have no tiled form, and to say so.
+    """
+
+    name: str
+    compute: Callable[..., Any]
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...] = NUMBERS
+    length: int = 0
+    scale: Callable[..., Any] | None = None
+    has_nan: bool = False
+    gathers: bool = False
+
+    def on(self, *shapes: tuple[int, ...]) -> Row:
+        """Give the same operation on other shapes."""
+        return replace(self, shapes=shapes)
+
+
+# What each axis of a mesh, and each order of two, cuts a dimension into.
+MESHES: dict[str, tuple[int, dict[str, Cut]]] = {
+    "2": (2, {"x": Cut(2, (0, 1))}),
+    "4": (4, {"x": Cut(4, (0, 1, 2, 3))}),
+    "2x2": (
+        4,
+        {
+            "x": Cut(2, (0, 0, 1, 1)),
+            "y": Cut(2, (0, 1, 0, 1)),
+            "xy": Cut(4, (0, 1, 2, 3)),
+            "yx": Cut(4, (0, 2, 1, 3)),
+        },
+    ),
+}
+
+
+@lru_cache
+def placements(mesh: str, ndim: int) -> tuple[Layout, ...]:
+    """Give every way to place the dimensions of an array on a mesh, and the one with all of it on the last device."""
+    num_devices, cuts = MESHES[mesh]
+    found = []
+    for names in itertools.product(["", *cuts], repeat=ndim):
+        if max(map("".join(names).count, "xy"), default=0) <= 1:  # an axis of the mesh cuts one dimension at most
+            found.append(Layout(num_devices, tuple(cuts[name] if name else WHOLE for name in names)))
+    return (*found, Layout(num_devices, (WHOLE,) * ndim, only=num_devices - 1))
+
+
+def tiled(array: np.ndarray, layout: Layout) -> ShardedArray:
+    """Place the values of an array; devices that have memory of their own get nothing but their box."""
+    boxes, group = layout.boxes(array.shape), DeviceGroup.of(layout.num_devices)
+
+    def space(device: int) -> np.ndarray:
+        if current_mode() == "shared":
+            return array.copy()
+        with poisoned():
+            made = fresh(array.shape, array.dtype)
+        made[boxes[device]] = array[boxes[device]]
+        return made
+
+    return ShardedArray._build(spaces_for(layout, group, space), layout, group)
+
+
+@contextlib.contextmanager
+def poisoned() -> Iterator[None]:
+    """Have new memory hold what no program expects there."""
+    token = POISONED.set(True)
+    try:
+        yield
+    finally:
+        POISONED.reset(token)
+
+
+def assembled(x: Any) -> np.ndarray:
+    """Put the tiles of an array together, after a check that devices with the same tile have the same bits in it."""
+    if not isinstance(x, ShardedArray):
+        return np.asarray(x)
+    x = settled(x)
+    whole, known = np.zeros(x.shape, x.dtype), np.zeros(x.shape, bool)
+    boxes = x._layout.boxes(x.shape)
+    for device in x._layout.holders:
+        tile, box = x._tile(device), boxes[device]
+        assert tile.shape == whole[box].shape, f"device {device} has a tile of {tile.shape}: not {whole[box].shape}"
+        if known[box].all():
+            np.testing.assert_array_equal(tile, whole[box], err_msg=f"what device {device} has of {box}")
+        whole[box], known[box] = tile, True
+    assert known.all(), f"no device has the rest of {x._layout}"
+    return whole
+
+
+def operands(row: Row, dtype: str, seed: int = 0) -> list[np.ndarray]:
+    """Make distinct values for an operation, of both signs where there are signs."""
+    made = []
+    for number, shape in enumerate(row.shapes):
+        generator = np.random.default_rng([seed, number])
+        kind, size = np.dtype(dtype).kind, math.prod(shape)
+        if kind == "b":
+            values = generator.random(size) < 0.6
+        elif kind == "u":
+            values = generator.permutation(size + 3)[:size] % 100
+        elif kind == "i":
+            values = generator.permutation(size + 3)[:size] % 100 - min(size // 2, 50)
+        elif kind == "c":
+            values = generator.standard_normal(size) + 1j * generator.standard_normal(size)
+        else:
+            values = generator.standard_normal(size)
+        made.append(values.astype(dtype).reshape(shape))
+    if row.has_nan:
+        made[0][made[0] > 1] = np.nan
+        made[0][1:2] = np.nan
+        made[0][..., 1:2] = np.nan
+    return made
+
+
+def cases(row: Row) -> Iterator[tuple[tuple[Layout, ...], str]]:
+    """Give the placements of an operation's operands and the dtypes to try: at night all, else each placement once."""
+    turn = 0
+    for mesh in MESHES:
+        each = [placements(mesh, len(shape)) for shape in row.shapes]
+        if NIGHTLY:
+            yield from itertools.product(itertools.product(*each), row.dtypes)
+            continue
+        for step in range(max(map(len, each))):
+            layouts = tuple(these[(step * (3 * number + 1) + number) % len(these)] for number, these in enumerate(each))
+            yield layouts, row.dtypes[turn % len(row.dtypes)]
+            turn += 1
+
+
+def check(row: Row) -> None:
+    """Run an operation on all its cases.
+
+    Raises
+    ------
+    AssertionError
+        If a result differs from NumPy's, or between memory that is shared and memory that is not.
+    """
+    tried: dict[str, tuple[list[np.ndarray], Any]] = {}
+    for layouts, dtype in cases(row):
+        if dtype not in tried:
+            arrays = operands(row, dtype)
+            tried[dtype] = arrays, outcome(lambda arrays=arrays: row.compute(*arrays))
+        arrays, expected = tried[dtype]
+        where = f"{row.name} of {dtype} {row.shapes} in {layouts}"
+        shared, apart = (_run(row, arrays, layouts, memory) for memory in ("shared", "copy"))
+        if isinstance(expected, Exception):
+            for found in (shared, apart):
+                assert type(found) is type(expected), f"{where}: {found!r} instead of {expected!r}"
+            continue
+        for found in (shared, apart):
+            if isinstance(found, Exception):
+                raise AssertionError(where) from found
+        assert len(shared) == len(apart) == len(_listed(expected)), where
+        bound = _bound(row, arrays, expected)
+        for one, other, wanted, most in zip(shared, apart, map(np.asarray, _listed(expected)), bound, strict=True):
+            assert (one.dtype, one.shape) == (wanted.dtype, wanted.shape), f"{where}: {one.dtype}{one.shape}"
+            np.testing.assert_array_equal(one, other, err_msg=f"shared and copy: {where}")
+            if row.length == 0 or one.dtype.kind not in "fc":
+                np.testing.assert_array_equal(one, wanted, err_msg=where)
+            else:
+                np.testing.assert_array_less(_distance(one, wanted), most, err_msg=where)
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    """Give what some work gives, or the error that it raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:
+            return work()
+        except (TypeError, ValueError, IndexError) as error:
+            return error
+
+
+def _run(row: Row, arrays: Sequence[np.ndarray], layouts: Sequence[Layout], memory: Any) -> Any:
+    def work() -> list[np.ndarray]:
+        with mode(memory), poisoned():
+            given = [tiled(array, layout) for array, layout in zip(arrays, layouts, strict=True)]
+            with warnings.catch_warnings():
+                if row.gathers:
+                    warnings.simplefilter("ignore", GatherWarning)
+                result = row.compute(*given)
+            for x, array in zip(given, arrays, strict=True):
+                np.testing.assert_array_equal(assembled(x), array, err_msg="an operand has changed")
+            for each in _listed(result):
+                assert row.gathers or isinstance(each, ShardedArray), f"a {type(each).__name__}, without tiles"
+            return [assembled(each) for each in _listed(result)]
+
+    return outcome(work)
+
+
+def _listed(result: Any) -> Sequence[Any]:
+    return result if isinstance(result, (list, tuple)) else (result,)
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """How far numbers are from each other: 0 where both are the same infinity, or not a number."""
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(one.astype(np.result_type(one, "float64")) - other)
+    return np.where((one == other) | (np.isnan(one) & np.isnan(other)), 0, distance)
+
+
+def _bound(row: Row, arrays: Sequence[np.ndarray], expected: Any) -> list[Any]:
+    """How far from NumPy's each of the results may be."""
+    if row.length == 0:
+        return [0] * len(_listed(expected))
+    scale = row.scale or row.compute
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        larger = _listed(scale(*(array if array.dtype.kind in "bu" else np.abs(array) for array in arrays)))
+    bounds = []
+    for wanted, other in zip(map(np.asarray, _listed(expected)), larger, strict=True):
+        if wanted.dtype.kind not in "fc":
+            bounds.append(0)
+            continue
+        size = np.fmax(np.abs(wanted), np.abs(other)).astype(wanted.real.dtype)
+        ulp = np.spacing(np.where(np.isfinite(size), size, 1).astype(wanted.real.dtype)).astype("float64")
+        bounds.append(4 * math.ceil(math.log2(max(row.length, 2))) * ulp + np.finfo("float64").tiny)
+    return bounds

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ringlet.errors import ShardingError
+from ringlet.sharding import ShardedArray, Sharding, explain, mode, shard
+
+ROWS, COLUMNS = Sharding.tiled((4, 1)), Sharding.tiled((1, 4))
+
+
+def numbers(rows=8):
+    return np.arange(rows * 4.0).reshape(rows, 4)
+
+
+def test_joining_along_a_dimension_that_is_not_cut_sends_nothing():
+    x = shard(numbers(), ROWS)
+    with mode("copy"), explain() as report:
+        made = np.hstack([x, x])
+    assert report.nbytes == 0
+    assert made.sharding == x.sharding
+
+
+def test_joining_along_a_cut_dimension_sends_what_is_not_there_yet():
+    x = shard(numbers(), ROWS)
+    with explain() as report:
+        made = np.concatenate([x, x])
+    assert made.sharding == x.sharding
+    assert report.nbytes == 6 * 2 * 4 * 8  # two of the eight tiles of two rows are where they belong
+
+
+def test_the_result_lies_as_the_operand_that_costs_least():
+    large, small = shard(numbers(80), ROWS), shard(numbers(2), COLUMNS)
+    assert np.concatenate([small, large]).sharding == large.sharding
+
+
+def test_plain_arrays_may_be_among_them():
+    made = np.concatenate([np.ones((2, 4)), shard(numbers(), ROWS)])
+    assert isinstance(made, ShardedArray)
+    assert made.shape == (10, 4)
+
+
+def test_partial_values_are_combined_first():
+    total = shard(numbers(), ROWS).sum(0)
+    assert np.asarray(np.concatenate([total, total])).tolist() == [*numbers().sum(0)] * 2
+
+
+@pytest.mark.parametrize("out", [shard(np.zeros((16, 4)), COLUMNS), np.zeros((16, 4))])
+def test_the_result_goes_where_it_is_asked_to_go(out):
+    x = shard(numbers(), ROWS)
+    assert np.concatenate([x, x], out=out) is out
+    np.testing.assert_array_equal(np.asarray(out), np.vstack([numbers()] * 2))
+
+
+def test_arrays_of_different_groups_are_refused():
+    with pytest.raises(ShardingError, match="different device groups"):
+        np.concatenate([shard(numbers(), ROWS), shard(numbers(), Sharding.tiled((2, 1)))])
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda x: np.concatenate([x, x[0]]),
+        lambda x: np.concatenate([x, x[:, :2]]),
+        lambda x: np.concatenate([x, x], axis=2),
+        lambda x: np.concatenate([x], dtype="int8"),
+        lambda x: np.stack([x, x[:2]]),
+        lambda x: np.stack([x, x], axis=4),
+    ],
+)
+def test_errors_are_numpys(join):
+    with pytest.raises(Exception) as expected:  # noqa: PT011
+        join(numbers())
+    with pytest.raises(type(expected.value)) as found:
+        join(shard(numbers(), ROWS))
+    assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("arrays", [[[1, 2], [3, 4]], [1, 2, 3], 5])
+def test_blocks_are_joined_as_deep_as_they_are_nested(arrays):
+    x = shard(np.ones((4, 2)), ROWS)
+
+    def filled(nested, leaf):
+        return [filled(each, leaf) for each in nested] if isinstance(nested, list) else leaf * nested
+
+    np.testing.assert_array_equal(np.asarray(np.block(filled(arrays, x))), np.block(filled(arrays, np.ones((4, 2)))))

@@ -1,0 +1,81 @@
+"""Running reductions, along dimensions that are gathered where they are cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ringlet.sharding import Sharding, explain, shard
+from tests.sharding.sweep import assembled
+
+WHOLE = np.arange(35).reshape(7, 5)
+
+
+def test_only_the_dimension_that_is_run_along_is_gathered():
+    x = shard(WHOLE, Sharding.tiled((2, 4)))
+    with explain() as report:
+        found = np.cumsum(x, axis=0)
+    assert [cut.count for cut in found._layout.cuts] == [1, 4]
+    assert [[sent.kind for sent in each.collectives] for each in report.operations] == [["all-gather"]]
+    np.testing.assert_array_equal(assembled(found), WHOLE.cumsum(axis=0))
+
+
+def test_nothing_is_sent_along_a_dimension_that_is_whole():
+    with explain() as report:
+        np.multiply.accumulate(shard(WHOLE, Sharding.tiled((1, 4))))
+    assert [each.collectives for each in report.operations] == [()]
+
+
+def test_a_single_number_runs_along_one_element():
+    x = shard(np.array(3), Sharding.replicated(2))
+    assert np.cumsum(x).tolist() == np.cumsum(x, axis=0).tolist() == [3]
+
+
+@pytest.mark.skipif(not hasattr(np, "cumulative_sum"), reason="NumPy has it from 2.1 on")
+def test_the_cumulative_functions_want_an_axis_where_there_are_several():
+    x = shard(WHOLE, Sharding.tiled((2, 4)))
+    np.testing.assert_array_equal(assembled(np.cumulative_sum(x, axis=1)), np.cumulative_sum(WHOLE, axis=1))
+    np.testing.assert_array_equal(assembled(np.cumulative_prod(x[0])), np.cumulative_prod(WHOLE[0]))
+    with pytest.raises(ValueError, match="axis"):
+        np.cumulative_sum(x)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_slices_of_a_dimension_are_reduced(axis):
+    found = np.add.reduceat(shard(WHOLE, Sharding.tiled((4, 2))), [0, 3, 1], axis=axis)
+    np.testing.assert_array_equal(assembled(found), np.add.reduceat(WHOLE, [0, 3, 1], axis=axis))
+
+
+def test_out_gets_the_result():
+    x = shard(WHOLE, Sharding.tiled((2, 2)))
+    out, plain = shard(np.zeros((7, 5)), Sharding.tiled((4, 1))), np.zeros((7, 5))
+    assert np.cumsum(x, axis=1, out=out) is out
+    assert np.cumsum(x, axis=1, out=plain) is plain
+    np.testing.assert_array_equal(assembled(out), WHOLE.cumsum(axis=1))
+    np.testing.assert_array_equal(plain, WHOLE.cumsum(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: np.add.reduceat(x, [9]), IndexError, "out-of-bounds|out of bounds"),
+        (lambda x: np.cumsum(x, axis=2), ValueError, "out of bounds"),
+        (np.modf.accumulate, ValueError, "binary"),
+    ],
+)
+def test_what_numpy_refuses_is_refused_alike(call, error, message):
+    with pytest.raises(error, match=message):
+        call(shard(WHOLE, Sharding.tiled((2, 2))))
+
+
+@pytest.mark.parametrize("dtype", ["m8[s]", ">f4"])
+def test_times_and_numbers_in_another_order_of_bytes_run_too(dtype):
+    whole = WHOLE.astype(dtype)
+    x = shard(whole, Sharding.tiled((2, 4)))
+    for run in (
+        lambda a: np.cumsum(a, axis=0),
+        lambda a: np.maximum.accumulate(a, axis=1),
+        lambda a: np.add.reduceat(a, [0, 3], axis=0),
+        lambda a: np.cumsum(a, axis=0, out=np.empty_like(a)),
+    ):
+        np.testing.assert_array_equal(assembled(run(x)), run(whole))

@@ -1,0 +1,114 @@
+"""Means, variances and averages, beyond what the sweep of operations tries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ringlet.errors import GatherWarning
+from ringlet.sharding import Sharding, explain, shard
+
+WHOLE = np.arange(35.0).reshape(7, 5)
+
+
+@pytest.fixture
+def x():
+    return shard(WHOLE, Sharding.tiled((4, 2)))
+
+
+def test_a_mean_is_partial_until_it_is_used(x):
+    with explain() as report:
+        mean = x.mean()
+    assert [each.collectives for each in report.operations] == [()]
+    assert mean._layout.is_partial
+    assert float(mean) == 17
+
+
+def test_means_of_integers_and_of_half_precision_have_the_dtypes_of_numpy():
+    for dtype in ("int8", "bool", "float16", "float32", "complex64"):
+        whole = np.ones(10, dtype)
+        found = np.mean(shard(whole, Sharding.tiled((4,))))
+        assert (found.dtype, found.tolist()) == (whole.mean().dtype, 1)
+
+
+def test_many_half_precision_numbers_do_not_overflow_before_they_are_divided():
+    assert float(np.mean(shard(np.full(4000, 60.0, np.float16), Sharding.tiled((2,))))) == 60
+
+
+@pytest.mark.parametrize("function", [np.mean, np.nanmean, np.var, np.std, np.nanvar, np.nanstd])
+def test_of_nothing_there_is_a_warning_and_nan(function):
+    x = shard(np.zeros((4, 2))[:0], Sharding.tiled((2, 1)))
+    with pytest.warns(RuntimeWarning):
+        assert np.isnan(np.asarray(function(x, axis=0))).all()
+
+
+@pytest.mark.parametrize("name", ["nanmax", "nanmin"])
+def test_an_extreme_of_nothing_but_nan_is_nan_with_a_warning(name):
+    x = shard(np.array([[np.nan, 1], [np.nan, 2]]), Sharding.tiled((2, 1)))
+    with pytest.warns(RuntimeWarning, match="All-NaN"):
+        assert np.isnan(np.asarray(getattr(np, name)(x, axis=0))).tolist() == [True, False]
+
+
+def test_more_degrees_of_freedom_than_numbers_give_what_numpy_gives(x):
+    few = WHOLE[:2]
+    for function in (np.var, np.nanvar):
+        with pytest.warns(RuntimeWarning):
+            expected = function(few, axis=0, ddof=2)
+        with pytest.warns(RuntimeWarning):
+            found = function(shard(few, Sharding.tiled((2, 1))), axis=0, ddof=2)
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_a_variance_about_a_mean_that_is_given_is_gathered(x):
+    with pytest.warns(GatherWarning, match="np.var"):
+        assert np.var(x, mean=np.zeros((1, 1))) == np.var(WHOLE, mean=np.zeros((1, 1)))
+
+
+def test_weights_that_sum_to_zero_are_refused(x):
+    with pytest.raises(ZeroDivisionError):
+        np.average(x, axis=0, weights=np.zeros(7))
+
+
+@pytest.mark.parametrize(
+    ("axis", "weights", "error", "message"),
+    [
+        (None, np.ones(7), TypeError, "Axis must be specified"),
+        (0, np.ones(5), ValueError, r"it is \(5,\), and along 0 the array has \(7,\)"),
+    ],
+)
+def test_weights_have_to_fit(x, axis, weights, error, message):
+    with pytest.raises(error, match=message):
+        np.average(x, axis=axis, weights=weights)
+
+
+def test_weights_of_some_dimensions_are_spread_over_the_others():
+    whole = np.arange(24.0).reshape(2, 3, 4)
+    weights = np.arange(8.0).reshape(4, 2)
+    expected, scale = np.average(whole, axis=(2, 0), weights=weights, returned=True)
+    found, found_scale = np.average(
+        shard(whole, Sharding.tiled((2, 1, 2))), axis=(2, 0), weights=weights, returned=True
+    )
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-14)
+    np.testing.assert_array_equal(np.asarray(found_scale), scale)
+
+
+def test_an_average_without_weights_counts_its_elements(x):
+    average, count = np.average(x, axis=0, returned=True)
+    np.testing.assert_array_equal(np.asarray(average), WHOLE.mean(axis=0))
+    assert np.asarray(count).tolist() == [7.0] * 5
+
+
+@pytest.mark.parametrize("function", [np.sum, np.max, np.mean, np.var, np.argmax, np.nanmax, np.average])
+def test_what_is_true_keeps_dimensions(x, function):
+    assert function(x, axis=0, keepdims=1).shape == (1, 5)
+    assert function(x, axis=0, keepdims=np._NoValue).shape == (5,)
+
+
+def test_what_is_not_zero_is_counted_once_parts_are_combined():
+    total = shard(np.arange(12).reshape(4, 3) - 3, Sharding.tiled((4, 1))).sum(axis=0)
+    assert total._layout.is_partial
+    assert int(np.count_nonzero(total - 6)) == np.count_nonzero((np.arange(12).reshape(4, 3) - 3).sum(0) - 6)
+
+
+def test_the_variance_of_numbers_in_another_order_of_bytes_is_theirs(x):
+    assert float(np.var(x.astype(">f8"))) == pytest.approx(float(np.var(WHOLE)))

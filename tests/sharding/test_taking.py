@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ringlet.sharding import Mesh, Sharding, explain, mode, shard
+
+ROWS = Sharding.tiled((4, 1))
+MESH = Mesh({"x": 2, "y": 2})
+
+
+def table():
+    return np.arange(24).reshape(8, 3)
+
+
+def taken(memory, indices, sharding=ROWS, axis=0):
+    with mode(memory), explain() as report:
+        made = np.take(shard(table(), sharding), indices, axis=axis)
+    np.testing.assert_array_equal(np.asarray(made), np.take(table(), np.asarray(indices), axis=axis))
+    return made, report
+
+
+@pytest.mark.parametrize("memory", ["shared", "copy"])
+def test_rows_come_from_the_devices_that_have_them(memory):
+    made, report = taken(memory, [5, 0, 5])
+    assert str(made.sharding) == "{replicated}"
+    assert report.nbytes == 3 * 3 * 3 * 8  # each of three rows to three others
+
+
+@pytest.mark.parametrize("memory", ["shared", "copy"])
+def test_other_dimensions_stay_in_their_tiles(memory):
+    made, _ = taken(memory, [[1, 7], [4, 4]], MESH.sharding("x", "y"))
+    assert str(made.sharding) == "{devices=[1,1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate}"
+
+
+def test_along_a_dimension_that_is_not_cut_nothing_is_sent():
+    made, report = taken("copy", [2, 0], axis=1)
+    assert made.sharding == ROWS
+    assert report.nbytes == 0
+
+
+def test_the_array_is_gathered_where_more_is_wanted_than_there_is():
+    _, report = taken("copy", np.arange(20) % 8)
+    assert [it.kind for it in report.operations[0].collectives] == ["all-gather"]
+    assert report.nbytes == 3 * 24 * 8
+
+
+def test_indices_in_tiles_give_tiles_where_each_device_has_the_table():
+    indices = shard(np.arange(6), Sharding.tiled((2,)))
+    made = np.take(shard(table(), Sharding.replicated(2)), indices, axis=0)
+    assert str(made.sharding) == "{devices=[2,1]<=[2]}"
+
+
+@pytest.mark.parametrize("out", [shard(np.zeros((2, 3), int), Sharding.tiled((1, 4))), np.zeros((2, 3), int)])
+def test_rows_go_where_they_are_asked_to_go(out):
+    assert np.take(shard(table(), ROWS), [1, 2], axis=0, out=out) is out
+    np.testing.assert_array_equal(np.asarray(out), table()[1:3])
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda x: np.take(x, [8], axis=0),
+        lambda x: np.take(x, [-9, 0], axis=0),
+        lambda x: np.take(x, [0], axis=2),
+        lambda x: np.take(x, np.array([0.5]), axis=0),
+        lambda x: np.take(x, [0], axis=0, mode="other"),
+        lambda x: np.take_along_axis(x, np.array([0, 1]), 0),
+        lambda x: np.take_along_axis(x, np.array([[9, 0, 1]]), 0),
+        lambda x: np.take_along_axis(x, np.array([[0.5]]), 0),
+    ],
+)
+def test_errors_are_numpys(take):
+    with pytest.raises(Exception) as expected:  # noqa: PT011
+        take(table())
+    with pytest.raises(type(expected.value)) as found:
+        take(shard(table(), ROWS))
+    assert str(found.value) == str(expected.value)
+
+
+def test_a_number_is_taken_from_as_if_it_were_a_vector_of_one():
+    x = shard(np.array(3), Sharding.replicated(2))
+    assert np.asarray(np.take(x, [0, -1])).tolist() == [3, 3]
+    assert np.asarray(np.take(x, [0], axis=0)).tolist() == [3]
+    with pytest.raises(IndexError, match="axis 1 is out of bounds"):
+        np.take(x, [0], axis=1)
+
+
+def test_indices_out_of_bounds_are_refused_where_tiles_have_no_elements_too():
+    x = shard(np.zeros((0, 3)), Sharding.tiled((2, 1)))
+    assert x[:, [2, -3]].shape == (0, 2)
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):
+        x[:, [3]]

@@ -1,0 +1,58 @@
+"""Pictures of arrays in tiles."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from ringlet.errors import PartitionError, ShardingError
+from ringlet.sharding import Mesh, Sharding, shard, visualize
+
+MESH = Mesh({"x": 2, "y": 2})
+
+
+def test_an_array_is_drawn_as_its_sharding_and_shape():
+    array = shard(np.arange(12).reshape(4, 3), MESH.sharding("x", None))
+    assert str(visualize(array)) == str(visualize(MESH.sharding("x", None), (4, 3)))
+    assert str(visualize(array)) == str(visualize(Sharding.tiled((2, 1, 2), last_tile_dims=["replicated"]), (4, 3)))
+
+
+def test_an_array_without_its_values_says_how_they_are_combined():
+    array = shard(np.ones((4, 3)), MESH.sharding("x", None)).sum(axis=0)
+    assert "+: what these devices have is still to be summed" in str(visualize(array))
+
+
+def test_a_picture_is_the_same_each_time():
+    assert visualize(MESH.sharding("x"), (4, 3)).svg() == visualize(MESH.sharding("x"), [4, 3]).svg()
+
+
+def test_a_notebook_shows_the_picture_and_the_characters():
+    drawn = visualize(MESH.sharding("x"), (4, 3))
+    assert ElementTree.fromstring(drawn._repr_svg_()).tag.endswith("svg")
+    figure = ElementTree.fromstring(drawn._repr_html_())
+    assert figure.find("details/pre").text == drawn.text() == repr(drawn)
+
+
+def test_a_sharding_that_does_not_say_it_needs_the_number_of_devices():
+    assert "0-4" in str(visualize(Sharding.replicated(), (4,), 5))
+    with pytest.raises(ShardingError, match="does not say how many devices"):
+        visualize(Sharding.replicated(), (4,))
+
+
+@pytest.mark.parametrize("shape", [None, 4, "4"])
+def test_a_sharding_is_drawn_for_a_shape(shape):
+    with pytest.raises(TypeError, match=r"write visualize\(sharding, \(8, 4\)\)"):
+        visualize(MESH.sharding("x"), shape)
+
+
+def test_what_has_no_tiles_is_refused():
+    with pytest.raises(TypeError, match=r"draws a ShardedArray, .* got ndarray"):
+        visualize(np.ones(3))
+    with pytest.raises(TypeError, match="expected a Sharding"):
+        visualize(np.ones(3), (3,))
+    with pytest.raises(PartitionError, match="for arrays of 2 dimensions, and this one has 1"):
+        visualize(Sharding.tiled((2, 2)), (3,))
+    with pytest.raises(ShardingError, match="does not say which part"):
+        visualize(Sharding.manual(2), (3,))

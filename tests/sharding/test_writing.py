@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ringlet.errors import GatherWarning, ShardingError
+from ringlet.sharding import Sharding, shard
+
+ROWS = Sharding.tiled((2, 1))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: np.fill_diagonal(x, 7),
+        lambda x: np.fill_diagonal(a=x, val=7),
+        lambda x: np.put(x, [1, 4], [8, 9]),
+        lambda x: np.place(x, x > 4, [1, 2]),
+        lambda x: np.putmask(x, x > 4, -x),
+        lambda x: np.put_along_axis(x, np.array([[0, 1, 2]]), 5, axis=0),
+    ],
+)
+def test_what_is_written_is_laid_out_again(write):
+    whole, expected = np.arange(9).reshape(3, 3), np.arange(9).reshape(3, 3)
+    x = shard(whole, ROWS)
+    with pytest.warns(GatherWarning):
+        write(x)
+    write(expected)
+    np.testing.assert_array_equal(np.asarray(x), expected)
+    np.testing.assert_array_equal(whole, expected)
+
+
+def test_slices_are_not_written_to():
+    with pytest.raises(ShardingError, match="read-only"):
+        np.put(shard(np.zeros((4, 2)), ROWS)[1:], [0], 1)
