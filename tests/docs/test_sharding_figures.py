@@ -1,0 +1,25 @@
+"""The figures of docs/sharding.md are those that the library draws now."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from docs import sharding_figures
+
+FIGURES = sharding_figures.figures()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_what_the_library_draws_now(name):
+    stored = (sharding_figures.FOLDER / name).read_text(encoding="utf-8")
+    assert stored == FIGURES[name], "run python -m docs.sharding_figures"
+    assert ElementTree.fromstring(stored).tag.endswith("svg")
+
+
+def test_every_figure_is_shown_and_every_shown_figure_is_drawn():
+    page = sharding_figures.FOLDER.parents[1] / "sharding.md"
+    shown = re.findall(r"\]\(figures/sharding/(\w+\.svg)\)", page.read_text(encoding="utf-8"))
+    stored = [path.name for path in sharding_figures.FOLDER.glob("*.svg")]
+    assert sorted(shown) == sorted(stored) == sorted(FIGURES)
