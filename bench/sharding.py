@@ -1,0 +1,128 @@
+"""Measures NumPy's functions on arrays in tiles: against the same untiled, and against JAX on eight host devices.
+
+Run as ``python -m bench.sharding``; ``--environments FOLDER`` measures JAX beside it. ``bench/README.md`` defines the
+columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from bench import harness, report
+from bench.beside import alternate_beside
+from bench.goals import Goal, at_least, at_most, in_spite_of, table, unless_disturbed
+from bench.harness import Statistics, ratios
+from bench.machine import describe_machine
+from bench.peers.sharding_inputs import SPECS
+from bench.sharding_peer import ShardingPeer, peer_title
+from bench.sharding_questions import COMPUTE_BOUND, MEMORY_BOUND, questions, title_of
+
+__all__ = ["main"]
+
+Answers = Mapping[str, Sequence[float]]
+
+# Goals 26 to 29. Sizes from which an operation is large, and below which it is small.
+_LARGE_BYTES, _SMALL_BYTES = 64 << 20, 64 << 10
+_LEAST_GAIN, _MOST_LOSS, _MOST_SECONDS = 1.7, 1.1, 30e-6
+_LEAST_BESIDE_JAX = {"large": 1.0, "small": 3.0}
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f} x"
+
+
+def _against_untiled(answers: Answers, name: str, size_bytes: int) -> list[Goal]:
+    title = title_of(name, size_bytes, "tiled")
+    untiled = answers.get(title_of(name, size_bytes, "untiled"))
+    if untiled is None or size_bytes < _LARGE_BYTES:
+        return []
+    what = f"{name}, {harness.format_bytes(size_bytes)}"
+    if name in COMPUTE_BOUND:
+        gain = ratios(untiled, answers[title]).median
+        return [at_least("26", f"untiled on one thread / tiled, {what}", _LEAST_GAIN, gain, _times)]
+    if name in MEMORY_BOUND:
+        loss = ratios(answers[title], untiled).median
+        return [at_most("27", f"tiled / untiled, {what}", _MOST_LOSS, loss, _times)]
+    return []
+
+
+def _goals(answers: Answers, sizes: Sequence[int]) -> tuple[list[Goal], list[Goal]]:
+    """Durations, which others can only have lengthened; and ratios, which they can have changed."""
+    absolute, relative = [], []
+    for size in sizes:
+        regime = "large" if size >= _LARGE_BYTES else "small" if size < _SMALL_BYTES else None
+        for name in SPECS:
+            title = title_of(name, size, "tiled")
+            relative += _against_untiled(answers, name, size)
+            if name == "add" and regime == "small":
+                seconds = Statistics(tuple(answers[title])).median
+                absolute.append(at_most("28", title, _MOST_SECONDS, seconds, report.format_seconds))
+            theirs = answers.get(peer_title(title))
+            if theirs is not None and regime is not None:
+                gain = ratios(theirs, answers[title]).median
+                relative.append(at_least("29", f"JAX / {title}", _LEAST_BESIDE_JAX[regime], gain, _times))
+    return absolute, relative
+
+
+def _row(title: str, seconds: Sequence[float], answers: Answers) -> list[str]:
+    times = Statistics(tuple(seconds))
+    tiled = title.removeprefix("JAX: ").rpartition(", ")[0].removesuffix(", tiled") + ", tiled"
+    beside = "-" if tiled == title or tiled not in answers else _times(ratios(seconds, answers[tiled]).median)
+    return [title, report.format_seconds(times.median), f"{times.spread:.0%}", beside]
+
+
+def _measured(options: argparse.Namespace) -> tuple[dict[str, list[float]], float]:
+    """Seconds of everything in every round, and the part of the cores that other processes took meanwhile."""
+    region, folder = options.milliseconds / 1e3, options.environments
+    subjects: dict[str, Callable[[], float]] = {}
+    with ShardingPeer(folder.resolve()) if folder else nullcontext() as peer:
+        for size in options.bytes:
+            for name in SPECS:
+                for question in questions(name, size):
+                    question.check()
+                    subjects[question.title] = partial(question.measure, region)
+                if peer:
+                    subjects.update(peer.subjects(name, size, region))
+        return alternate_beside(subjects, peer.cpu_seconds if peer else lambda: 0.0, rounds=options.rounds)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check, measure in alternation, print the table and the goals, and write what was asked for.
+
+    Returns
+    -------
+    int
+        0: a missed goal is a finding, not a failure. A wrong answer raises.
+    """
+    parser = argparse.ArgumentParser(prog="python -m bench.sharding", description=__doc__)
+    parser.add_argument("--bytes", type=harness.parse_sizes, default=[1 << 14, 64 << 20], help="such as 16KiB,64MiB")
+    parser.add_argument("--rounds", type=int, default=7, help="of everything in alternation")
+    parser.add_argument("--milliseconds", type=float, default=20.0, help="length of one timed region")
+    parser.add_argument("--json", type=Path, help="file for every figure of every round")
+    parser.add_argument("--environments", type=Path, help="folder with an environment of JAX, to measure it too")
+    options = parser.parse_args(arguments)
+    machine = describe_machine()
+    print("\n".join(machine.lines()), "\n")
+    answers, share = _measured(options)
+    print(f"meanwhile other processes took {share:.0%} of the cores\n")
+    absolute, relative = _goals(answers, options.bytes)
+    reached = [in_spite_of(share, goal) for goal in absolute] + [unless_disturbed(share, goal) for goal in relative]
+    reached.sort(key=lambda goal: int(goal.number))
+    rows = [_row(title, seconds, answers) for title, seconds in answers.items()]
+    print(report.format_table(("what", "time", "spread", "times tiled"), rows), "\n\n" + table(reached), sep="")
+    if options.json:
+        report.write_json(options.json, {
+            "benchmark": "sharding", "machine": machine.as_dict(), "others": share, "seconds": answers,
+            "goals": [asdict(goal) for goal in reached],
+        })  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
