@@ -92,7 +92,9 @@ SHOWN = re.compile(r"^```python\n(.*?)^```\n(?:\n?^```text\n(.*?)^```$)?", re.MU
 NEEDS = re.compile(r"<!-- needs: (\w+) -->\n$")
 
 # Documents whose blocks are one program, of which every output is shown.
-CONTINUOUS = [ROOT / "docs" / name for name in ("guide.md", "datasets.md", "tpu.md")]
+CONTINUOUS = [
+    ROOT / "docs" / name for name in ("guide.md", "datasets.md", "tpu.md", "sharding.md", "parameter_server.md")
+]
 
 
 def needs_of(block: re.Match[str]) -> str | None:

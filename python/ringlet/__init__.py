@@ -30,6 +30,7 @@ _PUBLIC = {
     "MirroredStrategy": "strategy",
     "MultiWorkerMirroredStrategy": "strategy.multi_worker",
     "OneDeviceStrategy": "strategy",
+    "ParameterServerStrategy": "strategy.parameter_server",
     "ReplicaContext": "strategy",
     "RunOptions": "strategy",
     "Strategy": "strategy",
@@ -71,6 +72,7 @@ _PUBLIC = {
     # memory that processes share
     "empty_shared": "collectives",
     # starting worker processes
+    "Server": "coordinator.server",
     "launch": "launcher.launching",
     # the machine
     "set_logical_devices": "devices",
@@ -81,6 +83,7 @@ _PUBLIC = {
     "cluster_resolver": "cluster_resolver",
     "collectives": "collectives",
     "compat": "compat",
+    "coordinator": "coordinator",
     "data": "data",
     "errors": "errors",
     "experimental": "experimental",
@@ -90,32 +93,16 @@ _PUBLIC = {
     "train": "train",
 }
 
-# What else `tf.distribute` has: whoever asks for it has not mistyped a name.
-_MISSING = {
-    "ParameterServerStrategy",
-    "Server",
-    "coordinator",
-}
-
 __all__ = [name for name in _PUBLIC if not name.startswith("_")]
 
 
 def __getattr__(name: str) -> object:
     if name not in _PUBLIC:
-        text = _missing(name) if name in _MISSING else f"module 'ringlet' has no attribute {name!r}"
-        raise AttributeError(text, name=name, obj=sys.modules[__name__])
+        raise AttributeError(f"module 'ringlet' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     module = importlib.import_module(f"{__name__}.{_PUBLIC[name]}")
     value = module if name == _PUBLIC[name] else getattr(module, name)
     globals()[name] = value
     return value
-
-
-def _missing(name: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, __all__, n=3, cutoff=0.55)
-    there = f"The nearest names that are: {', '.join(near)}. " if near else ""
-    return f"tf.distribute.{name} is not in this version of ringlet. {there}dir(ringlet) lists all that it has."
 
 
 def __dir__() -> list[str]:

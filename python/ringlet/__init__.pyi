@@ -4,6 +4,7 @@ from ringlet import checks as checks
 from ringlet import cluster_resolver as cluster_resolver
 from ringlet import collectives as collectives
 from ringlet import compat as compat
+from ringlet import coordinator as coordinator
 from ringlet import data as data
 from ringlet import errors as errors
 from ringlet import experimental as experimental
@@ -15,6 +16,7 @@ from ringlet.collectives import ReduceOp as ReduceOp
 from ringlet.collectives import empty_shared as empty_shared
 from ringlet.config import __version__ as __version__
 from ringlet.config import show_config as show_config
+from ringlet.coordinator.server import Server as Server
 from ringlet.data import DistributedDataset as DistributedDataset
 from ringlet.data import DistributedIterator as DistributedIterator
 from ringlet.data import InputContext as InputContext
@@ -46,6 +48,7 @@ from ringlet.strategy import get_strategy as get_strategy
 from ringlet.strategy import has_strategy as has_strategy
 from ringlet.strategy import in_cross_replica_context as in_cross_replica_context
 from ringlet.strategy.multi_worker import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
+from ringlet.strategy.parameter_server import ParameterServerStrategy as ParameterServerStrategy
 from ringlet.strategy.tpu import TPUStrategy as TPUStrategy
 from ringlet.values import DistributedValues as DistributedValues
 from ringlet.values import IndexedSlices as IndexedSlices

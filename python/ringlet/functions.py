@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, overload
 
@@ -57,6 +58,16 @@ class Function(Generic[P, R]):
         bind = getattr(self.python_function, "__get__", None)
         bound = functools.partial(self.python_function, instance) if bind is None else bind(instance, owner)
         return type(self)(bound, self.input_signature)
+
+    def __reduce__(self) -> Any:
+        """Pickle by name what a module has under its name, as functions are pickled; anything else as an object."""
+        found: Any = sys.modules.get(self.__module__)
+        path: str = getattr(self, "__qualname__", "")
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        if found is self and self.__module__ != "__main__":
+            return path
+        return super().__reduce__()
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse: there are no graphs.

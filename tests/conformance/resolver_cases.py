@@ -231,6 +231,11 @@ def multi_worker_strategy(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def parameter_servers(given: dict[str, Any]) -> int:
+    resolver = resolvers.SimpleClusterResolver(ClusterSpec(given["cluster"]), **given["kwargs"])
+    return ringlet.ParameterServerStrategy(resolver).num_replicas_in_sync
+
+
 def tpu(given: dict[str, Any]) -> dict[str, Any]:
     resolver = resolvers.TPUClusterResolver(**given["kwargs"])
     return {
@@ -266,5 +271,6 @@ RUNNERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "mwms/bad": multi_worker_strategy,
     "mwms/bad_options": multi_worker_strategy,
     "mwms/bad_resolver": multi_worker_strategy,
+    "parameter_server/bad": parameter_servers,
     "tpu": tpu,
 }

@@ -7,7 +7,10 @@ import pytest
 
 import ringlet
 from ringlet import Variable, VariableAggregation, VariableSynchronization
+from ringlet.errors import InvalidArgumentError
 from ringlet.train import Checkpoint
+from ringlet.values import ShardedVariable
+from tests.values.tables import on_table, sharded
 
 NONE, SUM, MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
 FIRST = VariableAggregation.ONLY_FIRST_REPLICA
@@ -115,3 +118,57 @@ def test_a_variable_of_central_storage_is_one_of_one_component(tmp_path):
     other = made(2, 0.0, False, NONE)
     Checkpoint(v=other).read(path)
     assert components(other) == [3.0, 3.0]
+
+
+# --- variables that are made of rows ----------------------------------------------------------------------------------
+
+ROWS = np.arange(14.0).reshape(7, 2)
+
+
+def plain(value):
+    return Variable(value)
+
+
+def mirrored(value):
+    return made(2, value, False, NONE)
+
+
+def shards_of_their_own(value):
+    return ShardedVariable([Variable(part) for part in np.split(value, [2])])
+
+
+def shards_on_tables(value):
+    return sharded(value, [3, 2, 2])
+
+
+KINDS = [plain, mirrored, on_table, shards_of_their_own, shards_on_tables]
+
+
+@pytest.mark.parametrize("there", KINDS)
+@pytest.mark.parametrize("here", KINDS)
+def test_a_variable_is_restored_whatever_it_consists_of(tmp_path, here, there):
+    path = Checkpoint(v=here(ROWS), other=Variable(1.0)).write(tmp_path / "it")
+    variable = there(np.zeros((7, 2)))
+    before = variable.read_value()
+    Checkpoint(v=variable, other=Variable(2.0)).read(path).assert_consumed()
+    np.testing.assert_array_equal(variable, ROWS)
+    assert not before.any(), "what was read never changes"
+
+
+@pytest.mark.parametrize("there", [on_table, shards_on_tables, shards_of_their_own])
+def test_rows_that_do_not_fit_are_refused_and_nothing_is_changed(tmp_path, there):
+    path = Checkpoint(v=Variable(np.ones((8, 2))), w=Variable(2.0)).write(tmp_path / "it")
+    variable, other = there(ROWS), Variable(1.0)
+    with pytest.raises(InvalidArgumentError, match=r"shape \(8, 2\) when attempting to restore .* shape \(7, 2\)"):
+        Checkpoint(v=variable, w=other).read(path)
+    np.testing.assert_array_equal(variable, ROWS)
+    assert other.numpy() == 1.0
+
+
+def test_rows_are_saved_once_under_every_name_of_theirs(tmp_path):
+    table = shards_on_tables(ROWS)
+    path = Checkpoint(a=table, b=[table], text=on_table("abc")).write(tmp_path / "it")
+    other, text = shards_of_their_own(np.zeros((7, 2))), on_table("xyz")
+    Checkpoint(a=other, b=[other], text=text).read(path).assert_consumed()
+    np.testing.assert_array_equal(other, ROWS)
+    assert text.numpy() == "abc"

@@ -9,16 +9,20 @@ from ringlet.collectives import CollectiveHints, CommunicationImplementation, Co
 from ringlet.strategy import CentralStorageStrategy, ValueContext
 
 if TYPE_CHECKING:
+    from ringlet.experimental import partitioners as partitioners
     from ringlet.strategy.multi_worker import ExperimentalMultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
+    from ringlet.strategy.parameter_server import ParameterServerStrategy
     from ringlet.strategy.tpu import ExperimentalTPUStrategy as TPUStrategy
 
 # The older name of the same enumeration.
 CollectiveCommunication = CommunicationImplementation
 
-# Loaded on first use: name -> module, and its name there.
+# Loaded on first use: name -> module, and its name there; none for the module itself.
 _LATE = {
     "MultiWorkerMirroredStrategy": ("ringlet.strategy.multi_worker", "ExperimentalMultiWorkerMirroredStrategy"),
+    "ParameterServerStrategy": ("ringlet.strategy.parameter_server", "ParameterServerStrategy"),
     "TPUStrategy": ("ringlet.strategy.tpu", "ExperimentalTPUStrategy"),
+    "partitioners": ("ringlet.experimental.partitioners", ""),
 }
 
 __all__ = [
@@ -28,16 +32,19 @@ __all__ = [
     "CommunicationImplementation",
     "CommunicationOptions",
     "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategy",
     "TPUStrategy",
     "ValueContext",
+    "partitioners",
 ]
 
 
 def __getattr__(name: str) -> object:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    module, original = _LATE[name]
-    value = globals()[name] = getattr(importlib.import_module(module), original)
+    place, original = _LATE[name]
+    module = importlib.import_module(place)
+    value = globals()[name] = getattr(module, original) if original else module
     return value
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives.array_kinds import kind_of
-from ringlet.values import Variable
+from ringlet.values import ShardedVariable, Variable
 
 __all__ = ["Group", "Kind", "children_of", "holds_state", "is_state", "kind_name", "kind_of_object", "refusal"]
 
@@ -72,7 +72,7 @@ def _has(*methods: str) -> Callable[[Any], bool]:
 
 # What objects of other classes are: the first that fits.
 _TESTS: list[tuple[Kind, Callable[[Any], bool]]] = [
-    (Kind.VARIABLE, _is_a(Variable)),
+    (Kind.VARIABLE, lambda value: isinstance(value, (Variable, ShardedVariable))),
     (Kind.GROUP, _is_a(Group)),
     (Kind.STATE, _has("get_state", "set_state")),
     (Kind.STATE_DICT, _has("state_dict", "load_state_dict")),

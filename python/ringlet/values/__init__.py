@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ringlet.values.aggregating_variable import AggregatingVariable
     from ringlet.values.distributed_variable import DistributedVariable, MirroredVariable, SyncOnReadVariable
     from ringlet.values.indexed_slices import IndexedSlices
+    from ringlet.values.rows import embedding_lookup
+    from ringlet.values.sharded_variable import ShardedVariable
     from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
     from ringlet.values.variable import Variable
 
@@ -26,12 +28,14 @@ __all__ = [
     "Mirrored",
     "MirroredVariable",
     "PerReplica",
+    "ShardedVariable",
     "SyncOnReadVariable",
     "Variable",
     "VariableAggregation",
     "VariableSynchronization",
     "as_variables",
     "check_components",
+    "embedding_lookup",
     "leaf_columns",
     "regroup",
     "select_replica",
@@ -44,10 +48,12 @@ _VARIABLES = {
     "DistributedVariable": "distributed_variable",
     "IndexedSlices": "indexed_slices",
     "MirroredVariable": "distributed_variable",
+    "ShardedVariable": "sharded_variable",
     "SyncOnReadVariable": "distributed_variable",
     "Variable": "variable",
     "VariableAggregation": "synchronization",
     "VariableSynchronization": "synchronization",
+    "embedding_lookup": "rows",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -10,17 +11,19 @@ from ringlet.devices import canonicalize
 from ringlet.values.aggregating_variable import AggregatingVariable
 from ringlet.values.conversion import is_floating
 from ringlet.values.distributed_variable import KINDS, DistributedVariable
-from ringlet.values.storage import Storage
+from ringlet.values.storage import Storage, replace
 from ringlet.values.synchronization import (
     VariableAggregation,
     VariableSynchronization,
     check_aggregation,
     check_synchronization,
 )
+from ringlet.values.table_storage import TableForm, TableStorage
+from ringlet.values.table_variable import TableVariable
 from ringlet.values.variable import Variable
 from ringlet.values.variable_spec import VariableRequest, VariableSpec
 
-__all__ = ["create_aggregating", "create_mirrored", "create_plain"]
+__all__ = ["create_aggregating", "create_mirrored", "create_on_table", "create_plain"]
 
 # Where a variable is that no strategy made.
 _HOST = "CPU:0"
@@ -106,14 +109,44 @@ def create_mirrored(strategy: Any, request: VariableRequest) -> DistributedVaria
     return variable
 
 
+def create_on_table(
+    strategy: Any, request: VariableRequest, device: str, make: Callable[[TableForm, type[Any]], TableStorage]
+) -> TableVariable:
+    """Make a variable that several processes share.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    request : VariableRequest
+    device : str
+        Full name of where it is.
+    make : callable
+        Gives memory of zeros, of a form and an array type.
+
+    Returns
+    -------
+    TableVariable
+    """
+    spec, value = _single(request)
+    spec = dataclasses.replace(spec, shape=value.shape, reader=None)  # a table has one shape for ever, and plain arrays
+    storage = make(TableForm(value.shape, value.dtype), request.array_type)
+    storage.write(replace, value)
+    return TableVariable._on(spec, storage, device, strategy)
+
+
 def _create_single(cls: type[Any], strategy: Any, request: VariableRequest) -> Any:
+    spec, value = _single(request)
+    device = _HOST if strategy is None else strategy.extended.parameter_devices[0]
+    return cls._of(spec, Storage(value, 1, request.array_type), 0, canonicalize(device), strategy)
+
+
+def _single(request: VariableRequest) -> tuple[VariableSpec, Any]:
+    """What a variable with one buffer is, and what it begins with."""
     asked = request.synchronization
     synchronization = VariableSynchronization.AUTO if asked is None else check_synchronization(asked, request.name)
     aggregation = check_aggregation(request.aggregation, request.name)
     value = request.first_value()
-    spec = VariableSpec.of(request, value, synchronization, aggregation)
-    device = _HOST if strategy is None else strategy.extended.parameter_devices[0]
-    return cls._of(spec, Storage(value, 1, request.array_type), 0, canonicalize(device), strategy)
+    return VariableSpec.of(request, value, synchronization, aggregation), value
 
 
 def _create_distributed(strategy: Any, request: VariableRequest) -> DistributedVariable:

@@ -15,7 +15,7 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.values.conversion import as_value
 from ringlet.values.storage import quietly
 
-__all__ = ["SCATTERS", "IndexedSlices", "as_slices", "reduce_slices"]
+__all__ = ["SCATTERS", "IndexedSlices", "as_slices", "checked_indices", "checked_rows", "reduce_slices"]
 
 Array = NDArray[Any]
 
@@ -125,20 +125,49 @@ def _joined(arrays: Sequence[Any], divisor: int | None = None) -> Any:
     return in_kind_of(arrays[0], joined, is_own=True)
 
 
+def checked_rows(slices: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Read rows that are to be scattered into an array.
+
+    Parameters
+    ----------
+    slices : IndexedSlices
+    shape, dtype
+        Of the array.
+
+    Returns
+    -------
+    indices : ndarray of int
+    rows : ndarray, shape ``indices.shape + shape[1:]``
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no row of one of the indices, or the rows do not fit.
+    TypeError
+        If the indices are no integers.
+
+    Examples
+    --------
+    >>> checked_rows(IndexedSlices([5.0, 6.0], [1, 0]), (3,), np.dtype(np.float64))
+    (array([1, 0]), array([5., 6.]))
+    """
+    indices = checked_indices(slices.indices, shape)
+    wanted = indices.shape + shape[1:]
+    rows = as_value(slices.values, dtype, None, None)
+    try:
+        return indices, np.broadcast_to(np.asarray(rows, dtype), wanted)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"{indices.size} indices into an array of shape {shape} need values of shape {wanted}, got "
+            f"{np.shape(rows)}. Give one row for each index"
+        ) from None
+
+
 def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, Array], None]:
     """A change of a storage that makes `at(array, indices, rows)` of an IndexedSlices."""
 
     def change(old: Array, slices: Any, new: Array) -> None:
-        indices = _checked_indices(slices.indices, old.shape)
-        shape = indices.shape + old.shape[1:]
-        rows = as_value(slices.values, old.dtype, None, None)
-        try:
-            rows = np.broadcast_to(rows, shape)
-        except ValueError:
-            raise InvalidArgumentError(
-                f"{indices.size} indices into an array of shape {old.shape} need values of shape {shape}, got "
-                f"{np.shape(rows)}. Give one row for each index"
-            ) from None
+        indices, rows = checked_rows(slices, old.shape, old.dtype)
         if not np.may_share_memory(old, new):
             new[...] = old
         quietly(at, new, indices, rows)
@@ -146,7 +175,31 @@ def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, 
     return change
 
 
-def _checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
+def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
+    """Read the indices of rows of an array.
+
+    Parameters
+    ----------
+    indices : array-like of int
+    shape : tuple of int
+        Of the array.
+
+    Returns
+    -------
+    ndarray of int
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the array has no dimension, or no row of one of them.
+    TypeError
+        If they are no integers.
+
+    Examples
+    --------
+    >>> checked_indices([2, 0], (3,))
+    array([2, 0])
+    """
     array = as_ndarray(indices)
     if array.size == 0:
         array = array.astype(np.int64)
@@ -154,9 +207,8 @@ def _checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
         raise TypeError(f"indices are integers, got an array of {array.dtype}: {indices!r}")
     if not shape:
         raise InvalidArgumentError("a scatter writes rows, and this variable has no dimension: use assign")
-    wrong = np.argwhere((array < 0) | (array >= shape[0]))
-    if len(wrong):
-        place = tuple(int(i) for i in wrong[0])
+    if array.size and (array.min() < 0 or array.max() >= shape[0]):
+        place = tuple(int(i) for i in np.argwhere((array < 0) | (array >= shape[0]))[0])
         raise InvalidArgumentError(
             f"indices{list(place)} = {array[place]} is not in [0, {shape[0]}): a variable of shape {shape} has "
             f"{shape[0]} rows, counted from 0"

@@ -39,8 +39,7 @@ def get(path):
         ("tf.concat", "use numpy.concatenate"),
         ("tf.abs", "use numpy.abs"),
         ("tf.random", "numpy.random.default_rng"),
-        ("tf.distribute.coordinator", "comes in a later version"),
-        ("tf.distribute.experimental.partitioners", "comes in a later version"),
+        ("tf.distribute.experimental.PreemptionWatcher", "comes in a later version"),
         ("tf.io.decode_png", "use pathlib and numpy"),
     ],
 )

@@ -22,4 +22,8 @@ def test_every_class_of_a_common_name_is_there():
     for name in ringlet.errors.__all__:
         if name in dir(tf.errors):
             assert getattr(tf.errors, name) is getattr(ringlet.errors, name)
-    assert tf.errors.UnavailableError is ringlet.errors.WorkerLostError
+
+
+def test_the_loss_of_any_process_is_unavailable():
+    assert issubclass(ringlet.errors.WorkerLostError, tf.errors.UnavailableError)
+    assert issubclass(ringlet.errors.PSUnavailableError, tf.errors.UnavailableError)

@@ -142,14 +142,8 @@ ALTERNATIVES: dict[str, str] = {
     "tf.profiler": "use a profiler of Python's, such as cProfile",
     # devices, clusters and coordination
     **_same(
-        "distribute.ParameterServerStrategy "
-        "distribute.Server distribute.coordinator "
-        "distribute.experimental.ParameterServerStrategy "
         "distribute.experimental.PreemptionCheckpointHandler "
-        "distribute.experimental.PreemptionWatcher distribute.experimental.TerminationConfig "
-        "distribute.experimental.coordinator distribute.experimental.partitioners "
-        "compat.v1.distribute.Server "
-        "compat.v1.distribute.experimental.ParameterServerStrategy",
+        "distribute.experimental.PreemptionWatcher distribute.experimental.TerminationConfig",
         f"it {_LATER}",
     ),
     "tf.tpu.XLAOptions": "delete it: functions run as they are",

@@ -137,6 +137,24 @@ TENSORFLOW_NAMES: dict[str, frozenset[str]] = {
         "tf.nest": """
             assert_same_structure flatten is_nested map_structure pack_sequence_as
         """,
+        "tf.nn": """
+            RNNCellDeviceWrapper RNNCellDropoutWrapper RNNCellResidualWrapper all_candidate_sampler
+            approx_max_k approx_min_k atrous_conv2d atrous_conv2d_transpose avg_pool avg_pool1d avg_pool2d
+            avg_pool3d batch_norm_with_global_normalization batch_normalization bias_add collapse_repeated
+            compute_accidental_hits compute_average_loss conv1d conv1d_transpose conv2d conv2d_transpose
+            conv3d conv3d_transpose conv_transpose convolution crelu ctc_beam_search_decoder
+            ctc_greedy_decoder ctc_loss ctc_unique_labels depth_to_space depthwise_conv2d
+            depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input dilation2d dropout elu
+            embedding_lookup embedding_lookup_sparse erosion2d experimental fixed_unigram_candidate_sampler
+            fractional_avg_pool fractional_max_pool gelu in_top_k isotonic_regression l2_loss l2_normalize
+            leaky_relu learned_unigram_candidate_sampler local_response_normalization log_poisson_loss
+            log_softmax lrn max_pool max_pool1d max_pool2d max_pool3d max_pool_with_argmax moments nce_loss
+            normalize_moments pool relu relu6 safe_embedding_lookup_sparse sampled_softmax_loss
+            scale_regularization_loss selu separable_conv2d sigmoid sigmoid_cross_entropy_with_logits silu
+            softmax softmax_cross_entropy_with_logits softplus softsign space_to_batch space_to_depth
+            sparse_softmax_cross_entropy_with_logits sufficient_statistics swish tanh top_k
+            weighted_cross_entropy_with_logits weighted_moments with_space_to_batch zero_fraction
+        """,
         "tf.compat": """
             as_bytes as_str as_str_any as_text bytes_or_text_types complex_types dimension_at_index dimension_value
             forward_compatibility_horizon forward_compatible integral_types path_to_str real_types v1 v2

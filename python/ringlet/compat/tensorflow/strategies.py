@@ -13,8 +13,8 @@ from ringlet.cluster import ClusterResolver
 from ringlet.collectives import CommunicationImplementation, CommunicationOptions
 from ringlet.compat.tensorflow.elements import TensorElements, as_tensors
 from ringlet.compat.tensorflow.tensor import as_tensor
-from ringlet.sharding import ShardedArray
 from ringlet.strategy import multi_worker
+from ringlet.strategy.per_worker_dataset import DatasetForWorkers
 from ringlet.values import PerReplica, Variable
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # Values that TensorFlow makes tensors of before it combines them.
-_VALUES = (bool, int, float, complex, np.ndarray, np.generic, ShardedArray)
+_VALUES = (bool, int, float, complex, np.ndarray, np.generic)
 
 
 # --- distributed datasets ---------------------------------------------------------------------------------------------
@@ -58,6 +58,8 @@ class DistributedDataset(data.DistributedDataset):
 
 
 def _with_tensors(distributed: Any) -> Any:
+    if isinstance(distributed, DatasetForWorkers):
+        return distributed.then(_with_tensors)
     return DistributedDataset._over(distributed) if type(distributed) is data.DistributedDataset else distributed
 
 

@@ -39,7 +39,7 @@ from ringlet.compat.tensorflow.function import function
 from ringlet.compat.tensorflow.spec import TensorSpec
 from ringlet.compat.tensorflow.tensor import Tensor
 from ringlet.compat.tensorflow.variable import Variable
-from ringlet.compat.tf import config, data, distribute, dtypes, errors, io, nest, tpu, train
+from ringlet.compat.tf import config, data, distribute, dtypes, errors, io, nest, nn, tpu, train
 from ringlet.compat.tf.distribute import compat, types
 from ringlet.values import IndexedSlices, VariableAggregation, VariableSynchronization
 
@@ -69,6 +69,7 @@ __all__ = [
     "is_tensor",
     "nest",
     "newaxis",
+    "nn",
     "print",
     "range",
     "reshape",

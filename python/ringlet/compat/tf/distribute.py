@@ -9,6 +9,8 @@ from ringlet import cluster_resolver as ringlet_cluster_resolver
 from ringlet import data
 from ringlet.collectives import ReduceOp
 from ringlet.compat.tensorflow.absent import namespace, refuser
+from ringlet.compat.tensorflow.coordinator import ClusterCoordinator, experimental_get_current_worker_index
+from ringlet.compat.tensorflow.parameter_server import ParameterServerStrategy, ParameterServerStrategyV1
 from ringlet.compat.tensorflow.strategies import (
     CentralStorageStrategy,
     CentralStorageStrategyV1,
@@ -24,6 +26,8 @@ from ringlet.compat.tensorflow.strategies import (
 )
 from ringlet.compat.tensorflow.tpu_strategies import ExperimentalTPUStrategy, TPUStrategy, TPUStrategyV1
 from ringlet.compat.tf import tpu
+from ringlet.coordinator import PerWorkerValues, RemoteValue, Server
+from ringlet.experimental import partitioners
 from ringlet.strategy import (
     CrossDeviceOps,
     HierarchicalCopyAllReduce,
@@ -54,14 +58,17 @@ __all__ = [
     "MultiWorkerMirroredStrategy",
     "NcclAllReduce",
     "OneDeviceStrategy",
+    "ParameterServerStrategy",
     "ReduceOp",
     "ReductionToOneDevice",
     "ReplicaContext",
     "RunOptions",
+    "Server",
     "Strategy",
     "StrategyExtended",
     "TPUStrategy",
     "cluster_resolver",
+    "coordinator",
     "experimental",
     "experimental_set_strategy",
     "get_replica_context",
@@ -79,9 +86,21 @@ InputReplicationMode = data.InputReplicationMode
 _RESOLVERS = {
     name: getattr(ringlet_cluster_resolver, name)
     for name in ringlet_cluster_resolver.__all__
-    if name != "SageMakerClusterResolver"  # which TensorFlow has, but under no public name
+    # TensorFlow has the first under no public name, and not the second.
+    if name not in {"SageMakerClusterResolver", "LocalClusterResolver"}
 }
 cluster_resolver = namespace("tf.distribute.cluster_resolver", "Which cluster a process is in.", _RESOLVERS)
+
+coordinator = namespace(
+    "tf.distribute.coordinator",
+    "Functions on the workers of a cluster.",
+    {
+        "ClusterCoordinator": ClusterCoordinator,
+        "PerWorkerValue": PerWorkerValues,
+        "RemoteValue": RemoteValue,
+        "experimental_get_current_worker_index": experimental_get_current_worker_index,
+    },
+)
 
 experimental = namespace(
     "tf.distribute.experimental",
@@ -90,7 +109,22 @@ experimental = namespace(
         **{name: getattr(ringlet_experimental, name) for name in ringlet_experimental.__all__},
         "CentralStorageStrategy": CentralStorageStrategy,
         "MultiWorkerMirroredStrategy": MultiWorkerMirroredStrategyExperimental,
+        "ParameterServerStrategy": ParameterServerStrategy,
         "TPUStrategy": ExperimentalTPUStrategy,
+        "coordinator": namespace(
+            "tf.distribute.experimental.coordinator",
+            "Functions on the workers of a cluster.",
+            {
+                "ClusterCoordinator": ClusterCoordinator,
+                "PerWorkerValues": PerWorkerValues,
+                "RemoteValue": RemoteValue,
+            },
+        ),
+        "partitioners": namespace(
+            "tf.distribute.experimental.partitioners",
+            "What cuts variables into shards.",
+            {name: getattr(partitioners, name) for name in partitioners.__all__},
+        ),
     },
 )
 
@@ -123,6 +157,7 @@ _V1: dict[str, Any] = {
     "ReductionToOneDevice": ReductionToOneDevice,
     "ReplicaContext": ReplicaContext,
     "RunOptions": RunOptions,
+    "Server": Server,
     "Strategy": StrategyV1,
     "StrategyExtended": StrategyExtended,
     "cluster_resolver": namespace(
@@ -138,6 +173,7 @@ _V1: dict[str, Any] = {
             "CommunicationImplementation": ringlet_experimental.CommunicationImplementation,
             "CommunicationOptions": ringlet_experimental.CommunicationOptions,
             "MultiWorkerMirroredStrategy": MultiWorkerMirroredStrategyV1,
+            "ParameterServerStrategy": ParameterServerStrategyV1,
             "TPUStrategy": TPUStrategyV1,
         },
     ),
@@ -160,7 +196,7 @@ compat = namespace(
             {
                 "distribute": namespace("tf.compat.v1.distribute", "Strategies as TensorFlow 1 has them.", _V1),
                 "tpu": namespace("tf.compat.v1.tpu", "TPU slices.", {"experimental": tpu.experimental}),
-                "train": namespace("tf.compat.v1.train", "Clusters.", {"ClusterSpec": ClusterSpec}),
+                "train": namespace("tf.compat.v1.train", "Clusters.", {"ClusterSpec": ClusterSpec, "Server": Server}),
             },
         )
     },

@@ -8,6 +8,7 @@ from ringlet.compat.tensorflow.absent import namespace_getter
 # TensorFlow's name: what is raised here.
 _NAMES = {
     "AbortedError": errors.CollectiveAborted,
+    "CancelledError": errors.CancelledError,
     "DataLossError": errors.DataLossError,
     "DeadlineExceededError": errors.DeadlineExceededError,
     "FailedPreconditionError": errors.FailedPreconditionError,
@@ -15,7 +16,7 @@ _NAMES = {
     "InvalidArgumentError": errors.InvalidArgumentError,
     "NotFoundError": errors.NotFoundError,
     "OutOfRangeError": errors.OutOfRangeError,
-    "UnavailableError": errors.WorkerLostError,
+    "UnavailableError": errors.UnavailableError,
     "UnimplementedError": NotImplementedError,
 }
 

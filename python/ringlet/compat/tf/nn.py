@@ -1,0 +1,48 @@
+"""tf.nn: look-ups in tables that strategies may have cut; models are another framework's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ringlet import values
+from ringlet.compat.tensorflow.absent import refuser
+from ringlet.compat.tensorflow.elements import as_tensors
+
+__all__ = ["embedding_lookup"]
+
+
+def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name: str | None = None) -> Any:
+    """Give the rows of a table, as :func:`ringlet.values.embedding_lookup` does; gives a tensor.
+
+    Parameters
+    ----------
+    params : Variable, ShardedVariable, array-like or list of these
+        The table; of a list each entry has the rows behind those of the one before.
+    ids : array-like of int
+    max_norm : float, optional
+    name : str, optional
+        Accepted; without effect.
+
+    Returns
+    -------
+    tf.Tensor
+
+    Examples
+    --------
+    >>> from ringlet.compat import tf
+    >>> tf.nn.embedding_lookup([tf.Variable([1.0, 2.0]), tf.Variable([3.0])], [2, 0])
+    <tf.Tensor: shape=(2,), dtype=float32, numpy=array([3., 1.], dtype=float32)>
+    """
+    if isinstance(params, (list, tuple)) and params and all(np.ndim(part) for part in params):
+        are_variables = all(isinstance(part, values.Variable) for part in params)
+        params = values.ShardedVariable(params) if are_variables and len(params) > 1 else np.concatenate(params)
+    return as_tensors(np.asarray(values.embedding_lookup(params, ids, max_norm)))
+
+
+__getattr__ = refuser("tf.nn", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

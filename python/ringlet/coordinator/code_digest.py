@@ -1,0 +1,52 @@
+"""What tells whether two processes have the same code for a function that travels by its name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import inspect
+import sys
+import types
+from typing import Any
+
+__all__ = ["code_digest"]
+
+
+def code_digest(function: Any) -> str:
+    """Give a digest of the code of a function, however it is wrapped.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    str
+        Empty where it says nothing: for what is no Python function, and for modules that were not loaded by Python's
+        own means, such as tests, which pytest rewrites.
+
+    Examples
+    --------
+    >>> code_digest(inspect.getsource) == code_digest(inspect.getsource) != code_digest(inspect.getfile)
+    True
+    >>> code_digest(len)
+    ''
+    """
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    code = getattr(function, "__code__", None)
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    spec = getattr(module, "__spec__", None)
+    if code is None or spec is None or type(spec.loader) is not importlib.machinery.SourceFileLoader:
+        return ""
+    return hashlib.blake2b(_described(code).encode(), digest_size=16).hexdigest()
+
+
+def _described(code: types.CodeType) -> str:
+    return repr((code.co_code, code.co_names, code.co_varnames, [_constant(value) for value in code.co_consts]))
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, types.CodeType):
+        return _described(value)
+    # The order of a set is another one in each process.
+    return repr(sorted(map(_constant, value)) if isinstance(value, frozenset) else value)

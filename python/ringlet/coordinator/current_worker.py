@@ -1,0 +1,54 @@
+"""Which worker a function runs on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+__all__ = ["as_worker", "experimental_get_current_worker_index"]
+
+_current: ContextVar[int | None] = ContextVar("ringlet_worker", default=None)
+
+
+def experimental_get_current_worker_index() -> int:
+    """Give the index of the worker that runs the calling function.
+
+    (``tf.distribute.coordinator.experimental_get_current_worker_index``.)
+
+    Returns
+    -------
+    int
+        From 0; for a function that makes a dataset and is tried on the coordinator, 0.
+
+    Raises
+    ------
+    RuntimeError
+        Outside of functions that a coordinator has scheduled, and in threads that such a function starts by itself.
+        Those of a dataset are told.
+
+    Examples
+    --------
+    >>> with as_worker(3):
+    ...     experimental_get_current_worker_index()
+    3
+    """
+    index = _current.get()
+    if index is None:
+        raise RuntimeError(
+            "Cannot retrieve the worker index. `get_worker_idx_and_num_workers` should be called from within a "
+            "tf.function being executed on a worker. This method should only be called from either a dataset_fn that "
+            "is passed into `ClusterCoordinator.create_per_worker_dataset`, or a tf.function that is passed into "
+            "`ClusterCoordinator.schedule`."
+        )
+    return index
+
+
+@contextlib.contextmanager
+def as_worker(index: int) -> Iterator[None]:
+    """Run what is inside as a worker."""
+    token = _current.set(index)
+    try:
+        yield
+    finally:
+        _current.reset(token)

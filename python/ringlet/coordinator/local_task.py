@@ -1,0 +1,39 @@
+"""What the process of a task runs that a coordinator has started itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import socket
+
+from ringlet.coordinator.task import serve
+from ringlet.engine import LocalChannel
+
+__all__ = ["main"]
+
+# Each variable of a parameter server is an open file. More than this the tables of the system need not hold.
+_MOST_FILES = 1 << 16
+
+
+def main(descriptor: int, task_type: str, task_id: int) -> None:
+    """Serve the process that has started this one.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of a connection that only the two have.
+    task_type : str
+    task_id : int
+    """
+    os.set_inheritable(descriptor, False)
+    _allow_many_files()
+    serve(LocalChannel(socket.socket(fileno=descriptor), "the coordinator"), task_type, task_id)
+
+
+def _allow_many_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

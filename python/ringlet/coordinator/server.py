@@ -1,0 +1,206 @@
+"""Server: makes the calling process a task of a cluster."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import threading
+from typing import Any
+
+from ringlet.cluster import ClusterDef, ClusterResolver, ClusterSpec, Deadline, ServerDef, ServersJob
+from ringlet.cluster.doorway import knock
+from ringlet.cluster.servers_job import Task
+from ringlet.cluster.workers_job import task_name
+from ringlet.collectives.options import resolve_timeout
+from ringlet.coordinator.task import serve
+from ringlet.errors import ClusterConfigError, DeadlineExceededError, FailedPreconditionError, NotFoundError
+
+__all__ = ["Server"]
+
+_log = logging.getLogger(__name__)
+_SERVING = ("worker", "ps")
+
+
+class Server:
+    """A task of a cluster in this process, which does what its coordinator says (``tf.distribute.Server``).
+
+    It waits for the coordinator, which is any process that makes a ``ParameterServerStrategy`` with the same cluster,
+    and serves it in a thread. Processes find each other on one machine, by the cluster and ``RINGLET_JOB_ID``; nobody
+    listens at the addresses.
+
+    Parameters
+    ----------
+    server_or_cluster_def : ClusterResolver, ClusterSpec, ServerDef or dict
+        The cluster. A resolver also tells which task this is.
+    job_name : str, optional
+        ``"worker"`` or ``"ps"``. May be left out if the cluster has one job.
+    task_index : int, optional
+        May be left out if the job has one task.
+    protocol : str, optional
+        ``"grpc"``, the default; what stands before the address in `target`, and nothing else.
+    config : object, optional
+        Makes no difference.
+    start : bool
+        Whether to start at once.
+    timeout_seconds : float, optional
+        How long to wait for the coordinator; by default ``RINGLET_TIMEOUT_SECONDS``, or 600. 0 for as long as it takes.
+
+    Raises
+    ------
+    TypeError
+        If it is no cluster.
+    ValueError
+        If it is not said which task this is.
+    ClusterConfigError
+        If the cluster has no such task.
+    NotFoundError
+        If the protocol is another one.
+
+    Examples
+    --------
+    >>> server = Server({"worker": ["localhost:2222", "localhost:2223"]}, "worker", 1, start=False)
+    >>> server.target
+    'grpc://localhost:2223'
+    """
+
+    def __init__(  # noqa: PLR0917 - as TensorFlow has them
+        self,
+        server_or_cluster_def: Any,
+        job_name: str | None = None,
+        task_index: int | None = None,
+        protocol: str | None = None,
+        config: Any = None,
+        start: bool = True,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        self._server_def = _server_def(server_or_cluster_def, job_name, task_index, protocol)
+        self._spec = ClusterSpec(self._server_def.cluster)
+        self._task: Task = (self._server_def.job_name, self._server_def.task_index)
+        _check(self._spec, *self._task, self._server_def.protocol)
+        self._timeout_seconds = resolve_timeout(timeout_seconds)
+        self._error: BaseException | None = None
+        self._is_joined = False
+        self._thread: threading.Thread | None = None
+        if start:
+            self.start()
+
+    @staticmethod
+    def create_local_server(config: Any = None, start: bool = True) -> Server:
+        """Give the server of a cluster of one task (``tf.distribute.Server.create_local_server``).
+
+        Parameters
+        ----------
+        config : object, optional
+            Makes no difference.
+        start : bool
+            Whether to start at once.
+
+        Returns
+        -------
+        Server
+        """
+        return Server({"localhost": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+
+    @property
+    def server_def(self) -> ServerDef:
+        """Which task of which cluster this is."""
+        return self._server_def
+
+    @property
+    def target(self) -> str:
+        """The address of this task, with the protocol."""
+        return f"{self._server_def.protocol}://{self._spec.task_address(*self._task)}"
+
+    def start(self) -> None:
+        """Start to wait for the coordinator; once is enough. A task that serves nobody, as a chief, does nothing."""
+        if self._thread is None and self._task[0] in _SERVING:
+            job = ServersJob.of(self._spec, os.environ.get("RINGLET_JOB_ID", ""))
+            self._thread = threading.Thread(target=self._run, args=(job,), name="ringlet-server", daemon=True)
+            self._thread.start()
+
+    def join(self) -> None:
+        """Serve until the coordinator has ended; where it is in the same process, also the next ones that come in time.
+
+        Raises
+        ------
+        FailedPreconditionError
+            If the server was not started, or its task serves nobody; and if the coordinator sends it away, because
+            another process has its task, or runs another version.
+        DeadlineExceededError
+            If no coordinator came.
+        """
+        if self._thread is None:
+            raise FailedPreconditionError(
+                f"{task_name(*self._task)} serves nobody: tasks of the jobs {' and '.join(_SERVING)} do, once started"
+            )
+        self._is_joined = True
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _run(self, job: ServersJob) -> None:
+        has_served = False
+        try:
+            while True:
+                channel = knock(job, self._task, Deadline.after(self._timeout_seconds))
+                is_last = not channel.leads_to_this_process
+                serve(channel, *self._task)
+                if is_last:
+                    return
+                has_served = True
+        except BaseException as error:
+            if has_served and isinstance(error, DeadlineExceededError):
+                return
+            self._error = error
+            if not self._is_joined:  # nobody may ever hear of it
+                _log.error("%s: %s", task_name(*self._task), error)
+
+
+def _server_def(given: Any, job_name: str | None, task_index: int | None, protocol: str | None) -> ServerDef:
+    if isinstance(given, ServerDef):
+        told: dict[str, Any] = {"job_name": job_name, "task_index": task_index, "protocol": protocol}
+        return dataclasses.replace(given, **{key: value for key, value in told.items() if value is not None})
+    if isinstance(given, ClusterResolver):
+        job_name = given.task_type if job_name is None else job_name
+        task_index = given.task_id if task_index is None else task_index
+        given = given.cluster_spec()
+    try:
+        spec = ClusterSpec(given)
+    except TypeError as error:
+        raise TypeError(
+            "Could not convert `server_or_cluster_def` to a `tf.train.ServerDef` or `tf.train.ClusterSpec`. "
+            f"It is {given!r}: {error}"
+        ) from None
+    if job_name is None:
+        if len(spec.jobs) != 1:
+            raise ValueError(f"Must specify an explicit `job_name`. The cluster has the jobs {', '.join(spec.jobs)}")
+        job_name = spec.jobs[0]
+    if task_index is None:
+        indices = _indices(spec, job_name)
+        if len(indices) != 1:
+            raise ValueError(f"Must specify an explicit `task_index`. Job {job_name!r} has {len(indices)} tasks")
+        task_index = indices[0]
+    cluster: ClusterDef = spec.as_cluster_def()
+    return ServerDef(cluster, job_name, task_index, "grpc" if protocol is None else protocol)
+
+
+def _indices(spec: ClusterSpec, job_name: str) -> list[int]:
+    if job_name not in spec.jobs:
+        raise ClusterConfigError(f'Job "{job_name}" was not defined in cluster. It has {", ".join(spec.jobs)}')
+    return spec.task_indices(job_name)
+
+
+def _check(spec: ClusterSpec, job_name: Any, task_index: Any, protocol: str) -> None:
+    if not isinstance(job_name, str) or not isinstance(task_index, int):
+        raise TypeError(f"job_name is a text and task_index a number, not {job_name!r} and {task_index!r}")
+    if task_index not in _indices(spec, job_name):
+        raise ClusterConfigError(
+            f'Task {task_index} was not defined in job "{job_name}". It has {_indices(spec, job_name)}'
+        )
+    if protocol != "grpc":
+        raise NotFoundError(
+            f"No server factory registered for protocol {protocol!r}: leave it out, or give 'grpc'. It makes no "
+            "difference how processes of one machine meet"
+        )

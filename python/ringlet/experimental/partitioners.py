@@ -1,0 +1,7 @@
+"""What cuts variables into shards for parameter servers (``tf.distribute.experimental.partitioners``)."""
+
+from __future__ import annotations
+
+from ringlet.values.partitioners import FixedShardsPartitioner, MaxSizePartitioner, MinSizePartitioner, Partitioner
+
+__all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner", "Partitioner"]

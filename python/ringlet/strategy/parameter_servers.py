@@ -1,0 +1,234 @@
+"""The parameter servers of a cluster, as their coordinator asks them for the memory of variables."""
+
+from __future__ import annotations
+
+import collections
+import errno
+import os
+import resource
+import select
+import threading
+import weakref
+from typing import Any
+
+from ringlet import _core
+from ringlet.cluster import ClusterResolver, Deadline, start_tasks
+from ringlet.cluster.workers_job import task_name
+from ringlet.collectives.options import default_timeout_seconds
+from ringlet.engine import Channel, ChannelClosed, Message, pack, unpack
+from ringlet.errors import DeadlineExceededError, FailedPreconditionError, PSUnavailableError
+from ringlet.processes.failures import exception_of
+from ringlet.values.table_storage import TableForm, TableStorage, new_table_key
+
+__all__ = ["ParameterServers", "servers_of"]
+
+# One for the message that brings a table, one to keep, and some for other threads.
+_SPARE_FILES = 8
+
+
+class ParameterServers:
+    """Makes tables on the parameter servers of a cluster. Every method may be called by any thread.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        The processes of the cluster. Nobody else writes to those of its parameter servers, or reads what they send.
+
+    Attributes
+    ----------
+    tasks : Tasks
+    lost : PSUnavailableError or None
+        What was noticed first of the death of one. No more tables are made then; those that there are stay readable.
+    """
+
+    def __init__(self, tasks: Any) -> None:
+        self.tasks = tasks
+        self.lost: PSUnavailableError | None = None
+        self._lock = threading.Lock()
+        # Keys of tables whose variables are gone, in the order in which they went; finalizers append to it.
+        self._gone: list[tuple[int, int]] = []
+        # How many of those each parameter server was told of, and how many of its replies are still to come.
+        self._told: dict[int, int] = collections.defaultdict(int)
+        self._unanswered: dict[int, int] = collections.defaultdict(int)
+
+    def create(self, index: int, form: TableForm, array_type: type[Any]) -> TableStorage:
+        """Have a parameter server make a table of zeros.
+
+        Parameters
+        ----------
+        index : int
+            Which parameter server.
+        form : TableForm
+        array_type : type
+            What reads are of.
+
+        Returns
+        -------
+        TableStorage
+            The table is given back to the system once this and the mappings of other processes are gone.
+
+        Raises
+        ------
+        PSUnavailableError
+            If that one, or another one, has ended.
+        FailedPreconditionError
+            If the cluster was stopped.
+        DeadlineExceededError
+            If it does not answer in time.
+        SharedMemoryFullError
+            If there is no memory left.
+        OSError
+            If this process may open no more files.
+        """
+        key = new_table_key()
+        with self._lock:
+            _make_room()
+            self._forget(index)
+            (descriptor,) = self._ask(index, ("create", key, *form.stored_as_text())).descriptors
+        try:
+            storage = TableStorage(key, _core.Table(descriptor), form, array_type)
+        finally:
+            os.close(descriptor)
+        # A finalizer runs wherever the last reference goes: it takes no lock.
+        weakref.finalize(storage, self._gone.append, (index, key)).atexit = False
+        return storage
+
+    def _forget(self, index: int) -> None:
+        """Tell a parameter server which of its tables nobody needs any more; the lock is held."""
+        known = len(self._gone)
+        gone = [key for place, key in self._gone[self._told[index] : known] if place == index]
+        if gone:
+            self._ask(index, ("forget", gone))
+        self._told[index] = known
+
+    def forgotten(self, position: int = 0) -> tuple[list[int], int]:
+        """Give the keys of tables whose variables are gone, from a position on, and the position behind them."""
+        gone = self._gone[position:]
+        return [key for _, key in gone], position + len(gone)
+
+    def mark_lost(self, index: int) -> PSUnavailableError:
+        """Note that a parameter server has ended.
+
+        Parameters
+        ----------
+        index : int
+
+        Returns
+        -------
+        PSUnavailableError
+            What was noticed first, which may be about another one.
+        """
+        if self.lost is None:
+            reason = self.tasks.ending_of("ps", index) or "has closed its connection"
+            self.lost = PSUnavailableError(
+                f"parameter server {index} ({task_name('ps', index)}, pid {self.tasks.pid_of('ps', index)}) {reason}: "
+                "this ends the job. Its variables can still be read, and saved; start again with a new strategy",
+                index,
+                reason,
+            )
+        return self.lost
+
+    def _ask(self, index: int, request: tuple[Any, ...]) -> Message:
+        """Send a request to a parameter server, and wait for its reply; the lock is held."""
+        if self.lost is not None:
+            raise self.lost
+        channel = self.tasks.ps[index]
+        if channel.fileno() < 0:
+            raise FailedPreconditionError(
+                "the cluster of this strategy was stopped: make another strategy, which starts it again"
+            )
+        try:
+            self._unanswered[index] += 1
+            channel.send(*pack(request))
+            message = self._last_reply(index, channel, Deadline.after(default_timeout_seconds()))
+        except ChannelClosed as error:
+            raise self.mark_lost(index) from error
+        kind, *rest = unpack(message.header, message.buffers)
+        if kind == "failed":
+            raise exception_of(rest[0], task_name("ps", index))
+        return message
+
+    def _last_reply(self, index: int, channel: Channel, deadline: Deadline) -> Message:
+        while True:
+            message = _receive(channel, deadline)
+            self._unanswered[index] -= 1
+            if not self._unanswered[index]:
+                return message
+            for descriptor in message.descriptors:  # to a request whose sender was interrupted, and waits no longer
+                os.close(descriptor)
+
+
+def _receive(channel: Channel, deadline: Deadline) -> Message:
+    poller = select.poll()
+    poller.register(channel.fileno(), select.POLLIN)
+    while (message := channel.poll()) is None:
+        if deadline.is_over():
+            raise DeadlineExceededError(
+                f"{channel.peer} has not answered for {deadline}: look whether its process is stopped. Allow more with "
+                "RINGLET_TIMEOUT_SECONDS"
+            )
+        poller.poll(deadline.left(60.0) * 1000)
+    return message
+
+
+def _make_room() -> None:
+    """Let this process open more files if it has as many as it may: each variable is one.
+
+    Raises
+    ------
+    OSError
+        If the system allows no more.
+    """
+    opened: list[int] = []
+    try:
+        for _ in range(_SPARE_FILES):
+            opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        _allow_more_files()
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _allow_more_files() -> None:
+    most, ceiling = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == ceiling:
+        raise OSError(
+            errno.EMFILE,
+            f"each variable on parameter servers is an open file, and this process may have {most}: allow more with "
+            "`ulimit -n`, or make fewer and larger variables",
+        )
+    wanted = 4 * most if ceiling == resource.RLIM_INFINITY else min(4 * most, ceiling)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, ceiling))
+
+
+_known: weakref.WeakKeyDictionary[ClusterResolver, ParameterServers] = weakref.WeakKeyDictionary()
+_starting = threading.Lock()
+
+
+def servers_of(resolver: ClusterResolver) -> ParameterServers:
+    """Give the parameter servers of a cluster, whose processes are started if they do not run.
+
+    Parameters
+    ----------
+    resolver : ClusterResolver
+
+    Returns
+    -------
+    ParameterServers
+        The same for every strategy over this resolver, until its cluster is stopped.
+
+    Raises
+    ------
+    DeadlineExceededError, FailedPreconditionError, OSError
+        As of :func:`ringlet.cluster.start_tasks`.
+    """
+    with _starting:
+        known = _known.get(resolver)
+        if known is None or all(channel.fileno() < 0 for channel in known.tasks.ps):
+            tasks = start_tasks(resolver, default_timeout_seconds())
+            if known is None or tasks is not known.tasks:
+                known = _known[resolver] = ParameterServers(tasks)
+        return known

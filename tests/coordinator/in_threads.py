@@ -1,0 +1,94 @@
+"""Clusters whose tasks are threads of this process: what a coordinator does with workers, without starting any."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import ringlet
+from ringlet.coordinator import ClusterCoordinator
+from ringlet.coordinator.task import serve
+from ringlet.engine import Channel, LocalChannel
+from ringlet.errors import FailedPreconditionError
+from ringlet.strategy.parameter_server import ParameterServerStrategy
+from ringlet.strategy.parameter_servers import ParameterServers
+
+
+class ThreadTasks:
+    """Has the methods of `ringlet.cluster.Tasks`."""
+
+    def __init__(self, workers: int, ps: int = 1) -> None:
+        self._channels: dict[tuple[str, int], LocalChannel] = {}
+        self._far_ends: dict[tuple[str, int], LocalChannel] = {}
+        self.num_restarts = 0
+        self.may_restart = threading.Event()
+        self.may_restart.set()
+        for task_type, count in (("worker", workers), ("ps", ps)):
+            for task_id in range(count):
+                self._start(task_type, task_id)
+
+    def _start(self, task_type: str, task_id: int) -> LocalChannel:
+        ours, theirs = LocalChannel.pair("the coordinator", f"/job:{task_type}/task:{task_id}")
+        self._channels[task_type, task_id], self._far_ends[task_type, task_id] = ours, theirs
+        threading.Thread(target=serve, args=(theirs, task_type, task_id), daemon=True).start()
+        return ours
+
+    def lose(self, task_type: str, task_id: int) -> None:
+        """Close the connection as the death of a process does; what runs goes on, and nobody hears of it."""
+        self._far_ends[task_type, task_id].close()
+
+    @property
+    def workers(self) -> list[Channel]:
+        return [channel for (job, _), channel in self._channels.items() if job == "worker"]
+
+    @property
+    def ps(self) -> list[Channel]:
+        return [channel for (job, _), channel in self._channels.items() if job == "ps"]
+
+    def restart(self, task_type: str, task_id: int) -> Channel:
+        if not self.may_restart.wait(5):
+            raise FailedPreconditionError("the cluster was stopped")
+        self.num_restarts += 1
+        return self._start(task_type, task_id)
+
+    def ending_of(self, task_type: str, task_id: int) -> str:
+        return "has left"
+
+    def pid_of(self, task_type: str, task_id: int) -> int:
+        return 812
+
+    def stop(self, timeout_seconds: float = 2.0) -> None:
+        self.may_restart.set()
+        for channel in self._channels.values():
+            channel.close()
+
+
+def strategy_of(workers: int, ps: int, kind: type[ParameterServerStrategy]) -> ParameterServerStrategy:
+    """Give a strategy over threads; its `extended._cluster()` is the ThreadTasks."""
+    strategy = kind(ringlet.cluster_resolver.LocalClusterResolver(workers, ps))
+    strategy.extended._known_servers = ParameterServers(ThreadTasks(workers, ps))
+    return strategy
+
+
+@contextlib.contextmanager
+def coordinator_of(workers: int = 2, ps: int = 1) -> Iterator[ClusterCoordinator]:
+    """Give a coordinator over threads, and shut it down."""
+    coordinator = ClusterCoordinator(strategy_of(workers, ps, ParameterServerStrategy))
+    try:
+        yield coordinator
+    finally:
+        coordinator.shutdown()
+
+
+def tasks_of(coordinator: ClusterCoordinator) -> ThreadTasks:
+    return coordinator.strategy.extended._cluster()
+
+
+def wait_for(is_so: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait until something is so, which other threads see to."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.001)

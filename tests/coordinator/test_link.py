@@ -1,0 +1,81 @@
+"""A worker is given as much as it can do in a short while, and what it needs for that, once."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+
+from ringlet.coordinator import link as link_module
+from ringlet.coordinator.closure_queue import ClosureQueue
+from ringlet.coordinator.closures import Closure
+from ringlet.coordinator.link import Link
+from ringlet.coordinator.orders import Order, items_of
+from ringlet.coordinator.remote_value import RemoteValue
+from ringlet.coordinator.sending import SentFunction, pack_arguments, pack_value
+from ringlet.engine import LocalChannel
+
+
+@pytest.fixture
+def ends():
+    """A link that is connected, and the worker's end of its channel."""
+    link = Link(0, ClosureQueue(lambda: None))
+    ours, theirs = LocalChannel.pair("coordinator", "worker")
+    link.connect(ours, pack_value(None))
+    yield link, theirs
+    ours.close()
+    theirs.close()
+
+
+def closures_of(seconds, count=1000):
+    function = SentFunction(pack_value(len), "len", "", seconds=seconds)
+    values = [RemoteValue() for _ in range(count)]
+    return [Closure(number, function, pack_arguments(("",), None, "len"), value) for number, value in enumerate(values)]
+
+
+def taken(link, closures):
+    is_wanted = link.appetite()
+    count = 0
+    while count < len(closures) and is_wanted(closures[count]):
+        count += 1
+    return count
+
+
+# seconds of one call, how many are given at a time
+@pytest.mark.parametrize(("seconds", "count"), [(None, 1), (0.1, 1), (0.004, 1), (0.001, 4), (0.00001, 256)])
+def test_short_functions_come_in_batches_and_long_or_unknown_ones_alone(ends, seconds, count):
+    link, _ = ends
+    closures = closures_of(seconds)
+    assert taken(link, closures) == count
+    link.give(closures[:count])
+    assert taken(link, closures[count:]) == 0
+
+
+def test_a_function_is_sent_once_with_what_it_needs(ends):
+    link, theirs = ends
+    closures = closures_of(0.0001, 3)
+    link.give(closures[:2])
+    link.give(closures[2:])
+    assert link.post()
+    kinds = [item.kind for item in items_of(theirs.receive())]
+    assert kinds == [Order.ENTER, Order.DEFINE, Order.CALL, Order.CALL, Order.CALL]
+
+
+def test_what_a_lost_worker_had_comes_back_in_its_order(ends):
+    link, _ = ends
+    closures = closures_of(0.0001, 3)
+    link.give(closures)
+    assert link.lose(OSError("gone")) == closures
+    assert link.channel is None
+    assert not link.in_flight
+
+
+def test_a_function_that_runs_very_long_is_named_once(ends, caplog, monkeypatch):
+    monkeypatch.setattr(link_module, "_SLOW_SECONDS", 5.0)
+    link, _ = ends
+    link.give(closures_of(None, 1))
+    with caplog.at_level(logging.WARNING):
+        for later in (1, 7, 8):
+            link.tell_if_slow(time.monotonic() + later)
+    assert [record.getMessage() for record in caplog.records] == ["worker has run len for 7 s"]

@@ -1,0 +1,119 @@
+"""Processes are killed at any moment: what was scheduled has its effect, and what was lost is named in time."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import signal
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import ringlet
+from ringlet.coordinator import get_current_worker_index
+from ringlet.errors import FailedPreconditionError, PSUnavailableError
+from tests.coordinator.in_forks import Spring, coordinator_of
+
+ROUNDS = 500 if os.environ.get("RINGLET_CI_NIGHTLY") else 50
+CALLS = 20
+
+
+@pytest.fixture(scope="module")
+def spring():
+    made = Spring()
+    yield made
+    made.close()
+
+
+def test_every_closure_has_its_effect_and_its_result_however_many_workers_are_killed(spring):
+    chance = random.Random(11)
+    with coordinator_of(spring, workers=3, ps=2) as coordinator:
+        with coordinator.strategy.scope():
+            counts = ringlet.Variable(np.zeros((CALLS, 3)))
+        tasks = coordinator.strategy.extended._cluster()
+
+        def step(i, seconds):
+            time.sleep(seconds)
+            counts.scatter_add(ringlet.IndexedSlices(np.ones((1, 3)), np.array([i])))
+            return i * i
+
+        for number in range(ROUNDS):
+            values = [coordinator.schedule(step, args=(i, chance.choice([0, 0.001]))) for i in range(CALLS)]
+            time.sleep(chance.random() * 0.01)
+            tasks.kill("worker", chance.randrange(3))
+            coordinator.join()
+            assert coordinator.fetch(values) == [i * i for i in range(CALLS)]
+            found = np.asarray(counts)
+            assert found.min() >= number + 1, "a closure has had no effect"
+            assert (found == found[:, :1]).all(), "a row is half written"
+        # A closure runs again only if it was running, or had run unheard, when its worker was killed.
+        assert found[:, 0].sum() <= ROUNDS * CALLS * 1.5
+
+
+def test_iterators_begin_anew_on_a_worker_that_comes_back(spring):
+    with coordinator_of(spring, workers=1, ps=1) as coordinator:
+        iterator = iter(coordinator.create_per_worker_dataset(ringlet.data.Dataset.range(100)))
+        tasks = coordinator.strategy.extended._cluster()
+        for _ in range(3):
+            assert [int(coordinator.schedule(next, args=(iterator,)).fetch()) for _ in range(3)] == [0, 1, 2]
+            tasks.kill("worker", 0)
+
+
+def test_a_parameter_server_that_is_killed_is_named_within_a_second_and_the_rest_ends_in_two(spring):
+    with coordinator_of(spring, workers=2, ps=2) as coordinator:
+        coordinator.schedule(time.sleep, args=(30,))
+        value = coordinator.schedule(time.sleep, args=(30,))
+        tasks = coordinator.strategy.extended._cluster()
+        tasks.kill("ps", 1)
+        begin = time.monotonic()
+        with pytest.raises(PSUnavailableError, match=r"parameter server 1 .* was killed by SIGKILL") as caught:
+            coordinator.join()
+        assert time.monotonic() - begin < 1
+        assert caught.value.task_index == 1
+        with pytest.raises(PSUnavailableError):
+            value.fetch()
+        coordinator.shutdown()
+        assert time.monotonic() - begin < 3
+
+
+def test_shutdown_takes_two_seconds_at_most_while_workers_come_and_go(spring):
+    with coordinator_of(spring, workers=2, ps=1) as coordinator:
+        tasks = coordinator.strategy.extended._cluster()
+        for _ in range(4):
+            coordinator.schedule(time.sleep, args=(30,))
+        tasks.kill("worker", 0)
+        begin = time.monotonic()
+        coordinator.shutdown()
+        assert time.monotonic() - begin < 2
+
+
+def test_a_worker_that_is_killed_while_nothing_runs_is_replaced(spring):
+    with coordinator_of(spring, workers=1, ps=1) as coordinator:
+        tasks = coordinator.strategy.extended._cluster()
+        first = tasks.pid_of("worker", 0)
+        assert coordinator.schedule(os.getpid).fetch() == first
+        tasks.kill("worker", 0)
+        assert coordinator.schedule(os.getpid).fetch() != first
+        assert coordinator.schedule(get_current_worker_index).fetch() == 0
+
+
+def test_a_worker_that_comes_back_with_other_code_says_so(tmp_path, monkeypatch):
+    module = tmp_path / "step_of_a_job.py"
+    module.write_text("def step():\n    return 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    step = importlib.import_module("step_of_a_job").step
+    resolver = ringlet.cluster_resolver.LocalClusterResolver(workers=1, ps=1)
+    coordinator = ringlet.coordinator.ClusterCoordinator(ringlet.ParameterServerStrategy(resolver))
+    try:
+        assert coordinator.schedule(step).fetch() == 1
+        module.write_text("def step():\n    return 1000\n")
+        os.kill(resolver.start().pid_of("worker", 0), signal.SIGKILL)
+        coordinator.schedule(step)
+        with pytest.raises(FailedPreconditionError, match="step is other code on worker 0 than in the coordinator"):
+            coordinator.join()
+    finally:
+        coordinator.shutdown()
+        del sys.modules["step_of_a_job"]

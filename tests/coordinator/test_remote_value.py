@@ -1,0 +1,78 @@
+"""RemoteValue gives what a function has returned, or raises what it has raised, once that is known."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from ringlet.coordinator.remote_value import ABORTED, RemoteFailure, RemoteValue, RemoteValueStatus
+from ringlet.engine import pack
+from ringlet.errors import CancelledError
+from ringlet.processes.failures import failure_of
+
+
+def settled(value):
+    made = RemoteValue()
+    made._settle(pack(value))
+    return made
+
+
+def test_a_value_is_given_as_often_as_it_is_asked_for():
+    value = settled({"a": np.arange(3), "b": None})
+    assert value.fetch()["a"] is value.fetch()["a"]
+    assert value.get()["b"] is None
+
+
+def test_tensors_are_fetched_as_arrays_and_got_as_they_are():
+    class Tensor(int):
+        def numpy(self):
+            return np.int64(self)
+
+    value = RemoteValue()
+    value._value, value._status = [Tensor(3)], RemoteValueStatus.READY
+    assert type(value.get()[0]) is Tensor
+    assert type(value.fetch()[0]) is np.int64
+
+
+def test_whoever_waits_is_woken_by_the_value():
+    value = RemoteValue()
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(value.fetch())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    value._settle(pack(5))
+    for thread in threads:
+        thread.join(5)
+    assert found == [5, 5, 5]
+
+
+def test_an_error_of_a_worker_has_its_traceback_as_its_cause_and_is_the_same_every_time():
+    value = RemoteValue()
+    value._settle(error=RemoteFailure(failure_of(KeyError("weights")), "worker 1"))
+    errors = []
+    for _ in range(2):
+        with pytest.raises(KeyError, match="weights") as caught:
+            value.fetch()
+        errors.append(caught.value)
+    assert errors[0] is errors[1]
+    assert "worker 1 raised it" in str(errors[0].__cause__)
+
+
+def test_what_was_lost_is_aborted_until_it_is_made_again():
+    value = settled(3)
+    value._settle(error=OSError("gone"), status=RemoteValueStatus.ABORTED)
+    with pytest.raises(CancelledError, match=ABORTED) as caught:
+        value.fetch()
+    assert isinstance(caught.value.__cause__, OSError)
+    value._unsettle()
+    assert repr(value) == "<RemoteValue NOT_READY>"
+    value._settle(pack(4))
+    assert value.fetch() == 4
+
+
+def test_a_remote_value_cannot_be_pickled():
+    with pytest.raises(TypeError, match="fetch it"):
+        pickle.dumps(RemoteValue())

@@ -1,0 +1,33 @@
+"""A task serves its coordinator until that is gone."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from ringlet.coordinator.task import serve
+from ringlet.engine import LocalChannel, pack, unpack
+
+
+@pytest.mark.parametrize("task_type", ["worker", "ps"])
+def test_it_ends_when_the_coordinator_is_gone(task_type):
+    ours, theirs = LocalChannel.pair("the coordinator", "the task")
+    thread = threading.Thread(target=serve, args=(theirs, task_type, 0), daemon=True)
+    thread.start()
+    ours.close()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert theirs.is_closed
+
+
+def test_a_parameter_server_answers_requests_for_tables():
+    ours, theirs = LocalChannel.pair("the coordinator", "the task")
+    threading.Thread(target=serve, args=(theirs, "ps", 0), daemon=True).start()
+    ours.send(*pack(("create", 7, (2, 3), "float32")))
+    reply = ours.receive()
+    assert unpack(reply.header, reply.buffers) == ("created", 7)
+    (descriptor,) = reply.descriptors
+    os.close(descriptor)
+    ours.close()

@@ -1,0 +1,149 @@
+"""A worker does what it is told, in that order, and tells what came of it."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+
+import pytest
+
+import ringlet
+from ringlet.coordinator.orders import Batch, Order, Report, items_of
+from ringlet.coordinator.sending import pack_value
+from ringlet.coordinator.worker import Worker
+from ringlet.engine import LocalChannel, pack, unpack
+from ringlet.processes.failures import exception_of
+
+
+class Coordinator:
+    """The other end of a worker's channel."""
+
+    def __init__(self):
+        self.channel, theirs = LocalChannel.pair("the coordinator", "the worker")
+        self.thread = threading.Thread(target=Worker(theirs, 1).run, daemon=True)
+        self.thread.start()
+        self.batch = Batch()
+
+    def define(self, number, function, name="step", digest=""):
+        header, buffers = pack(function)
+        self.batch.add(Order.DEFINE, number, (name, digest, header), [bytes(buffer) for buffer in buffers])
+
+    def tell(self, order, number=None, content=None):
+        self.batch.add(order, number, content)
+
+    def send(self):
+        self.channel.send(*self.batch.take())
+
+    def heard(self, count):
+        """Wait for so many reports."""
+        found = []
+        while len(found) < count:
+            found.extend(items_of(self.channel.receive()))
+        return found
+
+
+@pytest.fixture
+def worker():
+    made = Coordinator()
+    yield made
+    made.channel.close()
+    made.thread.join(5)
+    assert not made.thread.is_alive(), "a worker ends with its channel"
+
+
+def error_of(item):
+    content = item.content[1] if item.kind == Report.FAILURE else item.content
+    return exception_of(content, "the worker")
+
+
+def test_results_come_in_the_order_of_calls(worker):
+    worker.define(0, lambda: "answer")
+    for number in range(3):
+        worker.tell(Order.CALL, number, (0, None))
+    worker.send()
+    items = worker.heard(3)
+    assert [(item.kind, item.number) for item in items] == [(Report.RESULT, number) for number in range(3)]
+    assert unpack(items[0].content[1], items[0].buffers) == "answer"
+    assert items[0].content[0] >= 0
+
+
+def test_what_was_not_begun_is_given_back_while_a_function_runs(worker):
+    worker.define(0, lambda: time.sleep(0.3))
+    for number in range(4):
+        worker.tell(Order.CALL, number, (0, None))
+    worker.define(1, lambda: "later")
+    worker.send()
+    time.sleep(0.1)
+    worker.tell(Order.RECALL)
+    worker.send()
+    (returned,) = worker.heard(1)
+    assert (returned.kind, returned.content) == (Report.RETURNED, [1, 2, 3])
+    worker.tell(Order.CALL, 7, (1, None))
+    worker.send()
+    assert [item.number for item in worker.heard(2)] == [0, 7]
+
+
+def test_a_short_function_is_reported_although_a_long_one_follows(worker):
+    begin = time.monotonic()
+    worker.define(0, lambda: None)
+    worker.define(1, lambda: time.sleep(1))
+    for number, function in ((0, 0), (1, 0), (2, 1)):
+        worker.tell(Order.CALL, number, (function, None))
+    worker.send()
+    assert [item.number for item in worker.heard(2)] == [0, 1]
+    assert time.monotonic() - begin < 0.9
+
+
+def test_a_function_that_runs_does_not_hold_up_the_end(worker):
+    worker.define(0, lambda: time.sleep(8))
+    worker.tell(Order.CALL, 0, (0, None))
+    worker.send()
+    time.sleep(0.05)
+    begin = time.monotonic()
+    worker.channel.close()
+    worker.thread.join(5)
+    assert time.monotonic() - begin < 2
+
+
+def test_a_function_that_cannot_be_loaded_says_so_when_it_is_called(worker):
+    worker.tell(Order.DEFINE, 0, ("train.step", "", pack(None)[0][:8] + b"cno_such_module\nstep\n."))
+    worker.tell(Order.CALL, 1, (0, None))
+    worker.send()
+    (item,) = worker.heard(1)
+    with pytest.raises(ringlet.errors.FailedPreconditionError, match=r"train\.step cannot be loaded on worker 1"):
+        raise error_of(item)
+
+
+def test_other_code_than_the_coordinator_has_is_not_run(worker):
+    worker.define(0, shlex.quote, "quote", "0123")
+    worker.tell(Order.CALL, 1, (0, None))
+    worker.send()
+    (item,) = worker.heard(1)
+    with pytest.raises(ringlet.errors.FailedPreconditionError, match="quote is other code on worker 1 than"):
+        raise error_of(item)
+
+
+def test_it_is_ready_once_it_has_its_strategy(worker):
+    strategy = ringlet.ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(2, 1))
+    payload = pack_value(strategy)
+    worker.tell(Order.ENTER, None, payload.header)
+    worker.define(0, ringlet.has_strategy)
+    worker.tell(Order.CALL, 1, (0, None))
+    worker.send()
+    ready, result = worker.heard(2)
+    assert ready.kind == Report.READY
+    assert unpack(result.content[1], result.buffers) is True
+
+
+def test_a_value_that_is_forgotten_is_none_of_its_own(worker):
+    worker.batch.add(Order.HOLD, 5, pack([1])[0])
+    worker.tell(Order.FETCH, 5)
+    worker.tell(Order.FORGET, None, [("value", 5), ("function", 9), ("variable", 9)])
+    worker.tell(Order.FETCH, 5)
+    worker.send()
+    fetched, unfetched = worker.heard(2)
+    assert unpack(fetched.content, fetched.buffers) == [1]
+    assert unfetched.kind == Report.UNFETCHED
+    with pytest.raises(ringlet.errors.ClosureInputError, match="belongs to another worker"):
+        raise error_of(unfetched)
