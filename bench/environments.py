@@ -87,6 +87,8 @@ ENVIRONMENTS = {
         Environment("jax", ("numpy", "jax", "jaxlib"), _of_module("jax"), is_required=True),
         Environment("tensorflow", ("numpy", "tensorflow-cpu"), _of_module("tensorflow")),
         Environment("numpy", ("numpy",), _of_module("numpy")),
+        Environment("ray", ("numpy", "ray"), _of_module("ray")),
+        Environment("dask", ("numpy", "distributed"), _of_module("distributed")),
     )
 }
 
