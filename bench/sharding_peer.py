@@ -50,10 +50,10 @@ class ShardingPeer:
                 f"no environment for jax below {folder}. Make it with: python -m bench.environments jax --into "
                 f"{folder}; or leave --environments out to measure ringlet and NumPy alone"
             )
-        num_devices = AXES["x"] * AXES["y"]
-        self._process = PeerProcess([str(python_of(folder, "jax")), str(_SCRIPT)], num_devices)
+        self._command = [str(python_of(folder, "jax")), str(_SCRIPT)]
 
     def __enter__(self) -> ShardingPeer:
+        self._process = PeerProcess(self._command, AXES["x"] * AXES["y"])
         try:
             self._process.wait_until_ready(_START_SECONDS)
         except BaseException:

@@ -130,7 +130,7 @@ def test_the_command_measures_jax_beside_ringlet_and_writes_everything(environme
     assert sharding.main([*arguments, "--environments", str(environment())]) == 0
     told = capsys.readouterr().out
     assert "JAX: add 4 KiB, tiled" in told
-    assert "| 29 " in told
+    assert "JAX / add 4 KiB, tiled" in told
     written = json.loads(path.read_text(encoding="utf-8"))
     assert {len(seconds) for seconds in written["seconds"].values()} == {2}
     assert {goal["number"] for goal in written["goals"]} == {"28", "29"}
