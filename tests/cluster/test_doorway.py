@@ -106,6 +106,15 @@ def test_nobody_comes_as_the_coordinator_or_as_several(job, open_doorway, strang
     assert arrivals == []
 
 
+def test_who_counts_other_ranks_is_refused_and_servers_still_come(job, open_doorway, strangers):
+    open_doorway()
+    connection = connect(strangers, job.address())
+    hello = {**Hello.of_this_process(job, [1]).as_message(), "num_ranks": 1000, "ranks": [999]}
+    connection.send(json.dumps(hello).encode())
+    assert b"rank 999 " in connection.recv(65536)
+    come(job, ("worker", 0)).close()
+
+
 def test_a_cluster_has_one_coordinator_at_a_time(job, open_doorway):
     open_doorway()
     with pytest.raises(FailedPreconditionError, match=r"^this process is the coordinator of this cluster already"):

@@ -11,6 +11,7 @@ from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.sending import Payload, SentFunction
 from ringlet.errors import CancelledError
+from tests.coordinator.in_threads import wait_for
 
 FUNCTION = SentFunction(Payload(b""), "step", "")
 
@@ -167,6 +168,23 @@ def test_two_threads_that_find_an_error_raise_it_once():
         thread.join(5)
     outcomes = [each for _, outcome in threads for each in outcome]
     assert sorted(type(each).__name__ for each in outcomes) == ["KeyError", "bool"]
+
+
+def test_of_two_threads_that_find_an_error_one_alone_cancels():
+    # Else the second one could cancel what was scheduled after the first one had raised the error.
+    cancelling = []
+    queue = ClosureQueue(lambda: cancelling.append(queue.is_cancelling))
+    pairs = [closure(number) for number in range(2)]
+    for made, _ in pairs:
+        queue.put(made)
+    queue.take(everything, 2)
+    queue.fail(KeyError("weights"))
+    threads = [in_thread(queue.is_done)[0] for _ in range(2)]
+    wait_for(lambda: queue._num_waiting == 2)
+    queue.finish(1)
+    for thread in threads:
+        thread.join(5)
+    assert cancelling == [False, False, True]
 
 
 def test_a_final_error_is_raised_for_good_and_releases_who_waits():

@@ -374,6 +374,13 @@ def test_after_shutdown_nothing_is_scheduled_and_nobody_waits(coordinator):
     for value in [running, *values[5:]]:
         with pytest.raises(CancelledError):
             value.fetch()
-    for call in (coordinator.join, coordinator.done, lambda: coordinator.schedule(len, args=("",))):
+    calls = (
+        coordinator.join,
+        coordinator.done,
+        lambda: coordinator.schedule(len, args=("",)),
+        lambda: coordinator.create_per_worker_resource(list),
+        lambda: iter(coordinator.create_per_worker_dataset(lambda: [1])),
+    )
+    for call in calls:
         with pytest.raises(FailedPreconditionError, match="was shut down"):
             call()

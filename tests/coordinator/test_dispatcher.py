@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ringlet.coordinator import get_current_worker_index
-from ringlet.errors import DeadlineExceededError, WorkerLostError
+from ringlet.errors import CancelledError, DeadlineExceededError, WorkerLostError
 from tests.coordinator.in_threads import coordinator_of, tasks_of, wait_for
 
 
@@ -98,3 +98,29 @@ def test_the_thread_ends_with_the_coordinator():
         thread = coordinator._dispatcher._thread
         assert thread.is_alive()
     assert not thread.is_alive()
+
+
+def test_what_comes_too_late_for_the_thread_is_called_by_who_brings_it():
+    with coordinator_of(workers=1) as coordinator:
+        dispatcher = coordinator._dispatcher
+    called = []
+    dispatcher.call_soon(lambda: called.append("late"))
+    assert called == ["late"]
+
+
+def test_a_coordinator_that_its_own_thread_lets_go_ends_after_the_turn():
+    with coordinator_of(workers=1) as coordinator:
+        dispatcher = coordinator._dispatcher
+        value = coordinator.schedule(time.sleep, args=(0.2,))
+
+        def collect():
+            with dispatcher.queue._lock:
+                dispatcher.leave(OSError("gone"), 1.0)
+
+        dispatcher.call_soon(collect)
+        with pytest.raises(CancelledError):
+            value.fetch()
+        with pytest.raises(OSError, match="gone"):
+            coordinator.join()
+        dispatcher._thread.join(5)
+        assert not dispatcher._thread.is_alive()

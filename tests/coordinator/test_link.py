@@ -11,8 +11,9 @@ from ringlet.coordinator import link as link_module
 from ringlet.coordinator.closure_queue import ClosureQueue
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.link import Link
-from ringlet.coordinator.orders import Order, items_of
+from ringlet.coordinator.orders import Batch, Order, Report, items_of
 from ringlet.coordinator.remote_value import RemoteValue
+from ringlet.coordinator.resources import Resource
 from ringlet.coordinator.sending import SentFunction, pack_arguments, pack_value
 from ringlet.engine import LocalChannel
 
@@ -69,6 +70,34 @@ def test_what_a_lost_worker_had_comes_back_in_its_order(ends):
     assert link.lose(OSError("gone")) == closures
     assert link.channel is None
     assert not link.in_flight
+
+
+def test_behind_a_function_that_runs_long_nothing_is_given_again(ends):
+    link, theirs = ends
+    closures = closures_of(0.0001, 4)
+    link.give(closures[:3])
+    link.recall()
+    reports = Batch()
+    reports.add(Report.RETURNED, None, [1, 2])
+    theirs.send(*reports.take())
+    link.hear()
+    assert list(link.in_flight) == [0]
+    assert taken(link, closures[1:]) == 0
+    reports.add(Report.RESULT, 0, (0.0001, None))
+    theirs.send(*reports.take())
+    link.hear()
+    assert taken(link, closures[1:]) == 3
+
+
+def test_what_is_asked_of_a_worker_that_was_given_up_fails(ends):
+    link, _ = ends
+    link.end(OSError("it cannot be started"))
+    resource, copy = Resource(closures_of(None, 1)[0].function, None, lambda _: copy), RemoteValue()
+    link.make(resource)
+    link.request(resource, copy)
+    for value in (resource, copy):
+        with pytest.raises(OSError, match="cannot be started"):
+            value.fetch()
 
 
 def test_a_function_that_runs_very_long_is_named_once(ends, caplog, monkeypatch):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import pytest
 
 from ringlet.coordinator import PerWorkerValue, PerWorkerValues, RemoteValue
 from ringlet.coordinator.per_worker import PerWorkerDistributedIterator
-from tests.coordinator.in_threads import coordinator_of
+from tests.coordinator.in_threads import coordinator_of, wait_for
 
 
 def test_other_values_are_refused_as_in_tensorflow():
@@ -53,3 +54,11 @@ def test_a_function_may_refer_to_them_instead():
     with coordinator_of(workers=2) as coordinator:
         values = coordinator.create_per_worker_resource(list, ("ab",))
         assert coordinator.schedule(lambda: values).fetch() == ["a", "b"]
+
+
+def test_a_function_that_refers_to_them_is_sent_once_they_are_there():
+    with coordinator_of(workers=1) as coordinator:
+        values = PerWorkerValues([coordinator.schedule(lambda: time.sleep(0.1) or "late")])
+        value = coordinator.schedule(lambda: values)
+        wait_for(lambda: value._status.name == "READY")
+        assert value.fetch() == "late"

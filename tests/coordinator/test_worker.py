@@ -9,10 +9,10 @@ import time
 import pytest
 
 import ringlet
-from ringlet.coordinator.orders import Batch, Order, Report, items_of
+from ringlet.coordinator.orders import Batch, Item, Order, Report, items_of
 from ringlet.coordinator.sending import pack_value
 from ringlet.coordinator.worker import Worker
-from ringlet.engine import LocalChannel, pack, unpack
+from ringlet.engine import ChannelClosed, LocalChannel, pack, unpack
 from ringlet.processes.failures import exception_of
 
 
@@ -82,6 +82,27 @@ def test_what_was_not_begun_is_given_back_while_a_function_runs(worker):
     worker.tell(Order.CALL, 7, (1, None))
     worker.send()
     assert [item.number for item in worker.heard(2)] == [0, 7]
+
+
+def test_what_a_call_needs_keeps_its_place_when_calls_are_given_back():
+    channel, theirs = LocalChannel.pair("the coordinator", "the worker")
+    worker = Worker(theirs, 1)  # which is not running: it does not take orders while they are looked through
+    for kind, number in ((Order.DEFINE, 0), (Order.CALL, 1), (Order.HOLD, 2), (Order.CALL, 3), (Order.RECALL, None)):
+        worker._take_in(Item(kind, number, None, (), ()))
+    assert [item.number for item in items_of(channel.receive())] == [None]
+    assert [worker._inbox.get_nowait().number for _ in range(4)] == [0, 1, 2, 3]
+    worker._call(Item(Order.CALL, 1, (0, None), (), ()))
+    assert not len(worker._reports), "it was given back, and is not run"
+    channel.close()
+    theirs.close()
+
+
+def test_a_worker_that_cannot_go_on_tells_its_coordinator(worker, monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    worker.tell(Order.ENTER, None, b"no pickle")
+    worker.send()
+    with pytest.raises(ChannelClosed):
+        worker.channel.receive()
 
 
 def test_a_short_function_is_reported_although_a_long_one_follows(worker):

@@ -38,6 +38,18 @@ def test_an_exception_that_cannot_be_sent_is_named_by_another_one(pickled):
     assert "ValueError: odd" in str(error.__cause__)
 
 
+def test_an_exception_that_cannot_be_printed_is_described_nevertheless():
+    class Unprintable(Exception):
+        def __str__(self):
+            raise AttributeError("code")
+
+    failure = failure_of(Unprintable())
+    assert (failure.name.split(".")[-1], failure.message) == (
+        "Unprintable",
+        "(it cannot be printed: AttributeError)",
+    )
+
+
 def test_a_failure_is_shown_without_the_frames_that_called_the_function():
     try:
         int("x")

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ringlet.cluster.job import Job
+from ringlet.cluster.job import Job, ranks_text
 from ringlet.cluster.process_identity import ProcessIdentity
 from ringlet.cluster.wire import Message, Unreadable
 
@@ -108,7 +108,9 @@ class Hello:
                 f"{me}, which gathers this group, runs ringlet {self.version}; pid {other_pid} runs ringlet "
                 f"{other.version}: install one version for all."
             )
-        you = f"{job.who(other.ranks)} ({other.identity})"
+        # Who counts other ranks than we do has no name among ours.
+        who = job.who(other.ranks) if other.ranks[-1] < self.num_ranks else ranks_text(other.ranks)
+        you = f"{who} ({other.identity})"
         if other.identity.boot_id != self.identity.boot_id:
             return f"{you} runs on another machine than {me}: a group of processes has all of them on one machine."
         if other.identity.pid_namespace != self.identity.pid_namespace or other_pid != other.identity.pid:

@@ -89,6 +89,12 @@ class ClosureQueue:
             self._raise_error()
             return self._is_empty
 
+    def check_open(self) -> None:
+        """Raise the error that is kept for good, if there is one."""
+        with self._lock:
+            if self._final is not None:
+                raise self._final
+
     # --- for who hands them to workers --------------------------------------------------------------------------------
 
     def take(self, is_wanted: Callable[[Closure], bool], most: int) -> list[Closure]:
@@ -161,6 +167,8 @@ class ClosureQueue:
 
     def _raise_error(self) -> None:
         """Raise the error if there is one: wait for what is in flight, cancel the rest, and forget the error."""
+        # While another thread does that, this one waits: what is put after the error was raised is not to be cancelled.
+        self._wait_until(lambda: not self.is_cancelling)
         if not self._has_error:
             return
         self.is_cancelling = True
@@ -170,11 +178,11 @@ class ClosureQueue:
             self._cancel_queued(None)
         finally:
             self.is_cancelling = False
+            self._has_changed.notify_all()
         error, self._error = self._error, None
         if self._final is not None:
             raise self._final
-        if error is not None:  # else another thread has raised it meanwhile
-            raise error.exception() if isinstance(error, RemoteFailure) else error
+        raise error.exception() if isinstance(error, RemoteFailure) else error
 
     def _cancel_queued(self, error: BaseException | None) -> None:
         for closure in [*self._returned, *self._queued]:

@@ -18,7 +18,7 @@ from ringlet.coordinator.per_worker import PerWorkerValues
 from ringlet.coordinator.per_worker_dataset import PerWorkerDataset
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.resources import Resource
-from ringlet.coordinator.sending import Functions, pack_arguments, pack_value
+from ringlet.coordinator.sending import Functions, Payload, SentFunction, pack_arguments, pack_value
 from ringlet.errors import FailedPreconditionError
 from ringlet.strategy.parameter_server import ParameterServerStrategy
 
@@ -137,8 +137,8 @@ class ClusterCoordinator:
         """
         self._check_function(fn)
         output = RemoteValue()
-        function = self._functions(fn)
-        closure = Closure(next(self._numbers), function, self._packed(args, kwargs, function.name), output)
+        function, arguments = self._packed(fn, args, kwargs)
+        closure = Closure(next(self._numbers), function, arguments, output)
         self._dispatcher.queue.put(closure)
         return output
 
@@ -239,15 +239,18 @@ class ClusterCoordinator:
     def _check_function(self, fn: Any) -> None:
         _check_callable(fn, "schedule")
 
-    def _packed(self, args: Any, kwargs: Any, name: str) -> Any:
-        arguments = pack_arguments(args, kwargs, name)
-        for values in () if arguments is None else arguments.values:
-            values._check(len(self._dispatcher.links))
-        return arguments
+    def _packed(self, fn: Any, args: Any, kwargs: Any) -> tuple[SentFunction, Payload | None]:
+        """Pickle a function, unless it is known, and its arguments; wait for values that are to be sent with them."""
+        function = self._functions(fn)
+        arguments = pack_arguments(args, kwargs, function.name)
+        for payload in (function.payload, arguments):
+            for values in () if payload is None else payload.values:
+                values._check(len(self._dispatcher.links))
+        return function, arguments
 
     def _create_resources(self, fn: Callable[..., Any], args: Any = None, kwargs: Any = None) -> list[Resource]:
-        function = self._functions(fn)
-        arguments = self._packed(args, kwargs, function.name)
+        self._dispatcher.queue.check_open()
+        function, arguments = self._packed(fn, args, kwargs)
         resources = []
         for link in self._dispatcher.links:
             resource = Resource(function, arguments, partial(_request_copy, self._dispatcher, link))

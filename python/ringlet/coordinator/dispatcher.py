@@ -69,11 +69,12 @@ class Dispatcher:
         self._bell, self._button = pair(socket.SOCK_STREAM)
         self._bell.setblocking(False)
         self._button.setblocking(False)
-        self._is_asleep = self._has_work = self._is_stopping = False
+        self._is_asleep = self._has_work = self._is_stopping = self._has_ended = False
         self._poll = select.poll()
         self._readers: dict[int, Callable[[], None]] = {}
         self._descriptors: dict[Link, int] = {}
         self._num_given_up = 0
+        self._parting: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="ringlet-coordinator", daemon=True)
 
     def start(self) -> None:
@@ -89,8 +90,10 @@ class Dispatcher:
         self._thread.start()
 
     def call_soon(self, call: Callable[[], object]) -> None:
-        """Have the thread call something."""
+        """Have the thread call something; call it here once that has ended."""
         self._calls.append(call)
+        if self._has_ended:
+            self._make_calls()
         self._wake()
 
     def stop(self, error: BaseException, timeout_seconds: float) -> None:
@@ -106,13 +109,20 @@ class Dispatcher:
             return
         self._is_stopping = True
         self._wake()
-        if threading.current_thread() is not self._thread:
+        if threading.current_thread() is self._thread:
+            self._parting = error  # the collector calls, and this thread may hold any lock: it parts when it is done
+        else:
             self._thread.join(timeout_seconds)
+            self._part(error)
+
+    def _part(self, error: BaseException) -> None:
         for link in self.links:
             if link.channel is not None:
                 link.channel.close()
         self._end(error, CancelledError(CANCELLED))
-        if not self._thread.is_alive():
+        self._has_ended = True
+        self._make_calls()
+        if threading.current_thread() is self._thread or not self._thread.is_alive():
             self._bell.close()
             self._button.close()
 
@@ -126,6 +136,18 @@ class Dispatcher:
             if not self._is_stopping:
                 _log.exception("the thread of the coordinator has ended")
                 self._end(error, error)
+                self._has_ended = True
+                self._make_calls()
+        if self._parting is not None:
+            self._part(self._parting)
+
+    def _make_calls(self) -> None:
+        while True:
+            try:
+                call = self._calls.popleft()
+            except IndexError:
+                return
+            call()
 
     def _turn(self) -> None:
         self._is_asleep = True  # before looking whether there is work: who brings some later rings
@@ -134,8 +156,7 @@ class Dispatcher:
         for descriptor, _ in ready:
             if descriptor in self._readers:  # else it went with another one
                 self._readers[descriptor]()
-        while self._calls:
-            self._calls.popleft()()
+        self._make_calls()
         connected = [link for link in self.links if link.channel is not None]
         self._hand_out(connected)
         for link in connected:
@@ -265,6 +286,7 @@ class Dispatcher:
         self._num_given_up += 1
         if self._is_stopping:
             return
+        link.end(error)
         _log.error("worker %d cannot be started, and is done without: %s", link.index, error)
         if self._num_given_up == len(self.links):
             lost = WorkerLostError(f"no worker is left. The last one cannot be started: {error}", link.index)

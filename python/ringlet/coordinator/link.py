@@ -62,6 +62,7 @@ class Link:
         self.num_failed_starts = 0
         self._queue = queue
         self._resources: dict[int, weakref.ref[Resource]] = {}
+        self._final: BaseException | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -92,7 +93,8 @@ class Link:
         return self._drop(error, RemoteValueStatus.ABORTED)
 
     def end(self, error: BaseException) -> list[Closure]:
-        """Let the process go, for good; give the closures that it had."""
+        """Let the process go, for good; give the closures that it had. What is asked for later fails with the error."""
+        self._final = error
         return self._drop(error, RemoteValueStatus.READY)
 
     def _drop(self, error: BaseException, status: RemoteValueStatus) -> list[Closure]:
@@ -141,12 +143,16 @@ class Link:
         """Have it make something, now and whenever its process is another one."""
         number = resource._number
         self._resources[number] = weakref.ref(resource, lambda _: self._resources.pop(number, None))
-        if self.channel is not None:
+        if self._final is not None:
+            resource._settle(error=self._final)
+        elif self.channel is not None:
             self._tell_to_make(resource)
 
     def request(self, resource: Resource, copy: RemoteValue) -> None:
         """Have it send a copy of what it has made."""
-        if self.channel is None:
+        if self._final is not None:
+            copy._settle(error=self._final)
+        elif self.channel is None:
             copy._settle(error=None, status=RemoteValueStatus.ABORTED)
         else:
             self._requests[resource._number].append(copy)
@@ -265,7 +271,6 @@ class Link:
                 closure.fail(failure)
                 self._queue.fail(failure)
         elif item.kind == Report.RETURNED:
-            self._is_recalled = False
             returned = [self._landed(number, None) for number in item.content]
             self._queue.put_back(closure for closure in returned if closure is not None)
         elif item.kind == Report.READY:
@@ -296,6 +301,7 @@ class Link:
         if closure is not None:
             self._expected_seconds -= self._expected.pop(number, 0.0)
             if seconds is not None:
+                self._is_recalled = False  # not before: those that it gets now would have to come back, too
                 closure.function.took(seconds)
         return closure
 

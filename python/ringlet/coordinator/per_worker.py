@@ -55,7 +55,7 @@ class PerWorkerValues:
             )
         for value in self._values:
             if not value._stays_there:
-                value._wait()
+                value.get()  # here: the thread that sends it cannot wait, nor import
 
     def __repr__(self) -> str:
         lines = ",\n".join(f"  {index}: {value!r}" for index, value in enumerate(self._values))

@@ -55,6 +55,7 @@ class Worker:
         self._index = index
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # of the reports
+        self._waiting: dict[int, bool] = {}  # calls that were not begun; who removes one has it
         self._reports = Batch()
         self._reported_at = 0.0
         self._functions: dict[int, Callable[..., Any]] = {}
@@ -85,7 +86,8 @@ class Worker:
         forget_tables(self._variables)
 
     def _work(self) -> None:
-        with as_worker(self._index), self._scope, contextlib.suppress(ChannelClosed):
+        # However this ends: the coordinator then knows, and the reader ends, too.
+        with contextlib.closing(self._channel), as_worker(self._index), self._scope, contextlib.suppress(ChannelClosed):
             while (item := self._next()) is not None:
                 self._do[Order(item.kind)](item)
 
@@ -134,27 +136,26 @@ class Worker:
         if item.kind == Order.RECALL:
             self._give_back()
         else:
+            if item.kind == Order.CALL:
+                self._waiting[item.number] = True
             self._inbox.put(item)
 
     def _give_back(self) -> None:
-        """Return the calls that were not begun; the other orders stay."""
-        kept, returned = [], []
-        with contextlib.suppress(queue.Empty):
-            while True:
-                item = self._inbox.get_nowait()
-                if item is not None and item.kind == Order.CALL:
-                    returned.append(item.number)
-                else:
-                    kept.append(item)
-        for item in kept:
-            self._inbox.put(item)
+        """Return the calls that were not begun. All orders stay in their places: those of what calls need, too."""
+        returned = [number for number in list(self._waiting) if self._has_claimed(number)]
         with self._lock:
             self._reports.add(Report.RETURNED, None, returned)
         self._send_reports()
 
+    def _has_claimed(self, number: int) -> bool:
+        """Take a call, to run it or to return it; False if the other thread has."""
+        return self._waiting.pop(number, False)
+
     # --- what it is told ----------------------------------------------------------------------------------------------
 
     def _call(self, item: Item) -> None:
+        if not self._has_claimed(item.number):
+            return
         began = time.perf_counter()
         try:
             value = self._apply(item)

@@ -64,7 +64,7 @@ def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
     while trace is not None and trace.tb_frame.f_code.co_filename in files:
         trace = trace.tb_next
     text = "".join(traceback.format_exception(type(error), error, trace))
-    return Failure(_pickled(error), type(error).__qualname__, str(error), text)
+    return Failure(_pickled(error), type(error).__qualname__, _message_of(error), text)
 
 
 def exception_of(failure: Failure, who: str) -> BaseException:
@@ -93,6 +93,13 @@ def exception_of(failure: Failure, who: str) -> BaseException:
         error = RuntimeError(f"{who} raised {failure.name}: {failure.message}")
     error.__cause__ = WorkerTraceback(f"{who} raised it:\n\n{failure.text}")
     return error
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as fault:  # of its class
+        return f"(it cannot be printed: {type(fault).__qualname__})"
 
 
 def _pickled(error: BaseException) -> bytes:
