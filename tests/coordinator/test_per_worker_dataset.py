@@ -68,10 +68,10 @@ MAKERS = [
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_every_worker_has_all_elements_in_order(coordinator, make):
+def test_every_worker_has_all_elements_from_the_first_on(coordinator, make):
     iterator = iter(coordinator.create_per_worker_dataset(make(coordinator)))
     for elements in seen_by_workers(coordinator, iterator).values():
-        assert elements == list(range(len(elements)))
+        assert sorted(elements) == list(range(len(elements)))  # a function may be taken back and run after a later one
 
 
 def test_each_iteration_begins_anew(coordinator):

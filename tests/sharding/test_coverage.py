@@ -5,6 +5,7 @@ A function that a later NumPy adds fails this file until somebody has looked at 
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import warnings
@@ -31,8 +32,11 @@ _NAMES = """
     linalg.tensorsolve
 """
 GATHER = set(_NAMES.split())
-# Modules of which all functions gather: structured arrays, and functions whose dtype depends on the values.
-GATHER_MODULES = ("lib.recfunctions", "lib.scimath")
+# Modules of which all functions gather: text, transforms, structured arrays, coefficients, and functions whose dtype
+# depends on the values. Those of some are known once they were imported.
+GATHER_MODULES = ("char.", "fft.", "lib.recfunctions", "lib.scimath", "polynomial.", "strings.")
+for module in ("char", "fft", "polynomial", *(["strings"] if hasattr(np, "strings") else [])):
+    importlib.import_module(f"numpy.{module}")
 
 
 def name_of(function):
@@ -108,6 +112,10 @@ CALLS = {
     "union1d": lambda f, v, m, b: f(v, [1]),
     "unpackbits": lambda f, v, m, b: f(b),
     "unravel_index": lambda f, v, m, b: f(b, (2, 2)),
+    "fft.fft2": lambda f, v, m, b: f(m),
+    "fft.ifft2": lambda f, v, m, b: f(m),
+    "fft.irfft2": lambda f, v, m, b: f(m),
+    "fft.rfft2": lambda f, v, m, b: f(m),
     "linalg.lstsq": lambda f, v, m, b: f(m, v, rcond=None)[0],
     "linalg.tensorinv": lambda f, v, m, b: f(m, ind=1),
     "linalg.tensorsolve": lambda f, v, m, b: f(m, v),
@@ -115,8 +123,9 @@ CALLS = {
     "lib.scimath.power": lambda f, v, m, b: f(v, 2),
     "lib.stride_tricks.sliding_window_view": lambda f, v, m, b: f(v, 2),
 }
-# Not called here: they write files, or take dates, structured arrays or a dtype.
+# Not called here: they write files, or take text, dates, coefficients, structured arrays or a dtype.
 UNCALLED = (
+    *("char.", "polynomial.", "strings."),
     *("busday_count", "busday_offset", "can_cast", "datetime_as_string", "is_busday", "lib.recfunctions"),
     *("min_scalar_type", "save", "savetxt", "savez", "savez_compressed"),
 )
