@@ -20,13 +20,11 @@ import numpy as np
 
 from bench import harness, report
 from bench.beside import alternate_beside
-from bench.environments import python_of
 from bench.goals import Goal, at_least, at_most, in_spite_of, table, unless_disturbed
 from bench.harness import Statistics, ratios
-from bench.machine import ROOT, describe_machine
-from bench.peer_process import PeerProcess
-from bench.peer_table import missing_environments
+from bench.machine import describe_machine
 from bench.reference import WrongAnswerError
+from bench.single_peer import SinglePeer
 from ringlet.tpu import DeviceAssignment, Topology
 
 __all__ = ["Question", "main", "parse_meshes", "questions"]
@@ -44,8 +42,8 @@ _BUILD_GOALS = {(16, 16, 16, 2): 1e-3, (32, 32, 32, 2): 8e-3}
 _LOOK_UP_GOAL = 0.2e-6
 _LEAST_RATIO, _LEAST_CORES = 50.0, 512
 
-_SCRIPT = ROOT / "bench" / "peers" / "tensorflow_topology.py"
-_START_SECONDS, _ANSWER_SECONDS = 120.0, 300.0
+_SCRIPT = "tensorflow_topology.py"
+_ANSWER_SECONDS = 300.0
 _PEER = "TensorFlow: "
 
 Mesh = tuple[int, int, int, int]
@@ -158,39 +156,11 @@ def _question(title: str, mesh: Mesh, call: Callable[[], Any], units_per_call: i
     return Question(title, mesh, call, digest(call()), units_per_call)
 
 
-class TensorFlow:
-    """TensorFlow in a process of its own; ends with the ``with`` block.
-
-    Parameters
-    ----------
-    folder : Path
-        Where ``bench.environments`` put its environment.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no environment with TensorFlow.
-    """
+class TensorFlow(SinglePeer):
+    """TensorFlow in a process of its own; parameter and error are those of :class:`SinglePeer`."""
 
     def __init__(self, folder: Path) -> None:
-        if missing_environments(folder, ["tensorflow"]):
-            raise FileNotFoundError(
-                f"no environment for tensorflow below {folder}. Make it with: python -m bench.environments tensorflow "
-                f"--into {folder}; or leave --environments out to measure ringlet alone"
-            )
-        self._command = [str(python_of(folder, "tensorflow")), str(_SCRIPT)]
-
-    def __enter__(self) -> TensorFlow:
-        self._process = PeerProcess(self._command, 1)
-        try:
-            self._process.wait_until_ready(_START_SECONDS)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.stop()
+        super().__init__(folder, "tensorflow", _SCRIPT, 1)
 
     def subjects(self, asked: Sequence[Question], region_seconds: float) -> dict[str, Callable[[], float]]:
         """Give what measures each question; an answer other than ringlet's, or a late one, raises PeerFailure."""
@@ -200,10 +170,6 @@ class TensorFlow:
         told = {"size_bytes": 0, "dtype": "float32", "seconds": region_seconds}
         asked = {**told, "question": question.title, "variant": question.digest}
         return self._process.ask(asked, _ANSWER_SECONDS) / question.units_per_call
-
-    def cpu_seconds(self) -> float:
-        """Processor time that it has used."""
-        return self._process.cpu_seconds()
 
 
 def _goals(asked: Sequence[Question], answers: Mapping[str, Sequence[float]], share: float) -> Iterator[Goal]:

@@ -222,7 +222,7 @@ def plant(root: Path, file: str, text: str) -> Path:
         ("ringlet/data/a.py", "from ringlet import MirroredStrategy\n", 1, "uses __init__"),
         ("ringlet/data/a.py", "from .. import get_strategy\n", 1, "uses __init__"),
         ("ringlet/data/__init__.pyi", "from ..strategy import base\n", 1, "never up"),
-        ("ringlet/errors.py", "import ringlet.nest\n", 1, "never up"),
+        ("ringlet/errors/files.py", "import ringlet.nest\n", 1, "never up"),
         ("ringlet/novel/a.py", "import ringlet.nest\n", 1, "'novel' has no layer"),
         ("ringlet/data/a.py", "import ringlet.novel\n", 1, "'novel' has no layer"),
     ],

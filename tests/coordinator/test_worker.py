@@ -103,6 +103,7 @@ def test_a_worker_that_cannot_go_on_tells_its_coordinator(worker, monkeypatch):
     worker.send()
     with pytest.raises(ChannelClosed):
         worker.channel.receive()
+    worker.thread.join(5)  # which waits for the thread that has failed, and for its hook
 
 
 def test_a_short_function_is_reported_although_a_long_one_follows(worker):

@@ -16,6 +16,7 @@ from ringlet.values.changes import assign_add, assign_sub
 from ringlet.values.conversion import as_value
 from ringlet.values.indexed_slices import IndexedSlices, as_slices, checked_rows
 from ringlet.values.rows import RowReader, copy_rows, gather_rows
+from ringlet.values.scattering import Scatters
 from ringlet.values.storage import Change, replace
 from ringlet.values.synchronization import VariableAggregation
 from ringlet.values.variable import Variable
@@ -37,7 +38,7 @@ def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
     return [base + (i < extra) for i in range(num_shards)]
 
 
-class ShardedVariable(RowReader):
+class ShardedVariable(RowReader, Scatters):
     """Variables, one behind the other, as one variable that is too large for one place.
 
     In expressions it behaves as its value, an array. Strategies with a partitioner make them; so can anybody. It is no
@@ -260,40 +261,12 @@ class ShardedVariable(RowReader):
             variable._update(change, array[begin:end], False)
         return self
 
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Add to the rows that an :class:`~ringlet.IndexedSlices` names; gives the variable itself."""
-        return self._scatter("scatter_add", sparse_delta)
-
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Subtract from the rows that an IndexedSlices names."""
-        return self._scatter("scatter_sub", sparse_delta)
-
-    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Multiply the rows that an IndexedSlices names."""
-        return self._scatter("scatter_mul", sparse_delta)
-
-    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Divide the rows that an IndexedSlices names; integers are cut towards zero."""
-        return self._scatter("scatter_div", sparse_delta)
-
-    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Put the lesser of both in the rows that an IndexedSlices names."""
-        return self._scatter("scatter_min", sparse_delta)
-
-    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Put the greater of both in the rows that an IndexedSlices names."""
-        return self._scatter("scatter_max", sparse_delta)
-
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Put other values in the rows that an IndexedSlices names."""
-        return self._scatter("scatter_update", sparse_delta)
-
-    def _scatter(self, method: str, sparse_delta: Any) -> Any:
+    def _scatter(self, name: str, sparse_delta: Any) -> Any:
         slices = as_slices(sparse_delta)
         self._check_sparse(np.shape(slices.indices))
         indices, rows = checked_rows(slices, self.shape, self.dtype)
         for variable, chosen, local in self._of_shards(indices):
-            getattr(variable, method)(IndexedSlices(rows[chosen], local))
+            getattr(variable, name)(IndexedSlices(rows[chosen], local))
         return self
 
     def _check_sparse(self, shape: tuple[int, ...]) -> None:

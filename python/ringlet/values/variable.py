@@ -18,6 +18,7 @@ from ringlet.values.conversion import as_value
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices
 from ringlet.values.reference import VariableReference
 from ringlet.values.rows import SparseReader
+from ringlet.values.scattering import Scatters
 from ringlet.values.storage import Change, Storage, replace
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variable_spec import VariableRequest, VariableSpec
@@ -92,7 +93,7 @@ def create_variable(request: VariableRequest) -> Any:
     return create_plain(None, request)
 
 
-class Variable(SparseReader, metaclass=VariableType):
+class Variable(SparseReader, Scatters, metaclass=VariableType):
     """A value that programs change (``tf.Variable``); in expressions it behaves as its value, an array.
 
     Made in the scope of a strategy, it is what that strategy makes: a variable with a component for each replica, for
@@ -315,34 +316,6 @@ class Variable(SparseReader, metaclass=VariableType):
                 "value yourself, and assign it"
             )
         return change
-
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Add to the rows that an :class:`~ringlet.IndexedSlices` names; results are those of :meth:`assign`."""
-        return self._scatter("scatter_add", sparse_delta)
-
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Subtract from the rows that an IndexedSlices names."""
-        return self._scatter("scatter_sub", sparse_delta)
-
-    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Multiply the rows that an IndexedSlices names."""
-        return self._scatter("scatter_mul", sparse_delta)
-
-    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Divide the rows that an IndexedSlices names; integers are cut towards zero."""
-        return self._scatter("scatter_div", sparse_delta)
-
-    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Put the lesser of both in the rows that an IndexedSlices names."""
-        return self._scatter("scatter_min", sparse_delta)
-
-    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Put the greater of both in the rows that an IndexedSlices names."""
-        return self._scatter("scatter_max", sparse_delta)
-
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Put other values in the rows that an IndexedSlices names."""
-        return self._scatter("scatter_update", sparse_delta)
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
         return self._update(SCATTERS[name], as_slices(sparse_delta), True)

@@ -1,0 +1,60 @@
+"""Every exception class that ringlet raises of its own.
+
+Each class derives from the builtin that a caller would guess. Classes that share a name with one of ``tf.errors`` mean
+the same thing.
+"""
+
+from __future__ import annotations
+
+from ringlet.errors.files import CheckpointCorruptError, DataLossError, NotFoundError
+from ringlet.errors.processes import (
+    CancelledError,
+    ClosureInputError,
+    CollectiveAborted,
+    CollectiveMismatchError,
+    DeadlineExceededError,
+    PSUnavailableError,
+    SharedMemoryFullError,
+    UnavailableError,
+    WorkerLostError,
+)
+from ringlet.errors.requests import (
+    ClusterConfigError,
+    DuplicateDeviceError,
+    FailedPreconditionError,
+    GatherError,
+    GatherWarning,
+    InvalidArgumentError,
+    OutOfRangeError,
+    PartitionError,
+    ShardingError,
+    ValuesDifferError,
+)
+
+__all__ = [
+    "CancelledError",
+    "CheckpointCorruptError",
+    "ClosureInputError",
+    "ClusterConfigError",
+    "CollectiveAborted",
+    "CollectiveMismatchError",
+    "DataLossError",
+    "DeadlineExceededError",
+    "DuplicateDeviceError",
+    "FailedPreconditionError",
+    "GatherError",
+    "GatherWarning",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OutOfRangeError",
+    "PSUnavailableError",
+    "PartitionError",
+    "ShardingError",
+    "SharedMemoryFullError",
+    "UnavailableError",
+    "ValuesDifferError",
+    "WorkerLostError",
+]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__  # where users import them from, which tracebacks and pickles say

@@ -1,0 +1,207 @@
+"""What goes wrong between the processes and threads of a job."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CancelledError",
+    "ClosureInputError",
+    "CollectiveAborted",
+    "CollectiveMismatchError",
+    "DeadlineExceededError",
+    "PSUnavailableError",
+    "SharedMemoryFullError",
+    "UnavailableError",
+    "WorkerLostError",
+]
+
+
+class CollectiveMismatchError(RuntimeError):
+    """The ranks of a group did not make the same call, so none of them can have an answer.
+
+    Raised on every rank of the group. The message lists who called what.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ringlet
+    >>> def step(member):
+    ...     return member.all_reduce(np.ones(2 + member.rank))
+    >>> ringlet.testing.run_on_ranks(2, step)
+    Traceback (most recent call last):
+    ringlet.errors.CollectiveMismatchError: the ranks did not make the same call (their call number 1):
+      rank 0: all_reduce(SUM, float64[2])
+      rank 1: all_reduce(SUM, float64[3])
+    Make the same calls in the same order, with equal shapes and dtypes, on every rank.
+    """
+
+
+class CollectiveAborted(RuntimeError):
+    """Another rank failed, so the collective that this rank waited in will never complete.
+
+    The message carries the first cause. This error follows from another one: handle that one.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> group = ringlet.collectives.Group(2)
+    >>> group.abort("rank 1 raised KeyError: 'weights'")
+    >>> group.member(0).barrier()
+    Traceback (most recent call last):
+    ringlet.errors.CollectiveAborted: rank 1 raised KeyError: 'weights'
+    """
+
+
+class UnavailableError(ConnectionError):
+    """A process that is needed is gone (``tf.errors.UnavailableError``).
+
+    Examples
+    --------
+    >>> issubclass(WorkerLostError, UnavailableError), issubclass(PSUnavailableError, UnavailableError)
+    (True, True)
+    """
+
+
+class WorkerLostError(UnavailableError):
+    """The process of another rank has ended, or has left the group, so this group will never complete a call again.
+
+    Raised on every rank that is left, by the call that waited and by all later ones. Start the job again, from its last
+    checkpoint if it has one.
+
+    Attributes
+    ----------
+    rank : int
+        The rank that was lost, in the whole group also where a part of it was at work; the lowest one if its process
+        had several.
+    host : str
+        Name of the machine that it ran on.
+    pid : int
+        Number of its process there.
+    reason : str
+        What happened to the process, such as ``"was killed by SIGKILL (signal 9)"`` or ``"exited with status 3"``.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise WorkerLostError("rank 2 (pid 812 on node7) was lost", 2, "node7", 812, "exited with status 3")
+    ... except ConnectionError as error:
+    ...     error.rank, error.reason
+    (2, 'exited with status 3')
+    """
+
+    def __init__(self, message: str, rank: int = -1, host: str = "", pid: int = -1, reason: str = "") -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.host = host
+        self.pid = pid
+        self.reason = reason
+
+
+class PSUnavailableError(UnavailableError):
+    """The process of a parameter server has ended, and with it the job.
+
+    Every later call of the coordinator raises it; what variables hold can still be read and saved. Start the job again.
+
+    Attributes
+    ----------
+    task_index : int
+        Which parameter server was lost.
+    reason : str
+        What happened to its process, such as ``"was killed by SIGKILL (signal 9)"``.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise PSUnavailableError("parameter server 1 (pid 812) was lost", 1, "exited with status 3")
+    ... except ConnectionError as error:
+    ...     error.task_index, error.reason
+    (1, 'exited with status 3')
+    """
+
+    def __init__(self, message: str, task_index: int = -1, reason: str = "") -> None:
+        super().__init__(message)
+        self.task_index = task_index
+        self.reason = reason
+
+
+class CancelledError(RuntimeError):
+    """A scheduled function was not run, or what it made is gone (``tf.errors.CancelledError``).
+
+    It follows from another error, which `schedule`, `join` or `done` of the coordinator raises.
+
+    Examples
+    --------
+    >>> raise CancelledError("The corresponding function is cancelled. Please reschedule the function.")
+    Traceback (most recent call last):
+    ringlet.errors.CancelledError: The corresponding function is cancelled. Please reschedule the function.
+    """
+
+
+class ClosureInputError(RuntimeError):
+    """What a scheduled function takes as an argument could not be made on its worker, such as a dataset.
+
+    Attributes
+    ----------
+    original_exception : BaseException
+        Why not.
+
+    Examples
+    --------
+    >>> ClosureInputError(ValueError("no files")).original_exception
+    ValueError('no files')
+    """
+
+    def __init__(self, original_exception: BaseException) -> None:
+        super().__init__(
+            f"an argument of the function could not be made on its worker: {type(original_exception).__name__}: "
+            f"{original_exception}"
+        )
+        self.original_exception = original_exception
+
+    def __reduce__(self) -> tuple[type[ClosureInputError], tuple[BaseException]]:
+        return type(self), (self.original_exception,)
+
+
+class SharedMemoryFullError(OSError):
+    """The system has no shared memory left to give, or refuses to give any.
+
+    Attributes
+    ----------
+    need_bytes : int
+        How much was asked for.
+    free_bytes : int
+        How much the system says is left; 0 where it does not tell.
+    path : str
+        Where it was asked for: ``"memfd"`` for memory without a name in any file system.
+    errno : int
+        Number of the system's error, such as ``errno.ENOMEM``.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise SharedMemoryFullError("64 MiB are wanted, 3 MiB are left", 2**26, 3 * 2**20, "memfd", 12)
+    ... except OSError as error:
+    ...     error.need_bytes, error.errno
+    (67108864, 12)
+    """
+
+    def __init__(
+        self, message: str, need_bytes: int = 0, free_bytes: int = 0, path: str = "", errno: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.need_bytes = need_bytes
+        self.free_bytes = free_bytes
+        self.path = path
+        self.errno = errno
+
+
+class DeadlineExceededError(TimeoutError):
+    """A wait reached its deadline; the message names who was missing and how to allow more time.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.collectives.Group(2, timeout_seconds=0.01).member(0).barrier("epoch 3")
+    Traceback (most recent call last):
+    ringlet.errors.DeadlineExceededError: barrier('epoch 3'), call 1 of rank 0, waited 0.01 s for rank 1
+    (after 0 calls). Find out what they do, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.
+    """

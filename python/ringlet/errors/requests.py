@@ -1,0 +1,184 @@
+"""What is wrong with what was asked for."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ClusterConfigError",
+    "DuplicateDeviceError",
+    "FailedPreconditionError",
+    "GatherError",
+    "GatherWarning",
+    "InvalidArgumentError",
+    "OutOfRangeError",
+    "PartitionError",
+    "ShardingError",
+    "ValuesDifferError",
+]
+
+
+class DuplicateDeviceError(ValueError, AssertionError):
+    """One device was given to two replicas (TensorFlow raises a bare ``AssertionError``).
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.MirroredStrategy(["CPU:0", "/cpu:0"])
+    Traceback (most recent call last):
+    ringlet.errors.DuplicateDeviceError: ...
+    """
+
+
+class InvalidArgumentError(ValueError):
+    """An argument has a value that the operation cannot accept (``tf.errors.InvalidArgumentError``).
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.collectives.Group(0)
+    Traceback (most recent call last):
+    ringlet.errors.InvalidArgumentError: a group has 1 to 4096 ranks, not 0.
+    """
+
+
+class FailedPreconditionError(RuntimeError):
+    """The object is not in a state in which the operation can run (``tf.errors.FailedPreconditionError``).
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> numbers = iter([1, 2, 3])
+    >>> dataset = ringlet.data.DistributedDataset(numbers, 1)
+    >>> _ = list(dataset), list(dataset)
+    Traceback (most recent call last):
+    ringlet.errors.FailedPreconditionError: ...
+    """
+
+
+class OutOfRangeError(LookupError):
+    """An iterator was asked for more than it has (``tf.errors.OutOfRangeError``).
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> iter(ringlet.data.Dataset.range(0)).get_next()
+    Traceback (most recent call last):
+    ringlet.errors.OutOfRangeError: end of the dataset: make a new iterator to go through it again
+    """
+
+
+class ClusterConfigError(ValueError):
+    """What describes a cluster, such as the environment variable ``TF_CONFIG``, cannot be meant like this.
+
+    The message says where it is wrong, what was found there, what is allowed, and shows it corrected. Where TensorFlow
+    raises ``TypeError`` or ``json.JSONDecodeError``, the error is one of these as well.
+
+    Attributes
+    ----------
+    path : str
+        Where it is wrong, as a JSON path: ``"$"`` is the whole, ``"$.cluster.worker[1]"`` the second worker.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> try:
+    ...     ringlet.train.ClusterSpec({"worker": ["a:1", 2]})
+    ... except ValueError as error:
+    ...     error.path
+    '$.worker[1]'
+    """
+
+    def __init__(self, message: str, path: str = "$") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class PartitionError(ValueError):
+    """A tensor cannot be cut into the tiles that were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ringlet
+    >>> ringlet.sharding.tile_views(np.zeros((4, 4)), (3, 1))
+    Traceback (most recent call last):
+    ringlet.errors.PartitionError: cannot cut dimension 0 of shape (4, 4) into 3 equal tiles: 4 is not a multiple of 3.
+    Choose a divisor of 4, or pad the dimension to 6 first.
+    """
+
+
+class ShardingError(ValueError):
+    """A sharding, or the shardings of several arrays, do not fit what was asked for.
+
+    Examples
+    --------
+    >>> raise ShardingError("the arrays are on different device groups: 2 devices, and 4 devices")
+    Traceback (most recent call last):
+    ringlet.errors.ShardingError: the arrays are on different device groups: 2 devices, and 4 devices
+    """
+
+
+class GatherWarning(UserWarning):
+    """An operation on a sharded array does not work tile by tile, so the whole array is gathered for it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", GatherWarning)  # in a block that may gather
+    ...     warnings.warn("np.median gathers 64 B", GatherWarning)
+    """
+
+
+class GatherError(RuntimeError):
+    """An operation would gather a sharded array, inside :func:`ringlet.sharding.strict`.
+
+    Examples
+    --------
+    >>> raise GatherError("np.median gathers 64 B")
+    Traceback (most recent call last):
+    ringlet.errors.GatherError: np.median gathers 64 B
+    """
+
+
+class ValuesDifferError(ValueError):
+    """What should be the same on all replicas is not: :func:`ringlet.checks.all_equal` has found out.
+
+    Raised on all of them. The message names every leaf that differs.
+
+    Attributes
+    ----------
+    ranks : tuple of int
+        Who differs from most of the others.
+    path : str
+        The first leaf that differs, as an index expression.
+    index : tuple of int or None
+        Its first element that differs; None where shapes or kinds do.
+    values : dict of int to object
+        What each of them has there.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1", "CPU:2"])
+    >>> def step():
+    ...     ringlet.checks.all_equal(2.5 if ringlet.get_replica_context().replica_id_in_sync_group == 1 else 3.0)
+    >>> try:
+    ...     strategy.run(step)
+    ... except ValuesDifferError as error:
+    ...     error.ranks, error.values[1]
+    ((1,), np.float64(2.5))
+    """
+
+    def __init__(
+        self,
+        message: str,
+        ranks: tuple[int, ...] = (),
+        path: str = "",
+        index: tuple[int, ...] | None = None,
+        values: dict[int, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.ranks = ranks
+        self.path = path
+        self.index = index
+        self.values = values or {}
