@@ -40,16 +40,21 @@ class Servers:
     def __init__(self, job_id):
         self.job = ServersJob.of(SPEC, job_id)
         self.channels = {}
+        self.threads = []
 
     def start(self, *tasks):
-        for task in tasks:
-            threading.Thread(target=self._come, args=(task,), daemon=True).start()
+        threads = [threading.Thread(target=self._come, args=(task,), daemon=True) for task in tasks]
+        self.threads += threads
+        for thread in threads:
+            thread.start()
         return self
 
     def _come(self, task):
         self.channels[task] = knock(self.job, task, Deadline.after(PATIENCE_SECONDS))
 
     def close(self):
+        for thread in self.threads:  # who was let in may not know it yet
+            thread.join(PATIENCE_SECONDS)
         for channel in self.channels.values():
             channel.close()
 
@@ -89,12 +94,12 @@ def test_all_tasks_have_come_once_it_is_made(servers, join):
 
 def test_tasks_that_do_not_come_are_named(servers, join):
     servers.start(("worker", 1))
-    assert eventually(lambda: servers.job is not None)
     with pytest.raises(
         DeadlineExceededError,
         match=r"waited 0.5 s for /job:worker/task:0 and /job:ps/task:0 of .* \(/job:worker/task:1 came\)\. Start",
     ):
         join(0.5)
+    assert eventually(lambda: len(servers.channels) == 1)
     with pytest.raises(ChannelClosed):
         servers.channels["worker", 1].receive()
 
@@ -144,6 +149,7 @@ def test_stopping_ends_a_restart_that_waits(servers, join):
 def test_the_next_coordinator_finds_the_name_free_also_if_nobody_stopped_the_last_one(servers, join, name):
     servers.start(*TASKS)
     tasks = JoinedTasks(SPEC, name, PATIENCE_SECONDS)
+    assert eventually(lambda: len(servers.channels) == 3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         del tasks
