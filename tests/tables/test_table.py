@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import random
 import signal
 import time
 from pathlib import Path
@@ -147,6 +150,63 @@ def test_a_descriptor_of_anything_else_is_refused():
     with pytest.raises(InvalidArgumentError, match="made by something else"):
         _core.Table(fake)
     os.close(fake)
+
+
+def test_a_file_of_which_parts_have_no_memory_is_refused():
+    table = table_of(np.zeros((1000, 100)))
+    fake = os.memfd_create("fake", os.MFD_ALLOW_SEALING)
+    os.pwrite(fake, os.pread(table.fileno(), 4096, 0), 0)
+    os.truncate(fake, os.fstat(table.fileno()).st_size)
+    fcntl.fcntl(fake, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    with pytest.raises(InvalidArgumentError, match="no memory was reserved for a part of it"):
+        _core.Table(fake)
+    os.close(fake)
+
+
+NUM_MUTATIONS = 200_000 if os.environ.get("RINGLET_CI_NIGHTLY") else 2_000
+
+
+# Of a table in memory: the header, then the seats of its writers, then the words of its chunks; see layout.hpp.
+HEADER_BYTES, SEAT_BYTES, NUM_SEATS, NUM_WORDS = 640, 64, 64, 40
+SEATS_END = HEADER_BYTES + NUM_SEATS * SEAT_BYTES
+CONTROL_BYTES = SEATS_END + 8 * NUM_WORDS
+
+
+def damages(chance):
+    """Places and numbers to write there: any, or what a writer would leave that has ended and says nonsense."""
+    numbers = (0, 1, 63, 64, 2**16, 2**32 - 1, 2**63, 2**64 - 1)
+    anything = [chance.choice(numbers) if chance.random() < 0.5 else chance.getrandbits(64) for _ in range(4)]
+    if chance.random() < 0.5:
+        end = chance.choice([64, HEADER_BYTES, SEATS_END, CONTROL_BYTES])
+        return [(chance.randrange(0, end, 8), value) for value in anything[: chance.randint(1, 3)]]
+    seat, chunk = chance.randrange(NUM_SEATS), chance.choice([0, NUM_WORDS - 1, chance.randrange(NUM_WORDS)])
+    nobody = (2**22 + 1) << 32 | 5
+    said = [nobody, chunk if chance.random() < 0.8 else anything[0], *anything[1:]]
+    places = [HEADER_BYTES + seat * SEAT_BYTES + 8 * i for i in range(5)]
+    return [*zip(places, said, strict=True), (SEATS_END + 8 * chunk, (seat + 1) << 1 | chance.randint(0, 1))]
+
+
+def use_damaged_tables(chance, num_mutations):
+    array = np.ones((NUM_WORDS, 2500), np.uint8)
+    fd = _core.Table.create(array.shape, array.dtype)
+    original = os.pread(fd, CONTROL_BYTES, 0)
+    for _ in range(num_mutations):
+        os.pwrite(fd, original, 0)
+        for place, value in damages(chance):
+            os.pwrite(fd, value.to_bytes(8, "little"), place)
+        with contextlib.suppress(InvalidArgumentError, SharedMemoryFullError, DeadlineExceededError):
+            table = _core.Table(fd, 1e-6)
+            assert table.read().nbytes == table.nbytes
+            table.update(ASSIGN, np.ones(table.shape, table.dtype))
+    os.close(fd)
+
+
+def test_a_damaged_table_is_refused_or_used_and_nothing_beyond_it_is_touched():
+    child = os.fork()  # which a fault would end
+    if child == 0:
+        use_damaged_tables(random.Random(3), NUM_MUTATIONS)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_more_memory_than_there_is_is_refused_before_any_is_taken():

@@ -68,10 +68,10 @@ std::size_t available_bytes() {
   return SIZE_MAX;
 }
 
-// -1 if it is no file.
-off_t size_of(int fd) {
+struct stat status_of(int fd) {
   struct stat status{};
-  return fstat(fd, &status) == 0 ? status.st_size : -1;
+  if (fstat(fd, &status) != 0) status.st_size = -1;
+  return status;
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ Segment Segment::create(std::size_t bytes) {
 Segment Segment::attach(int fd, std::size_t bytes) {
   Segment segment(fd, bytes);
   const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals || size_of(fd) != static_cast<off_t>(bytes)) {
+  if (seals < 0 || (seals & kSeals) != kSeals || status_of(fd).st_size != static_cast<off_t>(bytes)) {
     fail("use a file of", bytes, "Another process passed a file that can change its size, which is not safe to map.",
          EPERM);
   }
@@ -98,7 +98,9 @@ Segment Segment::attach(int fd, std::size_t bytes) {
   return segment;
 }
 
-Segment Segment::attach(int fd) { return attach(fd, static_cast<std::size_t>(std::max<off_t>(size_of(fd), 0))); }
+Segment Segment::attach(int fd) {
+  return attach(fd, static_cast<std::size_t>(std::max<off_t>(status_of(fd).st_size, 0)));
+}
 
 void Segment::map() {
   void* const mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
@@ -120,6 +122,11 @@ void Segment::reserve(std::size_t offset, std::size_t bytes) {
     failed = fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   } while (failed != 0 && errno == EINTR);
   if (failed != 0) fail("reserve", bytes, kMakeRoom);
+}
+
+std::size_t Segment::reserved_bytes() const noexcept {
+  constexpr std::size_t kUnit = 512;  // of st_blocks, whatever the file system
+  return static_cast<std::size_t>(status_of(fd_).st_blocks) * kUnit;
 }
 
 void Segment::release(std::size_t offset, std::size_t bytes) noexcept {
@@ -155,6 +162,7 @@ Segment Segment::attach(int) { refuse(0); }
 void Segment::map() {}
 Segment::~Segment() = default;
 void Segment::reserve(std::size_t, std::size_t) {}
+std::size_t Segment::reserved_bytes() const noexcept { return 0; }
 void Segment::release(std::size_t, std::size_t) noexcept {}
 void Segment::populate(std::size_t, std::size_t) noexcept {}
 void Segment::close_descriptor() noexcept {}

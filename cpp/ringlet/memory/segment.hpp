@@ -36,6 +36,8 @@ class Segment {
 
   // Gets memory for a range, filled with zeros where there was none. Throws core::SharedMemoryError.
   void reserve(std::size_t offset, std::size_t bytes);
+  // For how much of it there is memory, of whatever parts.
+  std::size_t reserved_bytes() const noexcept;
   // Gives it back. Nobody may use the range until it is reserved again.
   void release(std::size_t offset, std::size_t bytes) noexcept;
   // Maps every page of a range now, where the system can: else the first touch of each costs a fault.

@@ -37,6 +37,7 @@ Layout read_layout(const memory::Segment& segment) {
     refuse("a file of " + layout.describe() + " has " + std::to_string(layout.total_bytes) + " bytes, this one " +
            std::to_string(segment.size()));
   }
+  if (segment.reserved_bytes() < layout.journals_begin) refuse("no memory was reserved for a part of it");
   return layout;
 }
 

@@ -34,6 +34,10 @@ std::size_t take_seat(Memory& memory, const Patience& patience) {
 // ----------------------------------------------------------------------------------------------------------
 
 void Waiting::for_seat(std::size_t seat) {
+  if (seat >= Layout::kNumSeats) {
+    throw core::ArgumentError("a table of " + memory_.layout().describe() + " is damaged: seat " +
+                              std::to_string(seat) + " holds rows of it, and there is none.");
+  }
   seat_ = seat;
   if (pause_.count() > 0 && Writer::settle(memory_, seat)) return;
   pass_time();
@@ -105,24 +109,30 @@ void Writer::hold(std::size_t chunk) {
 }
 
 // The journal has whole words: those at the ends may hold bytes that stay.
-void Writer::note_ends(std::size_t chunk, std::size_t begin, std::size_t size) {
+Writer::Note Writer::note_ends(std::size_t chunk, std::size_t begin, std::size_t size) {
   Seat& seat = memory_.seat(seat_);
   const std::size_t end = (begin + size + kWord - 1) / kWord;
+  const Note note(chunk, begin / kWord, end - begin / kWord);
   sync::fault_point();
-  seat.first_word = begin / kWord;
-  seat.num_words = end - seat.first_word;
+  seat.first_word = note.first_word;
+  seat.num_words = note.num_words;
   const auto keep = [&](std::size_t word) {
     std::memcpy(memory_.journal(seat_) + word * kWord, memory_.chunk(chunk) + word * kWord, kWord);
   };
-  if (begin % kWord != 0) keep(seat.first_word);
+  if (begin % kWord != 0) keep(note.first_word);
   if ((begin + size) % kWord != 0) keep(end - 1);
+  return note;
 }
 
-void Writer::complete(Memory& memory, std::size_t index) noexcept {
-  const Seat& seat = memory.seat(index);
+bool Writer::Note::is_within(const Layout& layout) const noexcept {
+  const std::size_t words = layout.chunk_bytes / kWord;
+  return first_word <= words && num_words <= words - first_word;
+}
+
+void Writer::complete(Memory& memory, std::size_t index, const Note& note) noexcept {
   const auto* const journal = reinterpret_cast<const std::uint64_t*>(memory.journal(index));
-  sync::store_shared({journal + seat.first_word, seat.num_words}, memory.chunk(seat.chunk) + seat.first_word * kWord);
-  memory.word(seat.chunk).end_change();
+  sync::store_shared({journal + note.first_word, note.num_words}, memory.chunk(note.chunk) + note.first_word * kWord);
+  memory.word(note.chunk).end_change();
 }
 
 void Writer::copy(std::size_t chunk, std::size_t begin, std::span<std::byte> to) {
@@ -135,11 +145,13 @@ void Writer::copy(std::size_t chunk, std::size_t begin, std::span<std::byte> to)
 // ----------------------------------------------------------------------------------------------------
 
 void Writer::put_right(Memory& memory, std::size_t index) noexcept {
-  sync::ChunkWord& word = memory.word(memory.seat(index).chunk);
+  const Note note(memory.seat(index));
+  if (note.chunk >= memory.layout().num_chunks) return;
+  sync::ChunkWord& word = memory.word(note.chunk);
   const sync::ChunkWord::State left = word.look();
   if (!left.is_held() || left.holder() != index) return;
-  if (left.is_changing()) {
-    complete(memory, index);
+  if (left.is_changing() && note.is_within(memory.layout())) {
+    complete(memory, index, note);
   } else {
     word.give_back();
   }
@@ -150,7 +162,7 @@ bool Writer::settle(Memory& memory, std::size_t index) {
   const std::uint64_t owner = seat.owner.owner();
   if (owner == sync::OwnerWord::kNobody || !sync::LivingProcess::from_code(owner).has_ended()) return false;
   if (!seat.owner.try_take(owner, sync::LivingProcess::self())) return true;  // another thread has
-  if (seat.chunk < memory.layout().num_chunks) put_right(memory, index);
+  put_right(memory, index);
   seat.owner.give_up();
   return true;
 }

@@ -77,10 +77,10 @@ class Writer {
   template <class Compute>
   void change(std::size_t chunk, std::size_t begin, std::size_t size, Compute&& compute) {
     hold(chunk);
-    note_ends(chunk, begin, size);
+    const Note note = note_ends(chunk, begin, size);
     compute(memory_.chunk(chunk) + begin, memory_.journal(seat_) + begin);
     memory_.word(chunk).begin_change();
-    complete(memory_, seat_);
+    complete(memory_, seat_, note);
   }
   // A copy that no other writer can disturb.
   void copy(std::size_t chunk, std::size_t begin, std::span<std::byte> to);
@@ -89,10 +89,22 @@ class Writer {
   static bool settle(Memory& memory, std::size_t seat);
 
  private:
+  // What a seat says of a change. Any process can write to a seat: what it says is read once, and then looked at.
+  struct Note {
+    explicit Note(const Seat& seat) : chunk(seat.chunk), first_word(seat.first_word), num_words(seat.num_words) {}
+    Note(std::size_t of_chunk, std::size_t first, std::size_t count)
+        : chunk(of_chunk), first_word(first), num_words(count) {}
+    bool is_within(const Layout& layout) const noexcept;
+
+    std::size_t chunk;
+    std::size_t first_word;
+    std::size_t num_words;
+  };
+
   void hold(std::size_t chunk);
-  void note_ends(std::size_t chunk, std::size_t begin, std::size_t size);
+  Note note_ends(std::size_t chunk, std::size_t begin, std::size_t size);
   // Steps 5 and 6.
-  static void complete(Memory& memory, std::size_t seat) noexcept;
+  static void complete(Memory& memory, std::size_t seat, const Note& note) noexcept;
   static void put_right(Memory& memory, std::size_t seat) noexcept;
 
   Memory& memory_;
