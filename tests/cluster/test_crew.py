@@ -80,6 +80,47 @@ def test_a_forked_child_ends_nobody(crew):
     assert not worker.has_ended()
 
 
+def test_a_forked_child_waits_for_no_lock_and_starts_nobody(crew):
+    is_held, is_over = threading.Event(), threading.Event()
+
+    def use():
+        with crew._lock:
+            is_held.set()
+            is_over.wait(PATIENCE_SECONDS)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert is_held.wait(PATIENCE_SECONDS)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(int(PATIENCE_SECONDS))
+        crew.end_all(0.0)
+        with pytest.raises(FailedPreconditionError, match="are those of process"):
+            start(crew, "")
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    is_over.set()
+    thread.join(PATIENCE_SECONDS)
+    assert status == 0
+
+
+def test_a_signal_may_end_all_while_one_is_starting(crew):
+    class Environment:
+        def keys(self):  # where the process is started
+            os.kill(os.getpid(), signal.SIGUSR1)
+            time.sleep(0.05)
+            return ()
+
+    before = children()
+    handler = signal.signal(signal.SIGUSR1, lambda *_: crew.end_all(0.0))
+    try:
+        with pytest.raises(FailedPreconditionError, match="were ended"):
+            crew.start([sys.executable, "-I", "-S", "-c", "import time; time.sleep(300)"], Environment(), [])
+    finally:
+        signal.signal(signal.SIGUSR1, handler)
+    assert len(children()) < len(before) + 1
+
+
 def test_a_program_that_is_not_there_is_an_error_of_its_process(crew):
     worker = crew.start(["/no/such/program"], os.environ, [])
     assert wait_for([worker], Deadline.after(PATIENCE_SECONDS))

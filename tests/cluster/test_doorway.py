@@ -81,6 +81,14 @@ def test_who_waits_too_long_says_for_whom(job):
         come(job, ("worker", 0), 0.05)
 
 
+def test_who_waits_long_says_once_for_whom_and_goes_on_waiting(job, monkeypatch, caplog):
+    monkeypatch.setattr("ringlet.cluster.doorway._SLOW_SECONDS", 0.02)
+    with pytest.raises(DeadlineExceededError):
+        come(job, ("worker", 0), 0.1)
+    (record,) = caplog.records
+    assert "waited 0.02 s for the coordinator of the cluster of 3 servers" in record.getMessage()
+
+
 def test_who_is_objected_to_is_told_why(job, open_doorway):
     arrivals = open_doorway(lambda rank: f"rank {rank} is taken.")
     with pytest.raises(FailedPreconditionError, match=r"^rank 2 is taken\.$"):

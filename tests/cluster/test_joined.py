@@ -104,6 +104,29 @@ def test_tasks_that_do_not_come_are_named(servers, join):
         servers.channels["worker", 1].receive()
 
 
+def test_who_does_not_come_is_named_before_the_time_is_over(servers, join, monkeypatch, caplog):
+    monkeypatch.setattr("ringlet.cluster.joined._SLOW_SECONDS", 0.05)
+    threading.Timer(0.2, servers.start, TASKS).start()
+    join()
+    (record,) = caplog.records
+    assert record.getMessage().startswith("the coordinator waited 0.05 s for /job:worker/task:0, ")
+
+
+def test_a_forked_child_waits_for_no_lock_and_stops_nobody(servers, join):
+    servers.start(*TASKS)
+    tasks = join()
+    with tasks._seats._changed:
+        child = os.fork()
+        if child == 0:
+            thread = threading.Thread(target=tasks.stop)  # to which the lock is somebody else's
+            thread.start()
+            thread.join(PATIENCE_SECONDS)
+            os._exit(int(thread.is_alive()))
+    assert os.waitpid(child, 0)[1] == 0
+    servers.channels["ps", 0].send(b"still there")
+    assert tasks.ps[0].receive().header == b"still there"
+
+
 def test_a_task_that_is_there_is_not_replaced(servers, join):
     servers.start(*TASKS)
     join()

@@ -98,6 +98,35 @@ def test_a_variable_that_is_no_text_is_refused():
         LocalClusterResolver(1, 1, environment={"THREADS": 4})
 
 
+@pytest.mark.parametrize(
+    ("environment", "text"),
+    [
+        ({"": "1"}, "names have at least one character"),
+        ({"A=B": "1"}, "and no '='"),
+        ({"A": "\0"}, "NUL"),
+        ({"A": "\ud800"}, "cannot be encoded"),
+        (5, "environment maps names of variables to texts; 5 does not"),
+        ("AB", "environment maps names of variables to texts; 'AB' does not"),
+    ],
+)
+def test_variables_that_no_process_can_have_are_refused(environment, text):
+    with pytest.raises(InvalidArgumentError, match=text):
+        LocalClusterResolver(1, 1, environment=environment)
+
+
+def test_a_forked_child_has_a_cluster_of_its_own(resolver, cluster):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(int(PATIENCE_SECONDS))
+        cluster.stop()
+        own = resolver.start()
+        is_other = own.pid_of("worker", 0) != cluster.pid_of("worker", 0) and answers(own.workers[0])
+        resolver.stop()
+        os._exit(0 if is_other else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert answers(cluster.workers[0])
+
+
 def test_each_task_is_a_process_of_its_own_and_starting_again_starts_none(resolver, cluster):
     assert resolver.start() is cluster
     peers = [channel.peer for channel in cluster.workers + cluster.ps]
@@ -168,6 +197,11 @@ def test_a_process_that_cannot_start_is_told_with_its_status(monkeypatch, capfd)
     assert cluster.ending_of("worker", 0) == "exited with status 1"
     resolver.stop()
     assert "No module named 'no_such_module'" in capfd.readouterr().err
+
+
+def test_a_program_may_have_more_arguments_than_a_command_has_room_for(monkeypatch, resolver):
+    monkeypatch.setattr("sys.argv", ["train.py", *(f"data/ünï\udcff-{number:06}" for number in range(20_000))])
+    assert answers(resolver.start().workers[0])
 
 
 def test_tasks_are_told_who_they_are_and_have_variables_of_their_own():

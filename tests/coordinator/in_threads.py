@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 
 import ringlet
@@ -23,6 +26,7 @@ class ThreadTasks:
         self._channels: dict[tuple[str, int], LocalChannel] = {}
         self._far_ends: dict[tuple[str, int], LocalChannel] = {}
         self.num_restarts = 0
+        self._is_stopped = False
         self.may_restart = threading.Event()
         self.may_restart.set()
         for task_type, count in (("worker", workers), ("ps", ps)):
@@ -50,6 +54,8 @@ class ThreadTasks:
     def restart(self, task_type: str, task_id: int) -> Channel:
         if not self.may_restart.wait(5):
             raise FailedPreconditionError("the cluster was stopped")
+        if self._is_stopped:
+            raise FailedPreconditionError("the cluster was stopped")
         self.num_restarts += 1
         return self._start(task_type, task_id)
 
@@ -60,6 +66,7 @@ class ThreadTasks:
         return 812
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
+        self._is_stopped = True
         self.may_restart.set()
         for channel in self._channels.values():
             channel.close()
@@ -92,3 +99,17 @@ def wait_for(is_so: Callable[[], bool], seconds: float = 5.0) -> None:
     while not is_so():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.001)
+
+
+def status_in_child(call: Callable[[], object]) -> int:
+    """Call something in a forked child, which then ends; give its exit status: 0, or 1 after an exception."""
+    pid = os.fork()
+    if not pid:
+        signal.alarm(5)
+        try:
+            call()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

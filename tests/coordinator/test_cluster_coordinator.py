@@ -254,6 +254,11 @@ def test_a_remote_value_is_no_argument(coordinator):
         coordinator.schedule(value.fetch)
 
 
+def test_a_coordinator_is_not_sent_to_workers_with_what_refers_to_it(coordinator):
+    with pytest.raises(Unsendable, match=r"cannot send a ClusterCoordinator to workers: .* Have them return"):
+        coordinator.schedule(lambda: coordinator.schedule(len))
+
+
 # --- one for each strategy --------------------------------------------------------------------------------------------
 
 

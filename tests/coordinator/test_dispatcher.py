@@ -8,8 +8,9 @@ import time
 import pytest
 
 from ringlet.coordinator import get_current_worker_index
-from ringlet.errors import CancelledError, DeadlineExceededError, WorkerLostError
-from tests.coordinator.in_threads import coordinator_of, tasks_of, wait_for
+from ringlet.engine import LocalChannel
+from ringlet.errors import CancelledError, DeadlineExceededError, FailedPreconditionError, WorkerLostError
+from tests.coordinator.in_threads import coordinator_of, status_in_child, tasks_of, wait_for
 
 
 def test_long_functions_are_given_out_one_by_one():
@@ -124,3 +125,62 @@ def test_a_coordinator_that_its_own_thread_lets_go_ends_after_the_turn():
             coordinator.join()
         dispatcher._thread.join(5)
         assert not dispatcher._thread.is_alive()
+
+
+def test_a_process_that_comes_after_the_end_is_let_go():
+    with coordinator_of(workers=1, ps=2) as coordinator:
+        dispatcher = coordinator._dispatcher
+        tasks_of(coordinator).lose("ps", 1)
+        wait_for(lambda: dispatcher.links[0].has_ended)
+        one, other = LocalChannel.pair("one", "other")
+        dispatcher.call_soon(lambda: dispatcher._connect(dispatcher.links[0], one))
+        wait_for(lambda: other.is_closed)
+        other.close()
+
+
+def test_shutdown_of_who_holds_the_queue_ends_it_later():
+    with coordinator_of(workers=1) as coordinator:
+        value = coordinator.schedule(time.sleep, args=(0.5,))
+        with coordinator._dispatcher.queue._lock:  # as where a handler of signals calls
+            begin = time.monotonic()
+            coordinator.shutdown(0.4)
+            assert time.monotonic() - begin < 2
+        with pytest.raises(CancelledError):
+            value.fetch()
+        with pytest.raises(FailedPreconditionError, match="was shut down"):
+            coordinator.join()
+
+
+def test_a_cluster_that_was_stopped_is_no_loss(caplog):
+    with coordinator_of(workers=2) as coordinator:
+        value = coordinator.schedule(time.sleep, args=(0.5,))
+        tasks = tasks_of(coordinator)
+        tasks.ending_of = lambda *task: time.sleep(0.1) or "has left"  # as processes take their time
+        tasks.stop()
+        for call in (coordinator.join, value.fetch, lambda: coordinator.schedule(len, args=("",))):
+            with pytest.raises(FailedPreconditionError, match="the cluster of this strategy was stopped"):
+                call()
+    assert not caplog.records
+
+
+def test_a_forked_child_can_do_nothing_with_a_coordinator():
+    with coordinator_of(workers=1) as coordinator:
+        resources = coordinator.create_per_worker_resource(list)
+        assert resources._values[0].fetch() == []
+
+        def use():
+            calls = (
+                coordinator.join,
+                coordinator.done,
+                resources._values[0].fetch,
+                lambda: coordinator.schedule(len, args=("",)),
+                lambda: coordinator.create_per_worker_resource(list),
+            )
+            for call in calls:
+                with pytest.raises(FailedPreconditionError, match=r"belongs to process \d+, which has forked this one"):
+                    call()
+            coordinator.shutdown()
+
+        with coordinator._dispatcher.queue._lock:
+            assert status_in_child(use) == 0
+        assert coordinator.schedule(len, args=("ab",)).fetch() == 2

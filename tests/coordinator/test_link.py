@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 
 import pytest
@@ -76,7 +77,7 @@ def test_behind_a_function_that_runs_long_nothing_is_given_again(ends):
     link, theirs = ends
     closures = closures_of(0.0001, 4)
     link.give(closures[:3])
-    link.recall()
+    link.recall(link.heard_at)
     reports = Batch()
     reports.add(Report.RETURNED, None, [1, 2])
     theirs.send(*reports.take())
@@ -108,3 +109,41 @@ def test_a_function_that_runs_very_long_is_named_once(ends, caplog, monkeypatch)
         for later in (1, 7, 8):
             link.tell_if_slow(time.monotonic() + later)
     assert [record.getMessage() for record in caplog.records] == ["worker has run len for 7 s"]
+
+
+def test_a_worker_that_says_nothing_is_asked_for_an_answer_whatever_it_runs(ends, caplog):
+    link, theirs = ends
+    link.give(closures_of(None, 1))
+    with caplog.at_level(logging.WARNING):
+        for later in (30, 60, 90):
+            link.ask(link.heard_at + later, 600)
+    assert [record.getMessage() for record in caplog.records] == [
+        "worker has not answered for 30 s: its process is stopped, or what it runs lets no other thread run. It counts "
+        "as lost after 600 s (RINGLET_TIMEOUT_SECONDS)"
+    ]
+    assert link.post()
+    assert [item.kind for item in items_of(theirs.receive())][-3:] == [Order.RECALL] * 3
+    assert link.num_unanswered == 3
+    heard_at = link.heard_at
+    reports = Batch()
+    reports.add(Report.RETURNED, None, [])
+    theirs.send(*reports.take())
+    link.hear()
+    assert link.num_unanswered == 0
+    assert link.heard_at == heard_at, "what it runs has not moved on"
+
+
+def test_a_message_is_sent_before_another_thing_would_be_too_much(ends):
+    link, theirs = ends
+    function = SentFunction(pack_value(len), "len", "", seconds=0.0)
+    arguments = pack_arguments((bytes(1 << 19),), None, "len")
+    closures = [Closure(number, function, arguments, RemoteValue()) for number in range(5)]
+    received = []
+    reader = threading.Thread(target=lambda: received.extend(theirs.receive() for _ in range(3)))
+    reader.start()
+    link.give(closures)
+    while not link.post():
+        time.sleep(0.001)
+    reader.join(5)
+    counts = [sum(item.kind == Order.CALL for item in items_of(message)) for message in received]
+    assert counts == [2, 2, 1]

@@ -100,6 +100,29 @@ def test_a_worker_that_is_killed_while_nothing_runs_is_replaced(spring):
         assert coordinator.schedule(get_current_worker_index).fetch() == 0
 
 
+def test_a_worker_that_is_stopped_is_lost_when_its_time_is_over(spring, monkeypatch):
+    monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", "0.2")
+    with coordinator_of(spring, workers=1, ps=1) as coordinator:
+        stopped = coordinator.schedule(os.getpid).fetch()
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            assert coordinator.schedule(os.getpid).fetch() != stopped
+        finally:
+            os.kill(stopped, signal.SIGKILL)
+
+
+def test_a_function_that_runs_longer_than_an_answer_may_take_is_left_alone(spring, monkeypatch):
+    monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", "0.5")
+    with coordinator_of(spring, workers=1, ps=1) as coordinator:
+        first = coordinator.schedule(os.getpid).fetch()
+
+        def step():
+            time.sleep(0.9)
+            return os.getpid()
+
+        assert coordinator.schedule(step).fetch() == first
+
+
 def test_a_worker_that_comes_back_with_other_code_says_so(tmp_path, monkeypatch):
     module = tmp_path / "step_of_a_job.py"
     module.write_text("def step():\n    return 1\n")

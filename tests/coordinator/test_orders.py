@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 
-from ringlet.coordinator.orders import Batch, Order, Report, items_of
+import pytest
+
+from ringlet.coordinator import orders
+from ringlet.coordinator.orders import Batch, Order, Report, check_size, items_of
 from ringlet.engine import LocalChannel
+from ringlet.processes.parcels import Unsendable
 
 
 def test_things_arrive_in_order_each_with_its_buffers_and_its_descriptor():
@@ -13,7 +17,7 @@ def test_things_arrive_in_order_each_with_its_buffers_and_its_descriptor():
     reader, writer = os.pipe()
     batch = Batch()
     batch.add(Order.DEFINE, 1, ("name", "", b"pickle"), [b"ab", b"cde"])
-    batch.add(Order.TABLE, 2, descriptor=writer)
+    batch.add(Order.TABLE, 2, file=writer)
     batch.add(Order.CALL, 3, (1, None))
     one.send(*batch.take())
     os.close(writer)
@@ -33,13 +37,30 @@ def test_things_arrive_in_order_each_with_its_buffers_and_its_descriptor():
 
 
 def test_a_batch_is_full_before_a_message_would_be_too_large():
-    for buffers, descriptor, count in (([b""], -1, 32768), ([bytes(1 << 19)], -1, 2), ([], 1, 48)):
+    cases = (
+        # content, buffers, file, how many are enough
+        (None, [b""], None, 32768),
+        (None, [bytes(1 << 19)], None, 2),
+        ((0.1, bytes(1 << 19)), [], None, 2),
+        (bytes(1 << 19), [], None, 2),
+        (None, [], 1, 48),
+    )
+    for content, buffers, file, count in cases:
         batch = Batch()
         for number in range(count):
             assert not batch.is_full
-            batch.add(Report.RESULT, number, None, buffers, descriptor)
+            batch.add(Report.RESULT, number, content, buffers, file)
         assert batch.is_full
         assert len(batch) == count
         batch.take()
         assert not batch.is_full
         assert len(batch) == 0
+
+
+def test_one_thing_that_is_too_much_for_a_message_is_refused(monkeypatch):
+    with pytest.raises(Unsendable, match=r"32769 arrays are too many: at most 32768 travel at a time\. Join them"):
+        check_size(b"", [b""] * 32769)
+    check_size(b"", [b""] * 32768)
+    monkeypatch.setattr(orders, "_MOST_PICKLED_BYTES", 5)
+    with pytest.raises(Unsendable, match=r"6 bytes of plain objects are too many: at most 5 .*\. Put them in an array"):
+        check_size(b"abcdef", [])

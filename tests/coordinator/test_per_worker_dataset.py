@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import threading
 
 import numpy as np
 import pytest
@@ -120,3 +121,19 @@ def test_what_is_no_dataset_is_refused(coordinator):
         coordinator.create_per_worker_dataset([1, 2])
     with pytest.raises(ValueError, match="Unexpected dataset type!"):
         coordinator.create_per_worker_dataset(lambda: 3)
+
+
+def test_it_is_no_argument_itself_and_what_is_one_is_told(coordinator):
+    dataset = coordinator.create_per_worker_dataset(lambda: Dataset.range(3))
+    with pytest.raises(TypeError, match=r"argument 0 of len: .* pass iter\(dataset\), or dataset\.build\(\)"):
+        coordinator.schedule(len, args=(dataset,))
+
+
+def test_what_cannot_be_sent_in_it_is_named(coordinator):
+    lock = threading.Lock()
+
+    def dataset_fn():
+        return [lock]
+
+    with pytest.raises(TypeError, match=r"argument 0 of create_per_worker_dataset: .*'lock' of .*dataset_fn"):
+        iter(coordinator.create_per_worker_dataset(dataset_fn))

@@ -8,10 +8,12 @@ import threading
 import numpy as np
 import pytest
 
+from ringlet.coordinator import remote_value
 from ringlet.coordinator.remote_value import ABORTED, RemoteFailure, RemoteValue, RemoteValueStatus
 from ringlet.engine import pack
-from ringlet.errors import CancelledError
+from ringlet.errors import CancelledError, FailedPreconditionError
 from ringlet.processes.failures import failure_of
+from tests.coordinator.in_threads import status_in_child
 
 
 def settled(value):
@@ -38,7 +40,7 @@ def test_tensors_are_fetched_as_arrays_and_got_as_they_are():
 
 
 def test_whoever_waits_is_woken_by_the_value():
-    value = RemoteValue()
+    value = RemoteValue._promised()
     found = []
     threads = [threading.Thread(target=lambda: found.append(value.fetch())) for _ in range(3)]
     for thread in threads:
@@ -71,6 +73,24 @@ def test_what_was_lost_is_aborted_until_it_is_made_again():
     assert repr(value) == "<RemoteValue NOT_READY>"
     value._settle(pack(4))
     assert value.fetch() == 4
+
+
+def test_a_forked_child_does_not_wait_for_what_it_will_never_hear_of():
+    here, later = settled(3), RemoteValue._promised()
+
+    def use():
+        assert here.fetch() == 3
+        with pytest.raises(FailedPreconditionError, match="in a process that was forked before it was there"):
+            later.fetch()
+
+    with remote_value._lock:  # of a thread that the child does not have
+        assert status_in_child(use) == 0
+
+
+def test_nobody_waits_for_one_that_a_program_has_made_itself():
+    for ask in (RemoteValue.fetch, RemoteValue.get):
+        with pytest.raises(NotImplementedError, match=r"fetch what ClusterCoordinator\.schedule returns"):
+            ask(RemoteValue())
 
 
 def test_a_remote_value_cannot_be_pickled():

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import ringlet
+from ringlet.coordinator import orders
 from ringlet.coordinator.sending import Functions, SentFunction, pack_arguments, pack_value
 from ringlet.engine import unpack
+from ringlet.processes.parcels import Unsendable
 
 
 class Model:
@@ -86,3 +88,16 @@ def test_marked_functions_of_modules_travel_by_their_names():
     assert unpack(payload.header, payload.buffers) is marked.double
     assert b"marked" in payload.header
     assert len(payload.header) < 100
+
+
+def test_too_many_arrays_are_refused_before_anything_is_sent(monkeypatch):
+    monkeypatch.setattr(orders, "_MOST_BUFFERS", 2)
+    arrays = [np.zeros(1) for _ in range(3)]
+    with pytest.raises(Unsendable, match="argument 1 of step: 3 arrays are too many"):
+        pack_arguments((1, arrays), None, "step")
+
+
+@pytest.mark.parametrize(("args", "kwargs"), [(5, None), (np.array([1, 2]), None), (None, [1])])
+def test_arguments_that_are_no_sequence_and_no_mapping_are_named(args, kwargs):
+    with pytest.raises(TypeError, match=r"args is a list or tuple of what step is called with, as in args=\(5,\)"):
+        pack_arguments(args, kwargs, "step")

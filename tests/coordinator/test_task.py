@@ -25,9 +25,9 @@ def test_it_ends_when_the_coordinator_is_gone(task_type):
 def test_a_parameter_server_answers_requests_for_tables():
     ours, theirs = LocalChannel.pair("the coordinator", "the task")
     threading.Thread(target=serve, args=(theirs, "ps", 0), daemon=True).start()
-    ours.send(*pack(("create", 7, (2, 3), "float32")))
+    ours.send(*pack((12, ("create", 7, (2, 3), "float32"))))
     reply = ours.receive()
-    assert unpack(reply.header, reply.buffers) == ("created", 7)
+    assert unpack(reply.header, reply.buffers) == (12, ("created", 7))
     (descriptor,) = reply.descriptors
     os.close(descriptor)
     ours.close()

@@ -6,14 +6,18 @@ import shlex
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import ringlet
+from ringlet.coordinator import orders
+from ringlet.coordinator import worker as worker_module
 from ringlet.coordinator.orders import Batch, Item, Order, Report, items_of
 from ringlet.coordinator.sending import pack_value
 from ringlet.coordinator.worker import Worker
 from ringlet.engine import ChannelClosed, LocalChannel, pack, unpack
 from ringlet.processes.failures import exception_of
+from tests.coordinator import in_threads
 
 
 class Coordinator:
@@ -169,3 +173,37 @@ def test_a_value_that_is_forgotten_is_none_of_its_own(worker):
     assert unfetched.kind == Report.UNFETCHED
     with pytest.raises(ringlet.errors.ClosureInputError, match="belongs to another worker"):
         raise error_of(unfetched)
+
+
+def test_a_variable_that_cannot_be_used_is_named_by_what_uses_it(worker, monkeypatch):
+    def refuse(key, descriptor):
+        raise OSError("no address space left")
+
+    monkeypatch.setattr(worker_module, "attach_table", refuse)
+    strategy = in_threads.strategy_of(1, 1, ringlet.ParameterServerStrategy)
+    with strategy.scope():
+        variable = ringlet.Variable([1.0], name="weights")
+    function, argument = pack_value(lambda: variable), pack_value(((variable,), {}))
+    worker.batch.add(Order.TABLE, variable.table_key, file=variable)
+    worker.batch.add(Order.DEFINE, 0, ("step", "", function.header), function.buffers)
+    worker.define(1, len)
+    worker.tell(Order.CALL, 2, (0, None))
+    worker.batch.add(Order.CALL, 3, (1, argument.header), argument.buffers)
+    worker.send()
+    for item in worker.heard(2):
+        with pytest.raises(
+            ringlet.errors.FailedPreconditionError,
+            match="variable 'weights:0' cannot be used on worker 1: no address space left",
+        ):
+            raise error_of(item)
+    strategy.extended._cluster().stop()
+
+
+def test_a_result_that_is_too_much_for_a_message_is_an_error_of_its_function(worker, monkeypatch):
+    monkeypatch.setattr(orders, "_MOST_BUFFERS", 2)
+    worker.define(0, lambda: [np.zeros(1) for _ in range(3)])
+    worker.tell(Order.CALL, 1, (0, None))
+    worker.send()
+    (item,) = worker.heard(1)
+    with pytest.raises(TypeError, match=r"cannot send the result of .* back: 3 arrays are too many"):
+        raise error_of(item)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import select
+import signal
 import socket
 import threading
 import time
@@ -113,6 +115,19 @@ def test_more_buffers_than_the_system_takes_at_once_arrive(ends):
     assert [bytes(buffer) for buffer in ends[1].receive().buffers] == [b"%d" % number for number in range(5000)]
 
 
+class Kept:
+    """A file that is closed with it."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def fileno(self):
+        return self._file
+
+    def __del__(self):
+        os.close(self._file)
+
+
 def test_descriptors_arrive_with_their_message(ends):
     files = [os.memfd_create(f"file {number}") for number in range(6)]
     for number, file in enumerate(files):
@@ -120,9 +135,7 @@ def test_descriptors_arrive_with_their_message(ends):
     ends[0].send(b"none")
     ends[0].post(b"two", [b"x" * 300_000], files[:2])
     for file in files[2:]:
-        ends[0].post(b"one", (), [file])
-    for file in files:
-        os.close(file)  # at once: also of those that are still on their way
+        ends[0].post(b"one", (), [Kept(file)])  # which nobody else keeps
     found = []
     while len(found) < 6:
         ends[0].flush()
@@ -130,6 +143,8 @@ def test_descriptors_arrive_with_their_message(ends):
         found += [] if message is None else [message]
     contents = [[os.pread(file, 1, 0) for file in message.descriptors] for message in found]
     assert contents == [[], [b"0", b"1"], [b"2"], [b"3"], [b"4"], [b"5"]]
+    for file in files[:2]:
+        os.close(file)
     for message in found:
         assert not any(os.get_inheritable(file) for file in message.descriptors)
         for file in message.descriptors:
@@ -187,6 +202,47 @@ def test_posting_to_a_peer_that_does_not_read_returns_at_once(ends):
     while ends[1].poll() is None:
         ends[0].flush()
     assert ends[0].flush()
+
+
+def test_a_message_whose_channel_is_closed_meanwhile_is_an_error_of_its_sender(ends):
+    threading.Timer(0.05, ends[0].close).start()
+    with pytest.raises(ChannelClosed, match="the channel was closed here"):
+        ends[0].send(b"", [bytes(10_000_000)])
+
+
+def test_a_channel_can_be_closed_by_who_interrupts_its_use(ends):
+    class Interrupting:
+        def fileno(self):
+            ends[0].close()
+            return 0
+
+    with pytest.raises(ChannelClosed, match="the channel was closed here"):
+        ends[0].send(b"", (), [Interrupting()])
+
+
+def test_a_child_that_is_forked_while_another_thread_uses_the_channel_does_not_wait_for_it(ends):
+    is_held, is_over = threading.Event(), threading.Event()
+
+    def use():
+        with ends[0]._lock:
+            is_held.set()
+            is_over.wait(PATIENCE_SECONDS)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert is_held.wait(PATIENCE_SECONDS)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(int(PATIENCE_SECONDS))
+        for call in (ends[0].flush, ends[0].receive, lambda: ends[0].post(b"x")):
+            with contextlib.suppress(ChannelClosed):
+                call()
+        ends[0].close()
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    is_over.set()
+    thread.join(PATIENCE_SECONDS)
+    assert status == 0
 
 
 def test_nothing_is_left_of_a_channel_with_messages_on_their_way():

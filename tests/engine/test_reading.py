@@ -66,9 +66,14 @@ def test_a_large_buffer_is_received_in_place():
 
 
 def test_memory_that_is_not_there_is_a_fault_of_the_message(monkeypatch):
-    monkeypatch.setattr("ringlet.engine.reading.np.empty", lambda *_: exec("raise MemoryError"))
-    with pytest.raises(BadFrame, match="5 bytes, for which no memory is left"):
-        read(frame_start(0, b"", [5], 0))
+    empty = np.empty
+    for missing in (8, 5):  # of the sizes, and of the buffer
+        monkeypatch.setattr(
+            "ringlet.engine.reading.np.empty",
+            lambda size, dtype, missing=missing: exec("raise MemoryError") if size == missing else empty(size, dtype),
+        )
+        with pytest.raises(BadFrame, match=f"{missing} bytes, for which no memory is left"):
+            read(frame_start(0, b"", [5], 0))
 
 
 def test_a_damaged_stream_gives_messages_that_were_sent_and_then_none():

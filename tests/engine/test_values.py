@@ -120,7 +120,7 @@ def test_a_reference_that_nobody_can_resolve_is_an_error():
 def test_what_cannot_be_sent_is_named():
     lock = threading.Lock()
     for value, text in (
-        ({"a": [lock]}, r"cannot send \[0\] \(an object of class lock\): cannot pickle"),
+        ({"a": [lock]}, r"cannot send \['a'\]\[0\] \(an object of class lock\): cannot pickle"),
         (lambda: lock, r"cannot send variable 'lock' of .*<lambda> \(an object of class lock\)"),
     ):
         with pytest.raises(Unsendable, match=text):

@@ -52,15 +52,20 @@ def not_assigned_yet():
     [
         # value, what is said of it
         (LOCK, "an object of class lock"),
-        ([1, {"a": LOCK}], "['a'] (an object of class lock)"),
-        ({2: (0, LOCK)}, "[1] (an object of class lock)"),
+        ([1, {"a": LOCK}], "[1]['a'] (an object of class lock)"),
+        ({2: (0, LOCK)}, "[2][1] (an object of class lock)"),
+        (Keeper([0, LOCK]), "[1], in attribute 'lock' of an object of class Keeper (an object of class lock)"),
         (Keeper(LOCK), "attribute 'lock' of an object of class Keeper (an object of class lock)"),
-        (Keeper(LOCK).step, "attribute 'lock' of an object of class Keeper (an object of class lock)"),
-        (functools.partial(max, LOCK), "[0] (an object of class lock)"),
+        (
+            Keeper(LOCK).step,
+            "attribute 'lock' of an object of class Keeper, in the object of method Keeper.step "
+            "(an object of class lock)",
+        ),
+        (functools.partial(max, LOCK), "[0], in args of a partial (an object of class lock)"),
         (with_a_variable(), "variable 'mine' of with_a_variable.<locals>.<lambda> (an object of class lock)"),
     ],
 )
-def test_the_innermost_object_is_named_with_its_place(value, text):
+def test_the_innermost_object_is_named_with_its_place_and_the_outermost_one(value, text):
     assert culprit(value, _can_be_sent) == text
 
 
@@ -85,3 +90,8 @@ def test_an_object_that_contains_itself_is_looked_into_once():
 
 def test_functions_and_classes_have_names_and_objects_those_of_their_classes():
     assert (named(Keeper), named(Keeper.step), named(3)) == ("Keeper", "Keeper.step", "an object of class int")
+
+
+def test_functions_that_travel_by_name_are_not_looked_into():
+    function = with_a_variable()
+    assert culprit([function], _can_be_sent, sends_code=False) == f"[0] ({function.__qualname__})"

@@ -46,15 +46,16 @@ class LateTasks(ThreadTasks):
     def answer(self):
         channel = self._far_ends["ps", 0]
         message = channel.receive()
-        reply, descriptors = self.server.answer(unpack(message.header, message.buffers))
-        channel.send(*pack(reply), descriptors)
+        number, request = unpack(message.header, message.buffers)
+        reply, descriptors = self.server.answer(request)
+        channel.send(*pack((number, reply)), descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
 
     @contextlib.contextmanager
-    def answering(self):
-        """Answer one request meanwhile."""
-        thread = threading.Thread(target=self.answer)
+    def answering(self, count=1):
+        """Answer so many requests meanwhile."""
+        thread = threading.Thread(target=lambda: [self.answer() for _ in range(count)])
         thread.start()
         yield
         thread.join()
@@ -79,26 +80,23 @@ def test_what_cannot_be_made_is_refused_in_the_words_of_the_parameter_server(ser
     assert servers.create(0, FORM, np.ndarray).read(0).tolist() == [0.0] * 3
 
 
-def test_tables_whose_variables_are_gone_are_forgotten():
+def test_tables_whose_variables_are_gone_are_forgotten_by_their_parameter_server_and_then_here():
     tasks = LateTasks()
     servers = ParameterServers(tasks)
 
-    def create():
-        with tasks.answering():
+    def create(requests=1):
+        with tasks.answering(requests):
             return servers.create(0, FORM, np.ndarray)
 
     kept, gone = create(), [create() for _ in range(3)]
-    _, position = servers.forgotten()
     keys = {table.key for table in gone}
     del gone
     gc.collect()
-    found, after = servers.forgotten(position)
-    assert set(found) == keys
-    assert servers.forgotten(after) == ([], after)
     assert tasks.server.keys() == {kept.key, *keys}
-    with tasks.answering():
-        more = create()
+    assert set(servers._gone[0]) == keys
+    more = create(requests=2)
     assert tasks.server.keys() == {kept.key, more.key}
+    assert not servers._gone[0]
     assert kept.read(0).tolist() == [0.0] * 3
     tasks.stop()
 
@@ -145,9 +143,32 @@ def test_a_parameter_server_that_does_not_answer_is_named_and_its_late_reply_is_
         servers.create(0, TableForm((7,), np.dtype(np.float32)), np.ndarray)
     monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", "20")
     tasks.answer()
-    with tasks.answering():
-        assert servers.create(0, FORM, np.ndarray).shape(0) == (3,)
+    with tasks.answering(count=2):  # also to forget what was made too late
+        kept = servers.create(0, FORM, np.ndarray)
+    assert tasks.server.keys() == {kept.key}
     tasks.stop()
+
+
+def test_a_parameter_server_that_takes_long_to_answer_is_named(monkeypatch, caplog):
+    monkeypatch.setattr(parameter_servers, "_SLOW_SECONDS", 0.05)
+    monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", "0.1")
+    tasks = LateTasks()
+    with pytest.raises(DeadlineExceededError):
+        ParameterServers(tasks).create(0, FORM, np.ndarray)
+    assert "/job:ps/task:0 has not answered for 0.05 s: look whether its process is stopped" in caplog.messages
+    tasks.stop()
+
+
+def test_a_request_that_is_interrupted_before_it_is_sent_takes_no_reply_of_the_next_one(servers, monkeypatch):
+    def interrupted(*message):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(servers.tasks.ps[0], "send", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            servers.create(0, FORM, np.ndarray)
+    monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", "5")
+    assert servers.create(0, FORM, np.ndarray).shape(0) == (3,)
 
 
 def test_more_files_are_allowed_when_variables_are_as_many_as_may_be_open(servers):
@@ -188,4 +209,4 @@ def test_the_death_of_a_process_is_named_within_a_second_and_what_it_had_can_be_
     finally:
         resolver.stop()
     assert ringlet.ParameterServerStrategy(resolver).extended._resolver is resolver
-    assert _core.Table(table.descriptor).version() == 0
+    assert _core.Table(table.fileno()).version() == 0

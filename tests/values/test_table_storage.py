@@ -82,6 +82,10 @@ def test_text_is_replaced_by_rows_and_never_added():
         table.write(SCATTERS["scatter_max"], IndexedSlices(np.array(["xyz"]), [1]))
 
 
+def test_elements_without_bytes_come_back():
+    assert stored(np.zeros(3, "V0")).read(0).shape == (3,)
+
+
 def test_reads_never_change():
     table = stored([1.0, 2.0])
     before = table.read(0)

@@ -63,7 +63,7 @@ def sent(value):
 
     def refer(part):
         if isinstance(part, TableVariable):
-            tables.append((part.table_key, os.dup(part.descriptor())))
+            tables.append((part.table_key, os.dup(part.fileno())))
             return reduce_table_variable(part)
         return None
 

@@ -32,7 +32,7 @@ class Crew:
 
     def __init__(self) -> None:
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of signals may end all while its thread starts one
         self._workers: list[Worker] = []
         self._has_ended = False
         self._orders: queue.SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None]
@@ -44,6 +44,11 @@ class Crew:
             self._orders.put(None)
             raise
 
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this is a forked child, which has no part in the processes."""
+        return self._pid != os.getpid()
+
     def start(self, command: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]) -> Worker:
         """Start a process, with nothing to read on its standard input, that inherits some descriptors.
 
@@ -54,17 +59,24 @@ class Crew:
         OSError
             If the system has no more processes or descriptors to give.
         """
+        # Before the lock: at a fork another thread may have held it, and a child would wait for ever.
+        if self.is_inherited:
+            raise FailedPreconditionError(f"the processes of this cluster are those of process {self._pid}")
         with self._lock:
-            if self._has_ended:
-                raise FailedPreconditionError("the processes of this cluster were ended: start another one")
-            how = {"stdin": subprocess.DEVNULL, "pass_fds": descriptors}
-            process = self._order(lambda: self._keeper.start(command, environment, **how))
-            worker = Worker(len(self._workers), process)
-            self._workers.append(worker)
-        return worker
+            if not self._has_ended:
+                how = {"stdin": subprocess.DEVNULL, "pass_fds": descriptors}
+                process = self._order(lambda: self._keeper.start(command, environment, **how))
+                worker = Worker(len(self._workers), process)
+                self._workers.append(worker)
+                if not self._has_ended:
+                    return worker
+                self.end(worker)
+            raise FailedPreconditionError("the processes of this cluster were ended: start another one")
 
     def end(self, worker: Worker) -> None:
         """Kill a process, and wait until it has ended."""
+        if self.is_inherited:
+            return
         with self._lock:
             if worker in self._workers:
                 worker.signal(signal.SIGKILL)
@@ -73,8 +85,10 @@ class Crew:
 
     def end_all(self, seconds: float) -> None:
         """Wait until all have ended by themselves, and kill them in time, with all that they have started."""
+        if self.is_inherited:
+            return
         with self._lock:
-            if self._has_ended or self._pid != os.getpid():  # a forked child has no part in this
+            if self._has_ended:
                 return
             self._has_ended = True
             wait_for(self._workers, Deadline.after(max(seconds - _KILL_SECONDS, 0.0)))

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
+import math
 import os
 import socket
 import threading
@@ -33,6 +35,10 @@ from ringlet.processes.sockets import close_in_children, credentials, open_pidfd
 
 __all__ = ["Arrival", "Doorway", "knock"]
 
+_log = logging.getLogger(__name__)
+
+# After so long a message tells that a server waits for its coordinator.
+_SLOW_SECONDS = 30.0
 _FIRST_PAUSE_SECONDS = 0.005
 _LONGEST_PAUSE_SECONDS = 0.1
 _ANSWER_SECONDS = 5.0  # of a coordinator that is there
@@ -166,19 +172,26 @@ def knock(job: ServersJob, task: Task, deadline: Deadline) -> LocalChannel:
         If no coordinator came.
     """
     hello = Hello.of_this_process(job, [job.rank_of(task)])
-    pause = _FIRST_PAUSE_SECONDS
+    pause, silence = _FIRST_PAUSE_SECONDS, Deadline.after(_SLOW_SECONDS)
     while True:
         channel = _try(job, hello, deadline.left(_ANSWER_SECONDS))
         if channel is not None:
             return channel
         if deadline.is_over():
-            raise DeadlineExceededError(
-                f"{job.who(hello.ranks)} ({hello.identity}) waited {deadline} for the coordinator of {job}, which did "
-                "not come. Start it with the same cluster, as the same user, on this machine and in this network "
-                "namespace, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS"
-            )
+            raise DeadlineExceededError(_waited_text(job, hello, deadline))
+        if silence.is_over():
+            _log.warning(_waited_text(job, hello, silence))
+            silence = Deadline.after(math.inf)
         time.sleep(deadline.left(pause))
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def _waited_text(job: ServersJob, hello: Hello, deadline: Deadline) -> str:
+    return (
+        f"{job.who(hello.ranks)} ({hello.identity}) waited {deadline} for the coordinator of {job}, which did not "
+        "come. Start it with the same cluster, as the same user, on this machine and in this network namespace, or "
+        "allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS"
+    )
 
 
 def _holder(job: ServersJob) -> str:

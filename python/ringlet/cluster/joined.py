@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import math
+import os
 import threading
 import weakref
 
@@ -15,6 +18,11 @@ from ringlet.engine import Channel
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 
 __all__ = ["JoinedTasks"]
+
+_log = logging.getLogger(__name__)
+
+# After so long a message tells whom the coordinator waits for.
+_SLOW_SECONDS = 30.0
 
 
 class JoinedTasks:
@@ -42,7 +50,7 @@ class JoinedTasks:
         self._timeout_seconds = timeout_seconds
         self._seats = _Seats(self._job)
         doorway = Doorway(self._job, self._seats.objection, self._seats.welcome)
-        self._close = weakref.finalize(self, _close, self._seats, doorway)
+        self._close = weakref.finalize(self, _close, self._seats, doorway, os.getpid())
         try:
             self._seats.wait_for({*range(1, self._job.num_ranks)}, Deadline.after(timeout_seconds))
         except BaseException:
@@ -90,7 +98,9 @@ class JoinedTasks:
         return [self._seats[self._job.rank_of(task)].channel for task in self._job.tasks if task[0] == job]
 
 
-def _close(seats: _Seats, doorway: Doorway) -> None:
+def _close(seats: _Seats, doorway: Doorway, pid: int) -> None:
+    if pid != os.getpid():  # a forked child has none of it, and might wait for a lock that another thread held
+        return
     doorway.close()  # first: who comes now shall wait for the next coordinator
     seats.close()
 
@@ -129,11 +139,15 @@ class _Seats:
 
     def wait_for(self, ranks: set[int], deadline: Deadline) -> None:
         """Wait until all of these have come, and seat them."""
+        silence = Deadline.after(_SLOW_SECONDS)
         with self._changed:
             while not self._is_closed and ranks - self._arrived.keys():
                 if deadline.is_over():
-                    raise DeadlineExceededError(self._why_not(ranks, deadline))
-                self._changed.wait(deadline.left(60.0))
+                    raise DeadlineExceededError(self._waited_text(ranks, deadline))
+                if silence.is_over():
+                    _log.warning(self._waited_text(ranks, silence))
+                    silence = Deadline.after(math.inf)
+                self._changed.wait(min(deadline.left(60.0), silence.left(60.0)))
             if self._is_closed:
                 raise FailedPreconditionError("the cluster was stopped: make its strategy again")
             for rank in ranks:
@@ -147,7 +161,7 @@ class _Seats:
                 arrival.channel.close()
             self._changed.notify_all()
 
-    def _why_not(self, ranks: set[int], deadline: Deadline) -> str:
+    def _waited_text(self, ranks: set[int], deadline: Deadline) -> str:
         came = ranks & self._arrived.keys()
         here = f" ({self._job.who(came)} came)" if came else ""
         return (

@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.crew import Crew, wait_for
@@ -71,6 +71,11 @@ class LocalCluster:
             raise
 
     @property
+    def is_inherited(self) -> bool:
+        """Whether this is a forked child, which has no part in the processes."""
+        return self._crew.is_inherited
+
+    @property
     def workers(self) -> list[Channel]:
         """The channels to all workers, by index."""
         return [channel for (job, _), channel in self._channels.items() if job == "worker"]
@@ -115,17 +120,15 @@ class LocalCluster:
     def _start(self, task: _Task) -> LocalChannel:
         ours, theirs = pair(socket.SOCK_STREAM)
         place = {"cluster": self._cluster, "task": {"type": task[0], "index": task[1]}}
-        # Modules are looked for where this process looks for them; imports skip what is no text.
-        path = list(filter(_is_text, sys.path))
-        program = (
-            f"import sys; sys.path[:] = {path!r}; sys.argv[:] = {sys.argv!r}; from {_MAIN} import main; "
-            f"main({theirs.fileno()}, {task[0]!r}, {task[1]})"
-        )
         try:
-            with theirs:
+            with theirs, _paths_and_arguments() as file:
+                program = (
+                    f"import sys; sys.path[:], sys.argv[:] = eval(open({file.fileno()}).read()); "
+                    f"from {_MAIN} import main; main({theirs.fileno()}, {task[0]!r}, {task[1]})"
+                )
                 command = [sys.executable, "-c", program]
                 environment = {**self._environment, "TF_CONFIG": json.dumps(place)}
-                self._processes[task] = self._crew.start(command, environment, [theirs.fileno()])
+                self._processes[task] = self._crew.start(command, environment, [theirs.fileno(), file.fileno()])
         except BaseException:
             ours.close()
             raise
@@ -133,7 +136,17 @@ class LocalCluster:
         return self._channels[task]
 
 
+def _paths_and_arguments() -> IO[str]:
+    """Give a file that tells where modules are looked for, and what the program was given; a command has no room."""
+    file = os.fdopen(os.memfd_create("ringlet"), "w+", encoding="ascii")
+    file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip what is no text
+    file.seek(0)
+    return file
+
+
 def _end(crew: Crew, channels: Mapping[Any, LocalChannel], seconds: float) -> None:
+    if crew.is_inherited:
+        return
     for channel in channels.values():
         channel.close()
     crew.end_all(seconds)
@@ -178,12 +191,9 @@ class LocalClusterResolver(ClusterResolver):
     def __init__(self, workers: int, ps: int, *, environment: Mapping[str, str] | None = None) -> None:
         self._workers = _count("workers", workers, MOST_PROCESSES - 2)
         self._ps = _count("ps", ps, MOST_PROCESSES - 1 - self._workers)
-        self._environment = dict({} if environment is None else environment)
-        for name, value in self._environment.items():
-            if not _is_text(name) or not _is_text(value):
-                raise InvalidArgumentError(f"environment[{name!r}] is {value!r}; variables are strings")
+        self._environment = _variables({} if environment is None else environment)
         self._task_type, self._task_id = "chief", 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of signals may stop what its thread starts
         self._cluster: LocalCluster | None = None
 
     def cluster_spec(self) -> ClusterSpec:
@@ -230,7 +240,7 @@ class LocalClusterResolver(ClusterResolver):
             If the system cannot start so many processes.
         """
         with self._lock:
-            if self._cluster is None:
+            if self._cluster is None or self._cluster.is_inherited:
                 self._cluster = LocalCluster(self._workers, self._ps, self._environment)
             return self._cluster
 
@@ -257,5 +267,26 @@ def _count(name: str, value: int, most: int) -> int:
     return count
 
 
+def _variables(environment: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(environment, Mapping):
+        raise InvalidArgumentError(f"environment maps names of variables to texts; {environment!r} does not")
+    for name, value in environment.items():
+        if not _is_text(name) or not _is_text(value):
+            raise InvalidArgumentError(f"environment[{name!r}] is {value!r}; variables are strings")
+        if not name or "=" in name or not _can_be_passed(name + value):
+            raise InvalidArgumentError(
+                f"the system has no variables like environment[{name!r}], {value!r}: names have at least one "
+                "character and no '=', and nothing has a NUL character, or any that cannot be encoded"
+            )
+    return dict(environment)
+
+
 def _is_text(entry: object) -> bool:
     return isinstance(entry, str)
+
+
+def _can_be_passed(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False

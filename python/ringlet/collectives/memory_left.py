@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-__all__ = ["MemoryLeft", "memory_left"]
+from ringlet import _core
+from ringlet.errors import SharedMemoryFullError
+
+__all__ = ["MemoryLeft", "memory_left", "refuse_more_than_is_left"]
 
 # File names of limit and use, and what the use counts although the system would take it back first.
 _VERSION_2 = ("memory.max", "memory.current", ("inactive_file", "active_file"))
@@ -47,6 +51,35 @@ def memory_left(root: Path = Path("/")) -> MemoryLeft | None:
         kibibytes = machine["MemAvailable:"] + machine.get("SwapFree:", 0)
         found.append(MemoryLeft(kibibytes * 1024, "this machine"))
     return min(found, key=lambda left: left.num_bytes, default=None)
+
+
+def refuse_more_than_is_left(num_bytes: int, what: str) -> None:
+    """Raise where the system would end a process, rather than say that it has not got so much.
+
+    Parameters
+    ----------
+    num_bytes : int
+        Of shared memory, all of which will be used.
+    what : str
+        What needs it.
+
+    Raises
+    ------
+    SharedMemoryFullError
+        If less is left, also once this process has given back what it keeps for other arrays.
+    """
+    left = memory_left()
+    if left is not None and left.num_bytes < num_bytes and _core.trim_shared():
+        left = memory_left()
+    if left is not None and left.num_bytes < num_bytes:
+        raise SharedMemoryFullError(
+            f"{what} needs {num_bytes / 2**30:.3g} GiB of shared memory, but {left.where} has "
+            f"{left.num_bytes / 2**30:.3g} GiB left: use fewer or smaller arrays, or end what is not needed.",
+            num_bytes,
+            left.num_bytes,
+            "memfd",
+            errno.ENOMEM,
+        )
 
 
 def _of_control_groups(root: Path) -> list[MemoryLeft]:

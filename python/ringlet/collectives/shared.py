@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -11,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ringlet import _core
 from ringlet.collectives.arguments import whole_number_of
-from ringlet.errors import InvalidArgumentError, SharedMemoryFullError
+from ringlet.errors import InvalidArgumentError
 
 __all__ = ["empty_shared"]
 
@@ -67,26 +66,8 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
         raise InvalidArgumentError(f"dtype is {wanted}: Python objects belong to one process. Use numbers.")
     if (bytes_wanted := int(np.prod(dims, dtype=object)) * wanted.itemsize) >= MOST_BYTES:
         raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: at most 2**40 can be.")
-    if bytes_wanted >= _CHECKED_BYTES:
-        _refuse_more_than_is_left(bytes_wanted)
+    if bytes_wanted >= _CHECKED_BYTES and _core.shared_statistics()["idle_bytes"] < bytes_wanted:
+        from ringlet.collectives.memory_left import refuse_more_than_is_left  # which loads what few programs need
+
+        refuse_more_than_is_left(bytes_wanted, "an array")
     return _core.empty_shared(dims, wanted)
-
-
-def _refuse_more_than_is_left(bytes_wanted: int) -> None:
-    """Raise where the system would end a process, rather than say that it has not got so much."""
-    from ringlet.collectives.memory_left import memory_left  # which loads what few programs need
-
-    if _core.shared_statistics()["idle_bytes"] >= bytes_wanted:
-        return
-    left = memory_left()
-    if left is not None and left.num_bytes < bytes_wanted and _core.trim_shared():
-        left = memory_left()
-    if left is not None and left.num_bytes < bytes_wanted:
-        raise SharedMemoryFullError(
-            f"an array needs {bytes_wanted / 2**30:.3g} GiB of shared memory, but {left.where} has "
-            f"{left.num_bytes / 2**30:.3g} GiB left: use fewer or smaller arrays, or end what is not needed.",
-            bytes_wanted,
-            left.num_bytes,
-            "memfd",
-            errno.ENOMEM,
-        )

@@ -20,6 +20,7 @@ from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.resources import Resource
 from ringlet.coordinator.sending import Functions, Payload, SentFunction, pack_arguments, pack_value
 from ringlet.errors import FailedPreconditionError
+from ringlet.processes.parcels import Unsendable
 from ringlet.strategy.parameter_server import ParameterServerStrategy
 
 __all__ = ["ClusterCoordinator"]
@@ -136,7 +137,7 @@ class ClusterCoordinator:
             waits is cancelled. It is raised once.
         """
         self._check_function(fn)
-        output = RemoteValue()
+        output = RemoteValue._promised()
         function, arguments = self._packed(fn, args, kwargs)
         closure = Closure(next(self._numbers), function, arguments, output)
         self._dispatcher.queue.put(closure)
@@ -226,7 +227,8 @@ class ClusterCoordinator:
     def shutdown(self, timeout_seconds: float = 2.0) -> None:
         """End the workers and the parameter servers, whatever they do; what was not run is cancelled.
 
-        Without it they end with this object, and with this process. What variables hold can still be read.
+        Without it they end with this object, and with this process. What variables hold can still be read. Any thread
+        may call this, and a handler of signals.
 
         Parameters
         ----------
@@ -236,21 +238,29 @@ class ClusterCoordinator:
         self._finalizer.detach()
         self._dispatcher.stop(_shut_down(), timeout_seconds)
 
+    def __reduce__(self) -> Any:
+        raise Unsendable(
+            "cannot send a ClusterCoordinator to workers: functions there neither schedule nor fetch. Have them return "
+            "what is to be done next, and schedule that in the coordinator"
+        )
+
     def _check_function(self, fn: Any) -> None:
         _check_callable(fn, "schedule")
 
-    def _packed(self, fn: Any, args: Any, kwargs: Any) -> tuple[SentFunction, Payload | None]:
+    def _packed(self, fn: Any, args: Any, kwargs: Any, name: str = "") -> tuple[SentFunction, Payload | None]:
         """Pickle a function, unless it is known, and its arguments; wait for values that are to be sent with them."""
         function = self._functions(fn)
-        arguments = pack_arguments(args, kwargs, function.name)
+        arguments = pack_arguments(args, kwargs, name or function.name)
         for payload in (function.payload, arguments):
             for values in () if payload is None else payload.values:
                 values._check(len(self._dispatcher.links))
         return function, arguments
 
-    def _create_resources(self, fn: Callable[..., Any], args: Any = None, kwargs: Any = None) -> list[Resource]:
+    def _create_resources(
+        self, fn: Callable[..., Any], args: Any = None, kwargs: Any = None, name: str = ""
+    ) -> list[Resource]:
         self._dispatcher.queue.check_open()
-        function, arguments = self._packed(fn, args, kwargs)
+        function, arguments = self._packed(fn, args, kwargs, name)
         resources = []
         for link in self._dispatcher.links:
             resource = Resource(function, arguments, partial(_request_copy, self._dispatcher, link))
@@ -283,7 +293,7 @@ def _shut_down() -> FailedPreconditionError:
 
 
 def _request_copy(dispatcher: Dispatcher, link: Any, resource: Resource) -> RemoteValue:
-    copy = RemoteValue()
+    copy = RemoteValue._promised()
     dispatcher.call_soon(partial(link.request, resource, copy))
     return copy
 

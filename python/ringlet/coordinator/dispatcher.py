@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable
 
 from ringlet.cluster import Tasks
+from ringlet.collectives.options import default_timeout_seconds
 from ringlet.coordinator.closure_queue import MOST_QUEUED, ClosureQueue
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.link import Link
 from ringlet.coordinator.remote_value import CANCELLED
 from ringlet.coordinator.sending import Payload
 from ringlet.engine import Channel, ChannelClosed
-from ringlet.errors import CancelledError, DeadlineExceededError, WorkerLostError
+from ringlet.errors import CancelledError, DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.processes.sockets import pair
 
 __all__ = ["Dispatcher"]
@@ -34,6 +35,10 @@ _MOST_LOSSES = 8
 _MOST_FAILED_STARTS = 5
 _LOOK_MILLISECONDS = 10  # after closures that may be stuck behind another one
 _SLOW_LOOK_MILLISECONDS = 1000  # after closures that run
+# A worker that says nothing is asked whether it is there, so often, and at least so often before it counts as lost: how
+# many questions are open tells how long it is silent while this process runs, which may be stopped together with it.
+_ASK_SECONDS = 30.0
+_LEAST_ASKS = 4
 _HANGUP = getattr(select, "POLLRDHUP", 0)  # POLLHUP is always told
 
 
@@ -59,8 +64,8 @@ class Dispatcher:
         on_server_lost: Callable[[int], BaseException],
         most_queued: int = MOST_QUEUED,
     ) -> None:
-        self.queue = ClosureQueue(self._wake, most_queued)
-        self.links = [Link(index, self.queue) for index in range(len(tasks.workers))]
+        self._queue = ClosureQueue(self._wake, most_queued)
+        self.links = [Link(index, self._queue) for index in range(len(tasks.workers))]
         self._tasks = tasks
         self._strategy = strategy
         self._on_server_lost = on_server_lost
@@ -74,7 +79,9 @@ class Dispatcher:
         self._readers: dict[int, Callable[[], None]] = {}
         self._descriptors: dict[Link, int] = {}
         self._num_given_up = 0
-        self._parting: BaseException | None = None
+        self._timeout_seconds = default_timeout_seconds()
+        self._ask_seconds = min(_ASK_SECONDS, self._timeout_seconds / _LEAST_ASKS)
+        self._parting: BaseException = CancelledError(CANCELLED)  # until somebody says why this ends
         self._thread = threading.Thread(target=self._run, name="ringlet-coordinator", daemon=True)
 
     def start(self) -> None:
@@ -89,8 +96,15 @@ class Dispatcher:
                 self._start_again(link)
         self._thread.start()
 
+    @property
+    def queue(self) -> ClosureQueue:
+        """Where closures go."""
+        self._check_process()
+        return self._queue
+
     def call_soon(self, call: Callable[[], object]) -> None:
         """Have the thread call something; call it here once that has ended."""
+        self._check_process()
         self._calls.append(call)
         if self._has_ended:
             self._make_calls()
@@ -104,42 +118,44 @@ class Dispatcher:
             self._tasks.stop(max(ends_at - time.monotonic(), 0.0))
 
     def leave(self, error: BaseException, timeout_seconds: float) -> None:
-        """End the thread, and let the workers go; another coordinator may have the cluster then."""
-        if self._is_stopping or self._pid != os.getpid():
-            return
-        self._is_stopping = True
-        self._wake()
-        if threading.current_thread() is self._thread:
-            self._parting = error  # the collector calls, and this thread may hold any lock: it parts when it is done
-        else:
-            self._thread.join(timeout_seconds)
-            self._part(error)
+        """End the thread, which lets the workers go; another coordinator may have the cluster then.
 
-    def _part(self, error: BaseException) -> None:
-        for link in self.links:
-            if link.channel is not None:
-                link.channel.close()
-        self._end(error, CancelledError(CANCELLED))
-        self._has_ended = True
-        self._make_calls()
-        if threading.current_thread() is self._thread or not self._thread.is_alive():
-            self._bell.close()
-            self._button.close()
+        Takes no lock: a signal handler or the collector may call this while its thread holds any. What does not end in
+        time ends later.
+        """
+        if self._pid != os.getpid():
+            return
+        if not self._is_stopping:
+            self._parting = error
+            self._is_stopping = True
+            self._wake()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout_seconds)
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            raise FailedPreconditionError(
+                f"this coordinator belongs to process {self._pid}, which has forked this one (pid {os.getpid()}): use "
+                "it there"
+            )
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        error_of_closures: BaseException = CancelledError(CANCELLED)
         try:
             while not self._is_stopping:
                 self._turn()
         except BaseException as error:  # a mistake of ours; nobody shall wait for ever
             if not self._is_stopping:
                 _log.exception("the thread of the coordinator has ended")
-                self._end(error, error)
-                self._has_ended = True
-                self._make_calls()
-        if self._parting is not None:
-            self._part(self._parting)
+                self._parting = error_of_closures = error
+        self._is_asleep = False
+        self._end(self._parting, error_of_closures)
+        self._has_ended = True
+        self._make_calls()
+        self._bell.close()
+        self._button.close()
 
     def _make_calls(self) -> None:
         while True:
@@ -157,30 +173,40 @@ class Dispatcher:
             if descriptor in self._readers:  # else it went with another one
                 self._readers[descriptor]()
         self._make_calls()
+        self._look_after()
         connected = [link for link in self.links if link.channel is not None]
         self._hand_out(connected)
         for link in connected:
             self._post(link)
 
-    def _sleep_milliseconds(self) -> int | None:
+    def _sleep_milliseconds(self) -> int:
         if self._has_work:
             return 0
         most_in_flight = max(len(link.in_flight) for link in self.links)
         if most_in_flight > 1:  # some may be stuck behind another one
             return _LOOK_MILLISECONDS
-        return _SLOW_LOOK_MILLISECONDS if most_in_flight else None
+        ask_milliseconds = math.ceil(1000 * self._ask_seconds)
+        return min(_SLOW_LOOK_MILLISECONDS, ask_milliseconds) if most_in_flight else ask_milliseconds
+
+    def _look_after(self) -> None:
+        """Call back what is stuck, and ask workers that say nothing whether they are there."""
+        now = time.monotonic()
+        for link in self.links:
+            if self._queue.is_cancelling or link.is_stuck(now):
+                link.recall(now)
+            link.tell_if_slow(now)
+            if now - link.asked_at >= self._ask_seconds and link.channel is not None:
+                if link.num_unanswered * self._ask_seconds >= self._timeout_seconds:
+                    self._lose(link, f"has not answered for {self._timeout_seconds:g} s")
+                else:
+                    link.ask(now, self._timeout_seconds)
 
     def _hand_out(self, links: list[Link]) -> None:
-        now = time.monotonic()
-        for link in links:
-            if self.queue.is_cancelling or link.is_stuck(now):
-                link.recall()
-            link.tell_if_slow(now)
         for link in sorted(links, key=lambda link: len(link.in_flight)):
-            num_queued = len(self.queue)
+            num_queued = len(self._queue)
             if not num_queued:
                 break
-            link.give(self.queue.take(link.appetite(), math.ceil(num_queued / len(links))))
+            link.give(self._queue.take(link.appetite(), math.ceil(num_queued / len(links))))
 
     def _post(self, link: Link) -> None:
         try:
@@ -210,9 +236,16 @@ class Dispatcher:
     # --- workers come and go ------------------------------------------------------------------------------------------
 
     def _connect(self, link: Link, channel: Channel) -> None:
-        self._descriptors[link] = channel.fileno()
-        self._register(channel.fileno(), functools.partial(self._hear, link), select.POLLIN)
+        if link.has_ended:  # while this one came
+            channel.close()
+            return
         link.connect(channel, self._strategy)
+        descriptor = channel.fileno()
+        if descriptor < 0:  # the cluster was stopped meanwhile
+            self._lose(link)
+        else:
+            self._descriptors[link] = descriptor
+            self._register(descriptor, functools.partial(self._hear, link), select.POLLIN)
 
     def _hear(self, link: Link) -> None:
         try:
@@ -227,9 +260,14 @@ class Dispatcher:
             with contextlib.suppress(KeyError, OSError), contextlib.suppress(KeyError):
                 self._poll.unregister(descriptor)
 
-    def _lose(self, link: Link) -> None:
+    def _lose(self, link: Link, reason: str = "") -> None:
         """Queue what a worker was given again, and wait for its next process."""
-        reason = self._tasks.ending_of("worker", link.index) or "has closed its connection"
+        if self._is_stopping:
+            return
+        reason = reason or self._tasks.ending_of("worker", link.index) or "has closed its connection"
+        if all(channel.fileno() < 0 for channel in self._tasks.ps):  # the cluster was stopped
+            self._lose_server(0)
+            return
         error = WorkerLostError(
             f"{link.name} {reason}", link.index, pid=self._tasks.pid_of("worker", link.index), reason=reason
         )
@@ -237,10 +275,10 @@ class Dispatcher:
         closures = link.lose(error)
         if closures and self._is_to_blame(closures[0], error):
             del closures[0]
-        self.queue.put_back(closures)
+        self._queue.put_back(closures)
         if link.num_failed_starts >= _MOST_FAILED_STARTS:
             self._give_up(link, error)
-        elif not self._is_stopping:
+        else:
             count = len(closures)
             queued = f"{count} function{' that it had is' if count == 1 else 's that it had are'} queued again, and "
             _log.warning("%s: %sits next process is awaited", error, queued if count else "")
@@ -258,7 +296,7 @@ class Dispatcher:
             reason=error.reason,
         )
         closure.fail(blame)
-        self.queue.fail(blame)
+        self._queue.fail(blame)
         return True
 
     def _start_again(self, link: Link) -> None:
@@ -295,13 +333,16 @@ class Dispatcher:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _lose_server(self, index: int) -> None:
+        if self._is_stopping:
+            return
         error = self._on_server_lost(index)
-        _log.error("%s", error)
+        if not isinstance(error, FailedPreconditionError):  # not where the cluster was stopped
+            _log.error("%s", error)
         self._end(error, error)
 
     def _end(self, error: BaseException, error_of_closures: BaseException) -> None:
         """Do nothing any more; everybody who waits is told why."""
-        self.queue.end(error, error_of_closures)
+        self._queue.end(error, error_of_closures)
         for link in self.links:
             self._disconnect(link)
             for closure in link.end(error_of_closures):

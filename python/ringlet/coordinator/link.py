@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ringlet.coordinator.closure_queue import ClosureQueue
@@ -49,7 +49,11 @@ class Link:
     in_flight : dict of int to Closure
         In the order in which the worker runs them.
     heard_at : float
-        When it has told something last, or was given something while it had nothing.
+        When it has told last what it has done, or was given something while it had nothing.
+    asked_at : float
+        When it has shown last that it lives, or was asked whether it does.
+    num_unanswered : int
+        How often it was asked since it has shown that.
     num_failed_starts : int
         How often in a row its process has ended before it has told anything.
     """
@@ -58,7 +62,8 @@ class Link:
         self.index = index
         self.channel: Channel | None = None
         self.in_flight: dict[int, Closure] = {}
-        self.heard_at = 0.0
+        self.heard_at = self.asked_at = 0.0
+        self.num_unanswered = 0
         self.num_failed_starts = 0
         self._queue = queue
         self._resources: dict[int, weakref.ref[Resource]] = {}
@@ -76,12 +81,18 @@ class Link:
         self._known: dict[tuple[str, int], weakref.ref[Any]] = {}
         self._gone: collections.deque[tuple[str, int]] = collections.deque()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether no process will come any more."""
+        return self._final is not None
+
     # --- a process comes and goes -------------------------------------------------------------------------------------
 
     def connect(self, channel: Channel, strategy: Payload) -> None:
         """Greet a new process, and have it make what the last one had."""
         self.channel = channel
-        self.heard_at = time.monotonic()
+        self.heard_at = self.asked_at = time.monotonic()
+        self.num_unanswered = 0
         self.num_failed_starts += 1  # until it tells something
         self._batch.add(Order.ENTER, None, strategy.header, strategy.buffers)
         for resource in self._living_resources():
@@ -102,6 +113,8 @@ class Link:
         requests = [copy for copies in self._requests.values() for copy in copies]
         for value in [*self._living_resources(), *requests]:
             value._settle(error=error, status=status)
+        if self.channel is not None:
+            self.channel.close()
         self.channel = None
         self._forget()
         return closures
@@ -169,12 +182,26 @@ class Link:
             running = next(iter(self.in_flight.values()))
             _log.warning("%s has run %s for %.0f s", self.name, running.function.name, now - self.heard_at)
 
-    def recall(self) -> None:
+    def ask(self, now: float, timeout_seconds: float) -> None:
+        """Ask it to say something at once, whatever it runs."""
+        if self.num_unanswered == 1:
+            _log.warning(
+                "%s has not answered for %.0f s: its process is stopped, or what it runs lets no other thread run. It "
+                "counts as lost after %g s (RINGLET_TIMEOUT_SECONDS)",
+                self.name,
+                now - self.asked_at,
+                timeout_seconds,
+            )
+        self.asked_at = now
+        self.num_unanswered += 1
+        self._batch.add(Order.RECALL)
+
+    def recall(self, now: float) -> None:
         """Have it give back the closures that it has not begun."""
         if self.channel is not None and len(self.in_flight) > 1 and not self._is_recalled:
             self._is_recalled = True
             running = next(iter(self.in_flight.values()))
-            running.function.took(time.monotonic() - self.heard_at)
+            running.function.took(now - self.heard_at)
             self._batch.add(Order.RECALL)
 
     def post(self) -> bool:
@@ -193,34 +220,33 @@ class Link:
         self._tell_to_call(Order.MAKE, resource._number, resource._function, resource._arguments)
 
     def _tell_to_call(self, order: Order, number: int, function: SentFunction, arguments: Payload | None) -> None:
-        self._spill()
         if not self._knows("function", function.number, function):
             self._prepare(function.payload)
             content = function.name, function.digest, function.payload.header
-            self._batch.add(Order.DEFINE, function.number, content, function.payload.buffers)
+            self._say(Order.DEFINE, function.number, content, function.payload.buffers)
         if arguments is None:
-            self._batch.add(order, number, (function.number, None))
+            self._say(order, number, (function.number, None))
         else:
             self._prepare(arguments)
-            self._batch.add(order, number, (function.number, arguments.header), arguments.buffers)
+            self._say(order, number, (function.number, arguments.header), arguments.buffers)
 
     def _prepare(self, payload: Payload) -> None:
         """See to it that it has what a payload refers to."""
         for variable in payload.variables:
             if not self._knows("variable", variable.table_key, variable):
-                self._batch.add(Order.TABLE, variable.table_key, descriptor=variable.descriptor())
-                self._spill()
+                self._say(Order.TABLE, variable.table_key, file=variable)
         for values in payload.values:
             value = values._values[self.index]
             if not value._stays_there and not self._knows("value", value._number, value):
                 held = pack_value(value.get())
-                self._batch.add(Order.HOLD, value._number, held.header, held.buffers)
+                self._say(Order.HOLD, value._number, held.header, held.buffers)
 
-    def _spill(self) -> None:
-        """Send what has been gathered, if that is much."""
+    def _say(self, order: Order, number: int, content: Any = None, buffers: Sequence[Any] = (), **more: Any) -> None:
+        """Tell it something, and before that what has been gathered, if that is much."""
         if self._batch.is_full:
             with contextlib.suppress(ChannelClosed):  # the next one to send is told, too
                 self.post()
+        self._batch.add(order, number, content, buffers, **more)
 
     def _knows(self, kind: str, number: int, owner: Any) -> bool:
         """Whether it has something; it will from now on, until that is gone here."""
@@ -242,18 +268,19 @@ class Link:
     def hear(self) -> None:
         """Heed everything that it has told.
 
+        It lives: this is called when some of a message has come from it, or has been taken by it.
+
         Raises
         ------
         ChannelClosed
             If it is gone.
         """
         channel = self.channel
-        num_finished = 0
+        self.asked_at = time.monotonic()
+        self.num_unanswered = num_finished = 0
         try:
             while channel is not None and (message := channel.poll()) is not None:
-                self.heard_at = time.monotonic()
                 self.num_failed_starts = 0
-                self._is_slow = False
                 for item in items_of(message):
                     num_finished += self._heed(item)
         finally:
@@ -262,6 +289,12 @@ class Link:
 
     def _heed(self, item: Item) -> int:
         """Heed one report; tell how many closures have returned."""
+        if item.kind == Report.RETURNED:  # which says nothing of what it runs
+            returned = [self._landed(number, None) for number in item.content]
+            self._queue.put_back(closure for closure in returned if closure is not None)
+            return 0
+        self.heard_at = self.asked_at
+        self._is_slow = False
         if item.kind == Report.RESULT:
             return self._heed_result(item)
         if item.kind == Report.FAILURE:
@@ -270,9 +303,6 @@ class Link:
                 failure = RemoteFailure(item.content[1], self.name)
                 closure.fail(failure)
                 self._queue.fail(failure)
-        elif item.kind == Report.RETURNED:
-            returned = [self._landed(number, None) for number in item.content]
-            self._queue.put_back(closure for closure in returned if closure is not None)
         elif item.kind == Report.READY:
             pass
         elif item.kind in (Report.MADE, Report.NOT_MADE):

@@ -1,7 +1,8 @@
 """What a coordinator and its workers say to each other: many short things in one message.
 
 Each thing is a kind, the number that it is about, what more there is to say, and the buffers and descriptors that
-belong to it. Workers do what they are told in that order; a RECALL alone is heeded at once.
+belong to it. Workers do what they are told in that order; a RECALL alone is heeded at once, so that its answer tells
+that a worker lives, whatever it runs.
 
     to a worker                                         from a worker
     DEFINE   function, (its digest, pickle) + buffers   RESULT    call, (seconds, pickle) + buffers
@@ -12,7 +13,7 @@ belong to it. Workers do what they are told in that order; a RECALL alone is hee
     TABLE    variable + its descriptor                  UNFETCHED resource, Failure
     FORGET   which table, numbers                       RETURNED  -, calls that it has not begun
     ENTER    -, pickle of the strategy
-    RECALL   -                                          READY     -
+    RECALL   -, answered by RETURNED                    READY     -
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ringlet.engine import Message
+from ringlet.engine.transport import OpenFile
+from ringlet.processes.parcels import Unsendable
 
-__all__ = ["Batch", "Item", "Order", "Report", "items_of"]
+__all__ = ["Batch", "Item", "Order", "Report", "check_size", "items_of"]
 
-# A message takes at most 65536 buffers and 64 descriptors.
+# A message takes at most 65536 buffers, 64 descriptors and 1 GiB besides the buffers: one thing half of that.
 _MOST_BUFFERS = 32768
 _MOST_DESCRIPTORS = 48
+_MOST_PICKLED_BYTES = 1 << 29
 _MOST_BYTES = 1 << 20
 
 
@@ -69,6 +73,26 @@ class Item(NamedTuple):
     descriptors: Sequence[int]
 
 
+def check_size(header: bytes, buffers: Sequence[Any]) -> None:
+    """Refuse what is too much for one thing to say.
+
+    Raises
+    ------
+    Unsendable
+
+    Examples
+    --------
+    >>> check_size(b"pickle", [b"abc"])
+    """
+    if len(buffers) > _MOST_BUFFERS:
+        raise Unsendable(f"{len(buffers)} arrays are too many: at most {_MOST_BUFFERS} travel at a time. Join them")
+    if len(header) > _MOST_PICKLED_BYTES:
+        raise Unsendable(
+            f"{len(header)} bytes of plain objects are too many: at most {_MOST_PICKLED_BYTES} travel at a time. Put "
+            "them in an array, which may have as many as there is memory for"
+        )
+
+
 class Batch:
     """Things to say in one message.
 
@@ -92,7 +116,7 @@ class Batch:
     def _start(self) -> None:
         self._items: list[tuple[int, Any, Any, int, int]] = []
         self._buffers: list[Any] = []
-        self._descriptors: list[int] = []
+        self._files: list[OpenFile] = []
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -102,13 +126,16 @@ class Batch:
     def is_full(self) -> bool:
         """Whether it should be sent before more is added."""
         return (
-            self._bytes >= _MOST_BYTES
-            or len(self._buffers) >= _MOST_BUFFERS
-            or len(self._descriptors) >= _MOST_DESCRIPTORS
+            self._bytes >= _MOST_BYTES or len(self._buffers) >= _MOST_BUFFERS or len(self._files) >= _MOST_DESCRIPTORS
         )
 
     def add(
-        self, kind: int, number: Any = None, content: Any = None, buffers: Sequence[Any] = (), descriptor: int = -1
+        self,
+        kind: int,
+        number: Any = None,
+        content: Any = None,
+        buffers: Sequence[Any] = (),
+        file: OpenFile | None = None,
     ) -> None:
         """Add one thing.
 
@@ -116,21 +143,24 @@ class Batch:
         ----------
         kind : Order or Report
         number, content : object
-            Plain ones, which pickle without looking at classes.
+            Plain ones, which pickle without looking at classes. What is long in a content is its end.
         buffers : sequence of buffers
-        descriptor : int
-            An open file that goes along; -1 for none.
+        file : OpenFile, optional
+            Goes along.
         """
-        self._items.append((int(kind), number, content, len(buffers), int(descriptor >= 0)))
+        self._items.append((int(kind), number, content, len(buffers), int(file is not None)))
+        pickled = content[-1] if type(content) is tuple else content
+        if type(pickled) is bytes:
+            self._bytes += len(pickled)
         if buffers:
             self._buffers.extend(buffers)
             self._bytes += sum(memoryview(buffer).nbytes for buffer in buffers)
-        if descriptor >= 0:
-            self._descriptors.append(descriptor)
+        if file is not None:
+            self._files.append(file)
 
-    def take(self) -> tuple[bytes, list[Any], list[int]]:
+    def take(self) -> tuple[bytes, list[Any], list[OpenFile]]:
         """Give the message of what was added, and begin anew."""
-        message = pickle.dumps(self._items, protocol=5), self._buffers, self._descriptors
+        message = pickle.dumps(self._items, protocol=5), self._buffers, self._files
         self._start()
         return message
 

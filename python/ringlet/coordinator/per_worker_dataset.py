@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.coordinator.current_worker import as_worker
 from ringlet.coordinator.per_worker import PerWorkerDistributedIterator, PerWorkerValues
+from ringlet.coordinator.resources import Resource
 from ringlet.data import Dataset, DistributedDataset
+from ringlet.processes.parcels import Unsendable
 from ringlet.strategy.parameter_server import refusing_variables
 from ringlet.strategy.per_worker_dataset import DatasetForWorkers
 
@@ -48,10 +50,16 @@ class PerWorkerDataset:
         -------
         PerWorkerValues
         """
-        return PerWorkerValues(self._coordinator._create_resources(_build, (self._dataset_fn,)))
+        return PerWorkerValues(self._resources(_build))
 
     def __iter__(self) -> PerWorkerDistributedIterator:
-        return PerWorkerDistributedIterator(self._coordinator._create_resources(_iterate, (self._dataset_fn,)))
+        return PerWorkerDistributedIterator(self._resources(_iterate))
+
+    def __reduce__(self) -> Any:
+        raise Unsendable("cannot send a dataset of all workers: pass iter(dataset), or dataset.build()")
+
+    def _resources(self, make: Callable[[Any], Any]) -> list[Resource]:
+        return self._coordinator._create_resources(make, (self._dataset_fn,), name="create_per_worker_dataset")
 
     def _built_here(self) -> Any:
         """Make the dataset once in the coordinator, for its mistakes and its spec."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from typing import Any
 
 from ringlet import nest
 from ringlet.engine import unpack
-from ringlet.errors import CancelledError
+from ringlet.errors import CancelledError, FailedPreconditionError
 from ringlet.processes.failures import Failure, exception_of
+from ringlet.processes.parcels import Unsendable
 
 __all__ = ["ABORTED", "CANCELLED", "RemoteFailure", "RemoteValue", "RemoteValueStatus"]
 
@@ -60,17 +62,25 @@ class RemoteValue:
     <RemoteValue NOT_READY>
     """
 
-    __slots__ = ("__weakref__", "_content", "_error", "_event", "_number", "_status", "_value")
+    __slots__ = ("__weakref__", "_content", "_error", "_event", "_is_promised", "_number", "_status", "_value")
 
     _stays_there = False  # on its worker
 
     def __init__(self) -> None:
         self._number = next(_numbers)  # by which workers know it that hold it
         self._status = RemoteValueStatus.NOT_READY
+        self._is_promised = False
         self._error: Any = None
         self._content: tuple[bytes, Sequence[Any]] | None = None
         self._value: Any = None
         self._event: threading.Event | None = None
+
+    @classmethod
+    def _promised(cls) -> RemoteValue:
+        """Make one that somebody will settle."""
+        made = cls()
+        made._is_promised = True
+        return made
 
     def fetch(self) -> Any:
         """Wait for the value and give it, with NumPy arrays in place of tensors.
@@ -84,6 +94,8 @@ class RemoteValue:
         ------
         CancelledError
             If the function was not run because another one failed; schedule it again.
+        NotImplementedError
+            If no coordinator has made this object.
         Exception
             Which the function has raised. Its cause shows the traceback on the worker.
         """
@@ -107,6 +119,16 @@ class RemoteValue:
     def _wait(self) -> None:
         """Wait until there is a value; raise where there will be none."""
         while self._status is RemoteValueStatus.NOT_READY:
+            if not self._is_promised:
+                raise NotImplementedError(
+                    "nothing gives this RemoteValue a value, which the program has made itself: fetch what "
+                    "ClusterCoordinator.schedule returns"
+                )
+            if self._number < _first_number:
+                raise FailedPreconditionError(
+                    "this value is awaited in a process that was forked before it was there: fetch it in the process "
+                    "that has scheduled its function"
+                )
             with _lock:
                 if self._event is None:
                     self._event = threading.Event()
@@ -141,11 +163,21 @@ class RemoteValue:
         return f"<{type(self).__name__} {self._status.name}>"
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"{self!r} belongs to the coordinator: fetch it, and send what it holds")
+        raise Unsendable(f"cannot send {self!r}, which belongs to the coordinator: fetch it, and send what it holds")
 
 
 _lock = threading.Lock()
 _numbers = itertools.count()
+_first_number = 0  # of this process: nobody here sets values that were made before it was forked
+
+
+def _begin_in_child() -> None:
+    global _lock, _first_number
+    _lock = threading.Lock()  # a thread that is not here may have held it
+    _first_number = next(_numbers)
+
+
+os.register_at_fork(after_in_child=_begin_in_child)
 
 
 def _resolve(token: tuple[str, Any]) -> Any:

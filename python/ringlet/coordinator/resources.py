@@ -31,6 +31,7 @@ class Resource(RemoteValue):
         self, function: SentFunction, arguments: Payload | None, request_copy: Callable[[Resource], RemoteValue]
     ) -> None:
         super().__init__()
+        self._is_promised = True
         self._function = function
         self._arguments = arguments
         self._request_copy = request_copy

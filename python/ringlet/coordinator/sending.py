@@ -12,6 +12,7 @@ from typing import Any
 
 from ringlet import nest
 from ringlet.coordinator.code_digest import code_digest
+from ringlet.coordinator.orders import check_size
 from ringlet.coordinator.per_worker import PerWorkerValues
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.engine import pack
@@ -113,7 +114,7 @@ def pack_value(value: Any) -> Payload:
     def refer(part: Any) -> Any:
         if isinstance(part, TableVariable):
             variables[part.table_key] = part
-            return "make", *reduce_table_variable(part)
+            return "use", part.name, *reduce_table_variable(part)
         if isinstance(part, ParameterServerStrategy):
             return "make", *reduce_strategy(part)
         if isinstance(part, PerWorkerValues):
@@ -122,6 +123,7 @@ def pack_value(value: Any) -> Payload:
         return None
 
     header, buffers = pack(value, refer)
+    check_size(header, buffers)
     return Payload(header, [bytes(memoryview(buffer)) for buffer in buffers], list(variables.values()), values)
 
 
@@ -130,14 +132,22 @@ def pack_arguments(args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None,
 
     Raises
     ------
+    TypeError
+        If they are not a sequence and a mapping.
     ValueError
         If a RemoteValue is among them.
     Unsendable
         If something in them cannot be pickled; names it.
     """
-    if not args and not kwargs:
+    try:
+        given = tuple(args or ()), dict(kwargs or {})
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"args is a list or tuple of what {name} is called with, as in args=(5,), and kwargs a dict, not {args!r} "
+            f"and {kwargs!r}"
+        ) from None
+    if not any(given):
         return None
-    given = tuple(args or ()), dict(kwargs or {})
     for leaf in nest.flatten(given)[0]:
         if isinstance(leaf, RemoteValue):
             raise ValueError(

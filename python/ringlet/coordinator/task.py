@@ -31,13 +31,14 @@ def serve(channel: Channel, task_type: str, task_id: int) -> None:
 
 
 def _serve_tables(channel: Channel) -> None:
-    """Make tables for a coordinator, one request after another."""
+    """Make tables for a coordinator, one request after another; each reply has the number of its request."""
     server = TableServer()
     while True:
-        request = channel.receive()
-        reply, descriptors = server.answer(unpack(request.header, request.buffers))
+        message = channel.receive()
+        number, request = unpack(message.header, message.buffers)
+        reply, descriptors = server.answer(request)
         try:
-            channel.send(*pack(reply), descriptors)
+            channel.send(*pack((number, reply)), descriptors)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import queue
@@ -16,7 +17,7 @@ import numpy as np
 
 from ringlet.coordinator.code_digest import code_digest
 from ringlet.coordinator.current_worker import as_worker
-from ringlet.coordinator.orders import Batch, Item, Order, Report, items_of
+from ringlet.coordinator.orders import Batch, Item, Order, Report, check_size, items_of
 from ringlet.engine import Channel, ChannelClosed, pack, unpack
 from ringlet.errors import ClosureInputError, FailedPreconditionError, OutOfRangeError
 from ringlet.processes.culprits import named
@@ -61,6 +62,7 @@ class Worker:
         self._functions: dict[int, Callable[..., Any]] = {}
         self._values: dict[int, Any] = {}
         self._variables: set[int] = set()
+        self._unusable: dict[int, Exception] = {}  # why a variable cannot be used here
         self._scope = contextlib.ExitStack()
         self._do = {
             Order.DEFINE: self._define,
@@ -129,7 +131,9 @@ class Worker:
                 is_busy = len(self._reports) or not self._inbox.empty()
                 if not poll.poll(_LOOK_MILLISECONDS if is_busy else None):
                     self._send_reports()
-        except (ChannelClosed, ValueError, OSError):  # it is gone, or was closed here
+        except (ChannelClosed, ValueError, OSError) as error:  # it is gone, or was closed here
+            if isinstance(error, OSError) and error.errno == errno.EMFILE:
+                _log.error("worker %d ends, as it cannot take a variable: %s", self._index, error)
             self._inbox.put(None)
 
     def _take_in(self, item: Item) -> None:
@@ -161,7 +165,7 @@ class Worker:
             value = self._apply(item)
             header, buffers = (None, ()) if value is None else self._packed(value, item)
         except BaseException as error:
-            failure = _failure_of(error)
+            failure = self._failure_of(error, item)
             self._report(Report.FAILURE, item.number, (time.perf_counter() - began, failure))
         else:
             self._report(Report.RESULT, item.number, (time.perf_counter() - began, header), buffers)
@@ -171,7 +175,7 @@ class Worker:
             self._values[item.number] = self._apply(item)
         except BaseException as error:
             self._values[item.number] = _NotMade(error)
-            self._report(Report.NOT_MADE, item.number, _failure_of(error))
+            self._report(Report.NOT_MADE, item.number, self._failure_of(error, item))
         else:
             self._report(Report.MADE, item.number)
 
@@ -188,30 +192,44 @@ class Worker:
 
     def _packed(self, value: Any, item: Item) -> tuple[bytes, Sequence[Any]]:
         try:
-            return pack(value, _value_in_place)
+            header, buffers = pack(value, _value_in_place)
+            check_size(header, buffers)
         except Unsendable as error:
             name = named(self._functions[item.content[0]])
             raise Unsendable(
                 f"cannot send the result of {name} back: {error.__cause__ or error}. Return arrays or plain objects"
             ) from error
+        return header, buffers
+
+    def _failure_of(self, error: BaseException, item: Item) -> Failure:
+        if not isinstance(error, Exception):
+            name = named(self._functions[item.content[0]])
+            wrapped = RuntimeError(f"{name} has asked to end its worker: {error!r}")
+            error = wrapped.with_traceback(error.__traceback__)
+        return failure_of(error, {__file__})
 
     def _define(self, item: Item) -> None:
         name, digest, header = item.content
         try:
             function = unpack(header, item.buffers, self._resolve)
+        except (ClosureInputError, FailedPreconditionError) as error:  # they say it all
+            self._functions[item.number] = _refusing(error)
+            return
         except Exception as error:
-            self._functions[item.number] = _refusing(
+            refusal = FailedPreconditionError(
                 f"{name} cannot be loaded on worker {self._index}: {type(error).__name__}: {error}. A module that it "
-                "needs is missing there, or is another version than the coordinator has",
-                error,
+                "needs is missing there, or is another version than the coordinator has"
             )
+            refusal.__cause__ = error
+            self._functions[item.number] = _refusing(refusal)
             return
         own = code_digest(function)
         if digest and own and own != digest:
             function = _refusing(
-                f"{name} is other code on worker {self._index} than in the coordinator: {function.__module__} has "
-                "changed since the coordinator imported it. Start the job again",
-                None,
+                FailedPreconditionError(
+                    f"{name} is other code on worker {self._index} than in the coordinator: {function.__module__} has "
+                    "changed since the coordinator imported it. Start the job again"
+                )
             )
         self._functions[item.number] = function
 
@@ -224,8 +242,9 @@ class Worker:
     def _fetch(self, item: Item) -> None:
         try:
             header, buffers = pack(self._value(item.number), _value_in_place)
+            check_size(header, buffers)
         except Exception as error:
-            self._report(Report.UNFETCHED, item.number, _failure_of(error))
+            self._report(Report.UNFETCHED, item.number, failure_of(error, {__file__}))
         else:
             self._report(Report.FETCHED, item.number, header, buffers)
 
@@ -234,8 +253,8 @@ class Worker:
             try:
                 attach_table(item.number, descriptor)
                 self._variables.add(item.number)
-            except Exception:  # functions that use it will say so
-                _log.exception("worker %d cannot use a variable", self._index)
+            except Exception as error:  # functions that use it say so
+                self._unusable[item.number] = error
             finally:
                 os.close(descriptor)
 
@@ -248,6 +267,8 @@ class Worker:
             elif number in self._variables:
                 self._variables.remove(number)
                 forget_tables([number])
+            else:
+                self._unusable.pop(number, None)
 
     def _enter(self, item: Item) -> None:
         strategy = unpack(item.content, item.buffers, self._resolve)
@@ -258,6 +279,14 @@ class Worker:
 
     def _resolve(self, token: tuple[Any, ...]) -> Any:
         kind, *rest = token
+        if kind == "use":
+            name, function, args = rest
+            error = self._unusable.get(args[0])
+            if error is not None:
+                raise FailedPreconditionError(
+                    f"variable '{name}' cannot be used on worker {self._index}: {error}"
+                ) from error
+            return function(*args)
         if kind == "make":
             function, args = rest
             return function(*args)
@@ -281,11 +310,11 @@ class _NotMade:
 _NEVER_MADE = _NotMade(FailedPreconditionError("it belongs to another worker, or was given up by the coordinator"))
 
 
-def _refusing(message: str, cause: Exception | None) -> Callable[..., Any]:
+def _refusing(error: Exception) -> Callable[..., Any]:
     """Give what stands for a function that is not there."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise FailedPreconditionError(message) from cause
+        raise error.with_traceback(None)
 
     return refuse
 
@@ -297,10 +326,3 @@ def _value_in_place(part: Any) -> Any:
     if isinstance(part, ShardedVariable):
         return "value", np.asarray(part)
     return None
-
-
-def _failure_of(error: BaseException) -> Failure:
-    if not isinstance(error, Exception):
-        wrapped = RuntimeError(f"the function has asked to end its worker: {error!r}")
-        error = wrapped.with_traceback(error.__traceback__)
-    return failure_of(error, {__file__})

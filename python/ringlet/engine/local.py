@@ -11,11 +11,11 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ringlet.engine.frames import MOST_DESCRIPTORS, BadFrame, frame_start
 from ringlet.engine.reading import FrameReader
-from ringlet.engine.transport import Buffer, ChannelClosed, Message
+from ringlet.engine.transport import Buffer, ChannelClosed, Message, OpenFile
 from ringlet.errors import DeadlineExceededError
 from ringlet.processes.sockets import (
     MSG_CMSG_CLOEXEC,
@@ -67,7 +67,8 @@ class LocalChannel:
         connection.setblocking(False)
         self._reader = FrameReader(_MOST_BYTES)
         self._descriptors: collections.deque[int] = collections.deque()
-        self._lock = threading.Lock()  # of what follows
+        # Of what follows. A handler of signals may close the channel that its thread was using.
+        self._lock = threading.RLock()
         self._number = 0
         self._outbox: collections.deque[_Outgoing] = collections.deque()
         self._closed: str | None = None
@@ -97,7 +98,7 @@ class LocalChannel:
         """Give the descriptor of the connection; -1 once it is closed."""
         return self._connection.fileno()
 
-    def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[int] = ()) -> None:
+    def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
         """Send a message, waiting until the peer has room for it.
 
         Raises
@@ -117,15 +118,14 @@ class LocalChannel:
             self._wait(select.POLLOUT, left)
             self.flush()
 
-    def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[int] = ()) -> bool:
+    def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> bool:
         """Send a message without waiting; tell whether everything posted has been sent."""
         self._post(header, buffers, descriptors)
         return not self._outbox
 
     def flush(self) -> bool:
         """Send what is left of posted messages, without waiting; tell whether everything has been sent."""
-        with self._lock:
-            self._check_open()
+        with self._while_open():
             self._flush()
             return not self._outbox
 
@@ -142,11 +142,9 @@ class LocalChannel:
                 if not self._read():
                     return None
             header, buffers, count = frame
-            if count > len(self._descriptors):
-                raise BadFrame(f"has announced {count} descriptors and sent {len(self._descriptors)}")
+            return Message(header, buffers, self._take_descriptors(count) if count else [])
         except BadFrame as error:
             raise self._fail(str(error)) from None
-        return Message(header, buffers, [self._descriptors.popleft() for _ in range(count)])
 
     def close(self) -> None:
         """Close the connection; once is enough."""
@@ -166,21 +164,32 @@ class LocalChannel:
         except OSError as error:
             raise self._fail(_reason(error)) from None
         if extras:
-            self._descriptors.extend(descriptors_in(extras))
+            self._put_descriptors(descriptors_in(extras))
         if flags & socket.MSG_CTRUNC:
             self._fail("has sent descriptors for which there is no room")
             raise OSError(errno.EMFILE, no_descriptor_left())
-        if len(self._descriptors) > 2 * MOST_DESCRIPTORS:
-            raise BadFrame("has sent descriptors that belong to no message")
         if not count:
             raise self._fail(_GONE)
         self._reader.add(count)
         return True
 
-    def _post(self, header: bytes, buffers: Sequence[Buffer], descriptors: Sequence[int]) -> _Outgoing:
-        views = [memoryview(buffer).cast("B") for buffer in buffers]
+    def _put_descriptors(self, descriptors: Sequence[int]) -> None:
         with self._lock:
-            self._check_open()
+            self._descriptors.extend(descriptors)
+            if self._closed is not None:  # meanwhile
+                self._close_descriptors()
+            if len(self._descriptors) > 2 * MOST_DESCRIPTORS:
+                raise BadFrame("has sent descriptors that belong to no message")
+
+    def _take_descriptors(self, count: int) -> list[int]:
+        with self._while_open():
+            if count > len(self._descriptors):
+                raise BadFrame(f"has announced {count} descriptors and sent {len(self._descriptors)}")
+            return [self._descriptors.popleft() for _ in range(count)]
+
+    def _post(self, header: bytes, buffers: Sequence[Buffer], descriptors: Sequence[OpenFile]) -> _Outgoing:
+        views = [memoryview(buffer).cast("B") for buffer in buffers]
+        with self._while_open():
             start = frame_start(self._number, header, [view.nbytes for view in views], len(descriptors))
             outgoing = _Outgoing([start, *filter(len, views)], descriptors)
             self._number += 1
@@ -189,10 +198,10 @@ class LocalChannel:
         return outgoing
 
     def _flush(self) -> None:
-        while self._outbox:
-            outgoing = self._outbox[0]
+        outbox = self._outbox  # what is in it is not sent, and not taken out, where a handler closes the channel
+        while outbox:
             try:
-                outgoing.write(self._connection)
+                outbox[0].write(self._connection)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
@@ -200,8 +209,8 @@ class LocalChannel:
                     time.sleep(_RETRY_SECONDS)
                     return
                 raise self._fail_locked(_reason(error)) from None
-            if not outgoing.parts:
-                self._outbox.popleft()
+            if not outbox[0].parts:
+                outbox.popleft()
 
     def _wait(self, events: int, seconds: float) -> None:
         self._check_open()
@@ -215,12 +224,24 @@ class LocalChannel:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _check_open(self) -> None:
-        if self._closed is not None or self._connection.fileno() < 0:  # closed in a forked child
-            raise ChannelClosed(self.peer, self._closed or "is the peer of another process, which has forked this one")
+        if self._connection.fileno() < 0:
+            raise self._gone()
+
+    @contextlib.contextmanager
+    def _while_open(self) -> Iterator[None]:
+        # Before the lock, too: at a fork another thread may have held it, and a child would wait for ever.
+        self._check_open()
+        with self._lock:
+            self._check_open()
+            yield
+
+    def _gone(self) -> ChannelClosed:
+        return ChannelClosed(self.peer, self._closed or "is the peer of another process, which has forked this one")
 
     def _fail(self, reason: str) -> ChannelClosed:
-        with self._lock:
-            return self._fail_locked(reason)
+        with contextlib.suppress(ChannelClosed), self._while_open():
+            self._fail_locked(reason)
+        return self._gone()
 
     def _fail_locked(self, reason: str) -> ChannelClosed:
         """Close everything; the first reason stays."""
@@ -229,12 +250,13 @@ class LocalChannel:
             with contextlib.suppress(OSError):
                 self._connection.shutdown(socket.SHUT_RDWR)  # who waits here wakes up
             self._connection.close()
-            for outgoing in self._outbox:
-                outgoing.drop()
-            self._outbox.clear()
-            while self._descriptors:
-                os.close(self._descriptors.popleft())
-        return ChannelClosed(self.peer, self._closed)
+            self._outbox = collections.deque()
+            self._close_descriptors()
+        return self._gone()
+
+    def _close_descriptors(self) -> None:
+        while self._descriptors:
+            os.close(self._descriptors.popleft())
 
 
 class _Outgoing:
@@ -244,21 +266,21 @@ class _Outgoing:
     ----------
     parts : list of buffers
         None of them empty.
-    descriptors : sequence of int
-        Of files that the caller may close at once.
+    descriptors : sequence of OpenFile
     """
 
-    def __init__(self, parts: list[bytes | memoryview], descriptors: Sequence[int]) -> None:
+    def __init__(self, parts: list[bytes | memoryview], descriptors: Sequence[OpenFile]) -> None:
         self.parts = parts
-        self._descriptors = [os.dup(descriptor) for descriptor in descriptors]
+        self._descriptors = descriptors
 
     def write(self, connection: socket.socket) -> None:
         """Send as much as the system takes; it takes the descriptors with the first byte."""
         while self.parts:
             some = self.parts[:_PARTS]
             if self._descriptors:
-                count = socket.send_fds(connection, some, self._descriptors, socket.MSG_NOSIGNAL)
-                self._close_descriptors()
+                numbers = [entry if isinstance(entry, int) else entry.fileno() for entry in self._descriptors]
+                count = socket.send_fds(connection, some, numbers, socket.MSG_NOSIGNAL)
+                self._descriptors = ()
             else:
                 count = connection.sendmsg(some, (), socket.MSG_NOSIGNAL)
             done = 0
@@ -268,15 +290,6 @@ class _Outgoing:
             del self.parts[:done]
             if count:
                 self.parts[0] = memoryview(self.parts[0])[count:]
-
-    def drop(self) -> None:
-        """Forget what is left."""
-        self.parts = []
-        self._close_descriptors()
-
-    def _close_descriptors(self) -> None:
-        while self._descriptors:
-            os.close(self._descriptors.pop())
 
 
 def _reason(error: OSError) -> str:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Buffer", "Channel", "ChannelClosed", "Message"]
+__all__ = ["Buffer", "Channel", "ChannelClosed", "Message", "OpenFile"]
 
 # Anything that has contiguous memory: bytes, a memoryview, an array.
 Buffer = Any
+
+
+class _HasFile(Protocol):
+    def fileno(self) -> int: ...
+
+
+# The number of an open file, or what keeps one open: a socket, a table.
+OpenFile: TypeAlias = "int | _HasFile"
 
 
 class ChannelClosed(ConnectionError):
@@ -65,7 +73,7 @@ class Channel(Protocol):
     peer: str
     """Who is at the other end, as messages name it."""
 
-    def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[int] = ()) -> None:
+    def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
         """Send a message, waiting until the peer has room for it.
 
         Parameters
@@ -73,14 +81,15 @@ class Channel(Protocol):
         header : bytes
         buffers : sequence of buffers
             Contiguous memory, sent without a copy.
-        descriptors : sequence of int
-            Open files that the peer gets, too.
+        descriptors : sequence of OpenFile
+            The peer gets them, too.
         """
 
-    def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[int] = ()) -> bool:
+    def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> bool:
         """Send a message without waiting.
 
-        What the peer has no room for now is sent by later calls of `flush`; the buffers must not change before.
+        What the peer has no room for now is sent by later calls of `flush`. Buffers must not change before, nor numbers
+        of files come to mean others; objects are kept.
 
         Returns
         -------

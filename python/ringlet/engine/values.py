@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringlet.processes.culprits import culprit
-from ringlet.processes.parcels import PROTOCOL, Unsendable, pickler_class, refusal
+from ringlet.processes.parcels import PROTOCOL, Unsendable, culprit_of, pickler_class, refusal
 
 __all__ = ["Unsendable", "pack", "unpack"]
 
@@ -63,7 +62,7 @@ def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, 
     except Unsendable:
         raise
     except Exception as error:
-        raise refusal(culprit(value, functools.partial(_can_be_packed, refer)), error) from error
+        raise refusal(culprit_of(value, functools.partial(_can_be_packed, refer)), error) from error
 
 
 def unpack(header: bytes, buffers: Sequence[Any], resolve: Callable[[Any], Any] | None = None) -> Any:

@@ -24,8 +24,8 @@ def named(value: object) -> str:
     return str(name) if isinstance(name, str) else f"an object of class {type(value).__qualname__}"
 
 
-def culprit(value: object, can_be_sent: Callable[[Any], bool]) -> str:
-    """Name what cannot be pickled, as far inside as it can be told.
+def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bool = True) -> str:
+    """Name what cannot be pickled, as far inside as it can be told, and where outside that is.
 
     Parameters
     ----------
@@ -33,6 +33,8 @@ def culprit(value: object, can_be_sent: Callable[[Any], bool]) -> str:
         Which cannot be pickled.
     can_be_sent : callable
         Tries it.
+    sends_code : bool
+        Whether functions travel with what they use, rather than by their names.
 
     Returns
     -------
@@ -45,19 +47,23 @@ def culprit(value: object, can_be_sent: Callable[[Any], bool]) -> str:
     >>> def step():
     ...     return lock
     >>> culprit({"step": step}, lambda value: not isinstance(value, (dict, type(lock), type(step))))
-    "variable 'lock' of step (an object of class lock)"
+    "variable 'lock' of step, in ['step'] (an object of class lock)"
     """
-    where = ""
+    places: list[str] = []
     seen: set[int] = set()
     for _ in range(_MOST_DEPTH):
         seen.add(id(value))
-        for place, part in _parts(value):
+        for place, part in _parts(value) if sends_code or not isinstance(value, types.FunctionType) else ():
             if id(part) not in seen and not can_be_sent(part):
-                where, value = place, part
+                is_inside = place.startswith("[") and places and places[-1].endswith("]")
+                places.append(places.pop() + place if is_inside else place)
+                value = part
                 break
         else:
             break
-    return f"{where} ({named(value)})" if where else named(value)
+    if not places:
+        return named(value)
+    return f"{', in '.join((places[-1], *places[:-1][:1]))} ({named(value)})"
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

@@ -20,6 +20,7 @@ __all__ = [
     "PROTOCOL",
     "ParcelReader",
     "Unsendable",
+    "culprit_of",
     "dumps",
     "pack_call",
     "pack_result",
@@ -80,6 +81,11 @@ def refusal(what: str, error: Exception) -> Unsendable:
     if _cloudpickle() is None:
         cure = "Install cloudpickle (pip install 'ringlet[cluster]'), or define it at the top of a module"
     return Unsendable(f"cannot send {what}: {_one_line(error)}. {cure}")
+
+
+def culprit_of(value: object, can_be_sent: Callable[[Any], bool]) -> str:
+    """Name what cannot be pickled in an object, by one of the picklers that :func:`pickler_class` gives."""
+    return culprit(value, can_be_sent, sends_code=_cloudpickle() is not None)
 
 
 def dumps(value: object) -> bytes:
@@ -220,9 +226,9 @@ def _culprit(call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]) -
     names = [*((f"args[{i}]", value) for i, value in enumerate(args)), *((f"{k}=", v) for k, v in kwargs.items())]
     for name, value in names:
         if not _can_be_sent(value):
-            inner = culprit(value, _can_be_sent)
+            inner = culprit_of(value, _can_be_sent)
             return f"{name} ({named(value)})" if inner == named(value) else f"{inner}, in {name}"
-    return culprit(function, _can_be_sent)
+    return culprit_of(function, _can_be_sent)
 
 
 def _can_be_sent(value: object) -> bool:

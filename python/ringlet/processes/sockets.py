@@ -105,6 +105,6 @@ def no_descriptor_left() -> str:
     """Say that the limit of open files is too low."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (
-        f"this process may open no more than {soft} files, which is too few to join its group: raise the limit "
-        "(`ulimit -n`), or close what is not needed"
+        f"this process may open no more than {soft} files, and has done so: raise the limit (`ulimit -n`), or close "
+        "what is not needed"
     )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import errno
+import itertools
+import logging
 import os
 import resource
 import select
@@ -22,8 +25,12 @@ from ringlet.values.table_storage import TableForm, TableStorage, new_table_key
 
 __all__ = ["ParameterServers", "servers_of"]
 
+_log = logging.getLogger(__name__)
+
 # One for the message that brings a table, one to keep, and some for other threads.
 _SPARE_FILES = 8
+# An answer takes no longer, unless something is wrong that a person can see to.
+_SLOW_SECONDS = 30.0
 
 
 class ParameterServers:
@@ -45,11 +52,9 @@ class ParameterServers:
         self.tasks = tasks
         self.lost: PSUnavailableError | None = None
         self._lock = threading.Lock()
-        # Keys of tables whose variables are gone, in the order in which they went; finalizers append to it.
-        self._gone: list[tuple[int, int]] = []
-        # How many of those each parameter server was told of, and how many of its replies are still to come.
-        self._told: dict[int, int] = collections.defaultdict(int)
-        self._unanswered: dict[int, int] = collections.defaultdict(int)
+        # For each parameter server, keys of tables that it holds and whose variables are gone; finalizers append.
+        self._gone: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
+        self._numbers = itertools.count()  # of requests
 
     def create(self, index: int, form: TableForm, array_type: type[Any]) -> TableStorage:
         """Have a parameter server make a table of zeros.
@@ -81,32 +86,34 @@ class ParameterServers:
             If this process may open no more files.
         """
         key = new_table_key()
+        try:
+            storage = TableStorage(key, self._new_table(index, key, form), form, array_type)
+        except BaseException:  # it may have been made
+            self._gone[index].append(key)
+            raise
+        # A finalizer runs wherever the last reference goes: it takes no lock.
+        weakref.finalize(storage, self._gone[index].append, key).atexit = False
+        return storage
+
+    def _new_table(self, index: int, key: int, form: TableForm) -> _core.Table:
         with self._lock:
             _make_room()
             self._forget(index)
             (descriptor,) = self._ask(index, ("create", key, *form.stored_as_text())).descriptors
         try:
-            storage = TableStorage(key, _core.Table(descriptor), form, array_type)
+            return _core.Table(descriptor)
         finally:
             os.close(descriptor)
-        # A finalizer runs wherever the last reference goes: it takes no lock.
-        weakref.finalize(storage, self._gone.append, (index, key)).atexit = False
-        return storage
 
     def _forget(self, index: int) -> None:
         """Tell a parameter server which of its tables nobody needs any more; the lock is held."""
-        known = len(self._gone)
-        gone = [key for place, key in self._gone[self._told[index] : known] if place == index]
-        if gone:
-            self._ask(index, ("forget", gone))
-        self._told[index] = known
+        gone = self._gone[index]
+        if keys := [gone[i] for i in range(len(gone))]:
+            self._ask(index, ("forget", keys))
+            for _ in keys:  # not before it has answered: it is told again if this was interrupted
+                gone.popleft()
 
-    def forgotten(self, position: int = 0) -> tuple[list[int], int]:
-        """Give the keys of tables whose variables are gone, from a position on, and the position behind them."""
-        gone = self._gone[position:]
-        return [key for _, key in gone], position + len(gone)
-
-    def mark_lost(self, index: int) -> PSUnavailableError:
+    def mark_lost(self, index: int) -> PSUnavailableError | FailedPreconditionError:
         """Note that a parameter server has ended.
 
         Parameters
@@ -117,9 +124,13 @@ class ParameterServers:
         -------
         PSUnavailableError
             What was noticed first, which may be about another one.
+        FailedPreconditionError
+            If the cluster was stopped, which is no loss.
         """
         if self.lost is None:
             reason = self.tasks.ending_of("ps", index) or "has closed its connection"
+            if all(channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)):  # by this process
+                return _stopped()
             self.lost = PSUnavailableError(
                 f"parameter server {index} ({task_name('ps', index)}, pid {self.tasks.pid_of('ps', index)}) {reason}: "
                 "this ends the job. Its variables can still be read, and saved; start again with a new strategy",
@@ -134,40 +145,49 @@ class ParameterServers:
             raise self.lost
         channel = self.tasks.ps[index]
         if channel.fileno() < 0:
-            raise FailedPreconditionError(
-                "the cluster of this strategy was stopped: make another strategy, which starts it again"
-            )
+            raise _stopped()
+        number = next(self._numbers)
         try:
-            self._unanswered[index] += 1
-            channel.send(*pack(request))
-            message = self._last_reply(index, channel, Deadline.after(default_timeout_seconds()))
+            channel.send(*pack((number, request)))
+            message, reply = _reply_to(number, channel, Deadline.after(default_timeout_seconds()))
         except ChannelClosed as error:
             raise self.mark_lost(index) from error
-        kind, *rest = unpack(message.header, message.buffers)
-        if kind == "failed":
-            raise exception_of(rest[0], task_name("ps", index))
+        if reply[0] == "failed":
+            raise exception_of(reply[1], task_name("ps", index))
         return message
 
-    def _last_reply(self, index: int, channel: Channel, deadline: Deadline) -> Message:
-        while True:
-            message = _receive(channel, deadline)
-            self._unanswered[index] -= 1
-            if not self._unanswered[index]:
-                return message
-            for descriptor in message.descriptors:  # to a request whose sender was interrupted, and waits no longer
-                os.close(descriptor)
+
+def _stopped() -> FailedPreconditionError:
+    return FailedPreconditionError(
+        "the cluster of this strategy was stopped: make another strategy, which starts it again"
+    )
+
+
+def _reply_to(number: int, channel: Channel, deadline: Deadline) -> tuple[Message, tuple[Any, ...]]:
+    """Wait for the reply to a request."""
+    while True:
+        message = _receive(channel, deadline)
+        its_number, reply = unpack(message.header, message.buffers)
+        if its_number == number:
+            return message, reply
+        for descriptor in message.descriptors:  # to a request whose sender was interrupted, and waits no longer
+            os.close(descriptor)
 
 
 def _receive(channel: Channel, deadline: Deadline) -> Message:
     poller = select.poll()
-    poller.register(channel.fileno(), select.POLLIN)
+    with contextlib.suppress(ValueError):  # it was closed meanwhile, as `poll` tells
+        poller.register(channel.fileno(), select.POLLIN)
     while (message := channel.poll()) is None:
         if deadline.is_over():
             raise DeadlineExceededError(
                 f"{channel.peer} has not answered for {deadline}: look whether its process is stopped. Allow more with "
                 "RINGLET_TIMEOUT_SECONDS"
             )
-        poller.poll(deadline.left(60.0) * 1000)
+        if not poller.poll(deadline.left(_SLOW_SECONDS) * 1000) and not deadline.is_over():
+            _log.warning(
+                "%s has not answered for %g s: look whether its process is stopped", channel.peer, _SLOW_SECONDS
+            )
     return message
 
 

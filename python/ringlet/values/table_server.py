@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import os
 from typing import Any
 
 from ringlet import _core
 from ringlet.collectives.dtypes import is_known
+from ringlet.collectives.memory_left import refuse_more_than_is_left
 from ringlet.processes.failures import failure_of
 from ringlet.values.conversion import as_dtype
 
 __all__ = ["TableServer"]
+
+# Smaller tables are made without a look at what is left, which would cost more than they do.
+_CHECKED_BYTES = 1 << 22
 
 
 class TableServer:
@@ -68,6 +74,13 @@ class TableServer:
     def _create(self, key: int, shape: tuple[int, ...], dtype_name: str) -> tuple[tuple[Any, ...], list[int]]:
         dtype = as_dtype(dtype_name)
         is_known(dtype)  # introduces it to the core
+        num_bytes = math.prod(shape) * dtype.itemsize
+        if num_bytes >= _CHECKED_BYTES:
+            refuse_more_than_is_left(num_bytes, f"a variable of shape {shape}")
         descriptor = _core.Table.create(shape, dtype)
-        self._tables[key] = _core.Table(descriptor)
+        try:
+            self._tables[key] = _core.Table(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
         return ("created", key), [descriptor]

@@ -84,7 +84,7 @@ class TableForm:
 
     def from_table(self, stored: Array, shape: Shape) -> Array:
         """Give what :meth:`to_table` was given, without a copy."""
-        return stored if self._is_numeric else stored.reshape(-1).view(self.dtype).reshape(shape)
+        return stored if self._is_numeric else np.ndarray(shape, self.dtype, stored)
 
     def check(self, change: Change) -> None:
         """Refuse what would compute with bytes.
@@ -136,9 +136,8 @@ class TableStorage:
         """What reads are of."""
         return self._array_type
 
-    @property
-    def descriptor(self) -> int:
-        """An open file of the table, for other processes; it belongs to this object."""
+    def fileno(self) -> int:
+        """Give an open file of the table, for other processes; it belongs to this object."""
         return self._table.fileno()
 
     def shape(self, component: int) -> Shape:
@@ -191,7 +190,7 @@ class TableStorage:
         form = self._form
         form.check(change)
         if type(value) is IndexedSlices:
-            indices, rows = checked_rows(value, form.shape, form.dtype)
+            indices, rows = checked_rows(value, form.shape, form.dtype, change is SCATTERS["scatter_div"])
             if rows.size:
                 self._table.scatter(_OPS[change], indices.astype(np.int64, copy=False), form.to_table(rows))
             return

@@ -44,9 +44,9 @@ class TableVariable(RowReader, Variable):
         """Which of all tables its value is in."""
         return self._storage.key
 
-    def descriptor(self) -> int:
+    def fileno(self) -> int:
         """Give an open file of the table, for other processes; it belongs to the variable."""
-        return self._storage.descriptor
+        return self._storage.fileno()
 
     def _read_rows(self, begin: int, end: int) -> Any:
         return self._storage.read_rows(begin, end)
