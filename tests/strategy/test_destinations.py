@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.strategy.destinations import check_destinations
-from ringlet.values import Mirrored, PerReplica
+from ringlet.values import Mirrored, PerReplica, ShardedVariable, Variable
 
 
 class Placed:
@@ -15,8 +15,13 @@ class Placed:
     device = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
+SHARDED = ShardedVariable([Variable([1])])
+
+
 @pytest.mark.parametrize(
-    "destinations", ["CPU:0", "/device:CPU:3", PerReplica([1]), Mirrored([1, 1]), np.ones(1), Placed()], ids=repr
+    "destinations",
+    ["CPU:0", "/device:CPU:3", PerReplica([1]), Mirrored([1, 1]), np.ones(1), Placed(), SHARDED],
+    ids=repr,
 )
 def test_devices_and_what_lives_on_them_are_taken(destinations):
     check_destinations(destinations)

@@ -261,6 +261,11 @@ def test_datasets_are_built_by_workers(shared):
             assert [batch.tolist() for batch in built] == [[0, 1], [2, 3]]
 
 
+def test_iterators_of_tensorflow_1_are_the_coordinator_s(shared):
+    assert shared.make_dataset_iterator(Dataset.range(4).batch(2)).get_next().tolist() == [0, 1]
+    assert shared.make_input_fn_iterator(lambda _: Dataset.range(4).batch(2)).get_next().tolist() == [0, 1]
+
+
 def test_options_of_datasets_are_checked_where_they_are_built(shared):
     options = InputOptions(experimental_replication_mode=InputReplicationMode.PER_REPLICA)
     with pytest.raises(NotImplementedError, match="PER_REPLICA"):

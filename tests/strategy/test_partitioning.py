@@ -20,7 +20,7 @@ def shards(value, partitions, **options):
 
 @pytest.mark.parametrize(
     "partitions",
-    [None, [], (), [0, 1], [-1, 1], [2, 2], [1, 2], 5, 2.0, [2.0, 1], "ab", "2", {2: 1}, [None], [[2], 1]],
+    [None, [], (), [0, 1], [-1, 1], [2, 2], [1, 2], 5, 2.0, [2.0, 1], "ab", "2", {2: 1}, [None], [[2], 1], np.ones(2)],
     ids=repr,
 )
 def test_what_is_no_number_of_shards_along_the_first_axis_is_refused(partitions):
@@ -30,7 +30,7 @@ def test_what_is_no_number_of_shards_along_the_first_axis_is_refused(partitions)
 
 @pytest.mark.parametrize(
     ("partitions", "sizes"),
-    [([3, 1], [2, 1, 1]), ((2,), [2, 2]), ([9, 1], [1, 1, 1, 1]), (np.array([2, 1]), [2, 2]), ([2, 1, 1], [2, 2])],
+    [([3, 1], [2, 1, 1]), ((2,), [2, 2]), ([9, 1], [1, 1, 1, 1]), ([2, 1, 1], [2, 2])],
 )
 def test_the_first_shards_have_a_row_more_and_none_is_empty(partitions, sizes):
     found = shards(np.arange(8.0).reshape(4, 2), partitions)
@@ -39,9 +39,13 @@ def test_the_first_shards_have_a_row_more_and_none_is_empty(partitions, sizes):
 
 
 @pytest.mark.parametrize(("value", "partitions"), [(1.5, [2]), (np.ones((4, 2)), [1, 1]), (np.ones((0, 2)), [2, 1])])
-def test_what_is_not_cut_is_the_request_itself(value, partitions):
-    request = VariableRequest(value, name="v")
-    assert shard_requests(request, gives(partitions)) == [request]
+def test_what_is_not_cut_has_no_shards(value, partitions):
+    assert shards(value, partitions) == []
+
+
+def test_a_row_that_is_to_be_several_shards_is_one():
+    (shard,) = shards([[1.0, 2.0]], [3, 1], name="v")
+    assert (shard.name, shard.first_value().tolist()) == ("v/part_0", [[1.0, 2.0]])
 
 
 def test_all_that_is_asked_of_the_variable_is_asked_of_its_shards():
@@ -75,6 +79,22 @@ def test_an_initial_value_that_can_make_parts_makes_each_by_itself():
     assert asked == [((2, 2), (0, 0)), ((1, 2), (2, 0))]
 
 
+@pytest.mark.parametrize("kind", ["position", "keyword", "object"])
+def test_an_initial_value_that_takes_a_shard_info_is_told_which_rows_to_make(kind):
+    def by_position(shard_info):
+        return np.full(shard_info.shape, float(shard_info.offset[0]))
+
+    class Initializer:
+        def __call__(self, shard_info=None):
+            return by_position(shard_info)
+
+    beginning = {"position": by_position, "keyword": lambda *, shard_info: by_position(shard_info)}.get(
+        kind, Initializer()
+    )
+    found = shard_requests(VariableRequest(beginning, shape=(3, 2), dtype="float64"), FixedShardsPartitioner(2))
+    assert [shard.first_value().tolist() for shard in found] == [[[0, 0], [0, 0]], [[2, 2]]]
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"shape": (3, 2)}, {"dtype": "float64"}, {"shape": (None, 2), "dtype": "float64"}]
 )
@@ -96,6 +116,15 @@ def test_an_initial_value_that_makes_no_parts_is_called_once():
     found = shard_requests(VariableRequest(beginning, shape=(3, 1), dtype="float32"), FixedShardsPartitioner(3))
     assert [shard.first_value().tolist() for shard in found] == [[[1.0]], [[2.0]], [[3.0]]]
     assert len(calls) == 1
+
+
+def test_what_is_wrong_with_a_part_is_told_where_there_is_no_whole():
+    def beginning(partition_shape, partition_offset):
+        raise ValueError(f"no rows from {partition_offset[0]} on")
+
+    first, _ = shard_requests(VariableRequest(beginning, shape=(3, 2), dtype="float64"), FixedShardsPartitioner(2))
+    with pytest.raises(ValueError, match="no rows from 0 on"):
+        first.first_value()
 
 
 def test_a_value_that_does_not_fit_is_refused_as_without_shards():

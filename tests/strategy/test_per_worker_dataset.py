@@ -17,7 +17,7 @@ def make():
 def test_it_is_a_distributed_dataset_that_is_not_built():
     dataset = DatasetForWorkers(make)
     assert isinstance(dataset, DistributedDataset)
-    for call in (iter, lambda each: each.reduce(0, max)):
+    for call in (iter, lambda each: each.reduce(0, max), lambda each: each.decision):
         with pytest.raises(ValueError, match=r"pass this dataset to ClusterCoordinator\.create_per_worker_dataset"):
             call(dataset)
     for name in ("cardinality", "element_spec"):

@@ -47,6 +47,30 @@ def test_integers_are_divided_towards_zero():
     assert v.numpy().tolist() == [3, -3, -3, 3]
 
 
+@pytest.mark.parametrize("value", [[7, -7], [7.0, -7.0]])
+@pytest.mark.parametrize("rows", [[2, 0], 0])
+def test_nothing_is_divided_by_zero(value, rows):
+    v = Variable(value)
+    with pytest.raises(InvalidArgumentError, match="updates must not contain 0"):
+        v.scatter_div(IndexedSlices(rows, [0, 1]))
+    assert v.numpy().tolist() == value
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2,), (1,), (2, 1), (3, 2)])
+def test_rows_are_one_for_each_index_and_are_not_repeated(shape):
+    v = Variable(np.zeros((3, 2)))
+    with pytest.raises(InvalidArgumentError, match=r"need values of shape \(2, 2\), got .*one number for all"):
+        v.scatter_add(IndexedSlices(np.ones(shape), [0, 2]))
+    v.scatter_add(IndexedSlices(1.0, [0, 2]))
+    assert v.numpy().tolist() == [[1, 1], [0, 0], [1, 1]]
+
+
+def test_rows_for_no_index_change_nothing():
+    v = Variable(np.zeros((3, 2)))
+    v.scatter_div(IndexedSlices(np.zeros((0, 5)), []))
+    assert v.numpy().tolist() == [[0, 0]] * 3
+
+
 @pytest.mark.parametrize("indices", [[2], [-1], [[0], [5]]])
 def test_an_index_outside_is_refused_and_nothing_is_written(indices):
     v = Variable([1.0, 2.0])

@@ -37,6 +37,23 @@ def test_an_axis_that_a_shape_does_not_have_is_named(partitioner, shape, axis):
         partitioner(shape, "float32", axis=axis)
 
 
+@pytest.mark.parametrize("partitioner", [FixedShardsPartitioner(2), MinSizePartitioner(), MaxSizePartitioner(8)])
+@pytest.mark.parametrize("shape", [None, (None, 3), (3, None)])
+def test_a_shape_that_is_not_known_is_refused(partitioner, shape):
+    with pytest.raises(ValueError, match="shape is not fully defined"):
+        partitioner(shape, "float32")
+
+
+def test_a_number_is_the_only_size_of_a_shape():
+    assert MinSizePartitioner(8, max_shards=4)(5, "float32") == [3]
+
+
+@pytest.mark.parametrize("partitioner", [MinSizePartitioner(), MaxSizePartitioner(8)])
+def test_a_dtype_is_asked_for_where_sizes_are_bytes(partitioner):
+    with pytest.raises(TypeError, match="dtype is what the variable holds, got None"):
+        partitioner((3, 4), None)
+
+
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0)])
 def test_what_has_no_elements_is_one_shard_however_small_shards_are_to_be(shape):
     assert MaxSizePartitioner(1)(shape, "float32") == [1, 1]

@@ -35,11 +35,22 @@ def test_a_table_is_indexed_as_an_array_is(key):
     np.testing.assert_array_equal(TABLE[key], expected)
 
 
-@pytest.mark.parametrize("table", [TABLE, SHARDED])
+@pytest.mark.parametrize(
+    "key",
+    [True, (None, 1), (..., 0), (slice(4, 2), 0), (slice(4, 2), None), [0, -1], np.array([[6], [2]]), VALUE > 3],
+    ids=repr,
+)
+def test_a_sharded_one_is_indexed_as_an_array_is_where_tensorflow_looks_into_each_shard(key):
+    np.testing.assert_array_equal(SHARDED[key], VALUE[key])
+
+
 @pytest.mark.parametrize(("key", "row"), [(7, 7), (-8, -1), ((9, 0), 9), ([0, 7], 7)])
-def test_a_row_that_is_not_there_is_named(table, key, row):
+def test_a_row_that_is_not_there_is_named(key, row):
     with pytest.raises(IndexError, match=f"slice index {row} of dimension 0 out of bounds: there are 7 rows"):
-        table[key]
+        SHARDED[key]
+    index = row - 7 if row < 0 else row
+    with pytest.raises(IndexError, match=f"^index {index} is out of bounds for axis 0 with size 7$"):
+        TABLE[key]
 
 
 def test_a_variable_without_dimensions_has_no_rows():
@@ -83,6 +94,11 @@ def test_rows_that_are_too_long_are_cut_and_others_are_not():
     found = embedding_lookup(table, [0, 1, 2], max_norm=1.0)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [[0.6, 0.8], [0.3, 0.4], [0, 0]], rtol=1e-6)
+
+
+def test_rows_of_whole_numbers_are_not_cut():
+    with pytest.raises(InvalidArgumentError, match="the table holds int64"):
+        embedding_lookup(on_table(np.array([[3, 4]])), [0], max_norm=1.0)
 
 
 def test_a_longest_length_is_more_than_zero():

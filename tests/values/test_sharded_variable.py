@@ -43,9 +43,20 @@ def test_it_is_no_variable_but_its_shards_are_and_iteration_gives_them():
     variable = private()
     assert not isinstance(variable, ringlet.Variable)
     assert [shard.shape for shard in variable] == [(3, 2), (2, 2), (2, 2)]
-    assert len(variable) == 7
     assert hash(variable) == hash(variable)
     assert bool(private(np.zeros((0, 2)), [0, 0]))
+
+
+@pytest.mark.parametrize("count", [len, lambda variable: list(reversed(variable))])
+def test_it_has_no_length_which_could_be_of_its_rows_or_of_its_shards(count):
+    with pytest.raises(TypeError, match=r"has no len\(\).*shape\[0\] tells how many rows it has"):
+        count(private())
+
+
+def test_its_name_does_not_become_that_of_a_sum():
+    variable = private()
+    with pytest.raises(NotImplementedError, match=r"assign_add\(value\)"):
+        variable += 1
 
 
 @both
@@ -55,6 +66,13 @@ def test_a_value_of_another_shape_is_refused_and_nothing_is_written(make):
         with pytest.raises(InvalidArgumentError, match=r"Shape mismatch.* \(7, 2\)"):
             variable.assign(np.ones(shape))
     np.testing.assert_array_equal(variable, VALUE)
+
+
+@both
+def test_lists_are_taken_as_by_any_variable(make):
+    assert make().assign([[1, 2]] * 7)[6].tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError, match="Cannot convert"):
+        make().assign([["a", "b"]] * 7)
 
 
 @both
@@ -85,6 +103,15 @@ def test_a_row_that_is_not_there_is_named_and_nothing_is_written(make):
     variable = make()
     with pytest.raises(InvalidArgumentError, match=r"indices\[1\] = 7 is not in \[0, 7\)"):
         variable.scatter_add(IndexedSlices(np.ones((2, 2)), [0, 7]))
+    np.testing.assert_array_equal(variable, VALUE)
+    assert variable.scatter_add(IndexedSlices(1.0, [0, 6])).numpy().sum() == VALUE.sum() + 4
+
+
+@both
+def test_a_division_by_zero_is_refused_before_any_shard_is_written(make):
+    variable = make()
+    with pytest.raises(InvalidArgumentError, match="updates must not contain 0"):
+        variable.scatter_div(IndexedSlices([[2.0, 2.0], [2.0, 0.0]], [0, 6]))
     np.testing.assert_array_equal(variable, VALUE)
 
 
@@ -118,6 +145,8 @@ def test_shards_have_rows_and_one_kind_of_them():
     ]:
         with pytest.raises(ValueError, match=text):
             ShardedVariable(shards)
+    with pytest.raises(TypeError, match=r"values of any shape.*\[\(None,\)\]"):
+        ShardedVariable([ringlet.Variable([1.0], shape=(None,))])
     for nonsense in ([], "ab", [1], None, ringlet.Variable([1.0])):
         with pytest.raises(TypeError, match="non-empty list of"):
             ShardedVariable(nonsense)
@@ -131,9 +160,9 @@ def test_it_stays_what_it_was_made_of_when_the_list_changes():
     assert variable.numpy().tolist() == [1.0, 2.0]
 
 
-def test_copies_are_as_those_of_variables():
+def test_a_shallow_copy_has_the_same_shards_and_a_deep_one_others():
     variable = private()
-    assert copy.copy(variable) is variable
+    assert copy.copy(variable).variables == variable.variables
     twin = copy.deepcopy(variable)
     twin.assign(VALUE + 1)
     np.testing.assert_array_equal(variable, VALUE)

@@ -39,6 +39,16 @@ def test_a_shape_is_a_size_or_several():
             Variable([1.0, 2.0], name="v", shape=shape)
 
 
+@pytest.mark.parametrize(("given", "name"), [(None, "Variable:0"), ("", ":0"), ("a/b", "a/b:0"), ("scope/", "scope:0")])
+def test_the_name_of_a_variable_is_the_one_that_was_given(given, name):
+    assert Variable(1.0, name=given).name == name
+
+
+def test_a_name_is_text():
+    with pytest.raises(ValueError, match=r"must be a string: .* got 3"):
+        Variable(1.0, name=3)
+
+
 def test_a_constraint_that_cannot_be_called_is_refused():
     with pytest.raises(ValueError, match=r"`constraint` must be None or a callable. Got a <class 'int'>: 5"):
         Variable(1.0, constraint=5)

@@ -133,7 +133,7 @@ class DeprecatedCalls:
         """
         from ringlet.data.input_iterator import InputIterator  # loaded where datasets are used
 
-        return InputIterator(self.experimental_distribute_dataset(dataset))
+        return InputIterator(_built(self.experimental_distribute_dataset(dataset)))
 
     def make_input_fn_iterator(  # type: ignore[misc]
         self: Strategy,
@@ -184,7 +184,7 @@ class DeprecatedCalls:
                     f"same of both for each host, got {made!r}"
                 )
         datasets = iter(given)
-        dataset = self.distribute_datasets_from_function(lambda _: next(datasets)[0])
+        dataset = _built(self.distribute_datasets_from_function(lambda _: next(datasets)[0]))
         without_padding = getattr(dataset, "without_padding", None)  # the default strategy gives the dataset itself
         return InputIterator(dataset if without_padding is None else without_padding())
 
@@ -245,6 +245,12 @@ def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
     first, total = (0, len(hosts)) if workers is None else (workers.worker_index, workers.num_workers)
     replicas = extended._num_replicas_in_sync
     return [(InputContext(total, first + host, replicas), count) for host, count in enumerate(hosts)]
+
+
+def _built(dataset: Any) -> Any:
+    """A dataset that workers of a cluster would build, built here: TensorFlow 1's iterators are the coordinator's."""
+    build = getattr(dataset, "build", None)
+    return dataset if build is None else build()
 
 
 def _warn(name: str, instead: str) -> None:

@@ -19,7 +19,7 @@ def check_destinations(destinations: Any) -> None:
 
     Parameters
     ----------
-    destinations : str, DistributedValues, variable or ndarray
+    destinations : str, DistributedValues, variable, ShardedVariable or ndarray
         A device string, or a value that lives on devices.
 
     Raises
@@ -37,7 +37,7 @@ def check_destinations(destinations: Any) -> None:
         ...
     ValueError: destinations can not be empty: name a device, such as 'CPU:0', or give a variable
     """
-    if isinstance(destinations, DistributedValues):
+    if isinstance(destinations, DistributedValues) or getattr(destinations, "is_sharded_variable", False) is True:
         return
     if isinstance(destinations, str):
         if not destinations:

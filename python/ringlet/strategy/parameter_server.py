@@ -207,10 +207,10 @@ class ParameterServerExtended(OneDeviceExtended):
         place = _fixed_place.get()
         if place is not None or self._partitioner is None:
             return self._place(request, place)
-        requests = shard_requests(request, self._partitioner)
-        if len(requests) == 1:
-            return self._place(requests[0], None)
-        return ShardedVariable([self._place(each, None) for each in requests])
+        shards = shard_requests(request, self._partitioner)
+        if not shards:
+            return self._place(request, None)
+        return ShardedVariable([self._place(shard, None) for shard in shards])
 
     def _copy_of(self, variable: Any) -> Any:
         """Make another variable of the value of one, on the same parameter server."""

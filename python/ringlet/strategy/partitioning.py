@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,14 +24,15 @@ def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) ->
     ----------
     request : VariableRequest
         If its initial value is a callable, and shape and dtype are given, it is asked for each shard by itself, with
-        ``partition_shape`` and ``partition_offset``, if it takes them.
+        ``partition_shape`` and ``partition_offset``, if it takes them, or with a ``shard_info`` that has both.
     partitioner : callable
         Takes ``shape`` and ``dtype``; gives the number of shards along each axis, which is 1 but for the first.
 
     Returns
     -------
     list of VariableRequest
-        One for each shard; `request` alone if it is not cut, as a variable without dimensions never is.
+        One for each shard, as many as there are rows at most. None if it is not cut, as a variable without dimensions
+        or rows never is.
 
     Raises
     ------
@@ -52,13 +54,13 @@ def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) ->
         value = request.first_value()
         shape, dtype = value.shape, value.dtype
     if not shape:
-        return [request]
+        return []
     rows = shape[0]
-    count = min(_checked_count(partitioner(shape=shape, dtype=dtype)), rows)
-    if count <= 1:
-        return [request]
+    count = _checked_count(partitioner(shape=shape, dtype=dtype))
+    if count == 1 or not rows:
+        return []
     part = _LazyParts(request, shape) if is_lazy else _parts_of(request.first_value())
-    sizes = shard_sizes(rows, count)
+    sizes = shard_sizes(rows, min(count, rows))
     begins = [0, *itertools.accumulate(sizes)]
     return [
         dataclasses.replace(
@@ -80,7 +82,7 @@ def _full_shape(request: VariableRequest) -> tuple[int, ...] | None:
 
 def _checked_count(partitions: Any) -> int:
     is_list = isinstance(partitions, Sequence) and not isinstance(partitions, (str, bytes))
-    numbers = list(partitions) if is_list or isinstance(partitions, np.ndarray) else []
+    numbers = list(partitions) if is_list else []
     is_whole = all(isinstance(number, (int, np.integer)) for number in numbers)
     if not numbers or not is_whole or numbers[0] < 1 or any(number != 1 for number in numbers[1:]):
         raise ValueError(
@@ -94,6 +96,13 @@ def _parts_of(value: Any) -> Callable[[int, int], Any]:
     return lambda begin, end: value[begin:end]
 
 
+class ShardInfo(NamedTuple):
+    """Which rows of a variable a shard is, for initial values that take a ``shard_info``, as TensorFlow has it."""
+
+    shape: tuple[int, ...]
+    offset: tuple[int, ...]
+
+
 class _LazyParts:
     """Gives functions that make the rows of a shard, alone if the initial value can do that."""
 
@@ -104,10 +113,27 @@ class _LazyParts:
         return lambda: self._rows(begin, end)
 
     def _rows(self, begin: int, end: int) -> Any:
-        shape = (end - begin, *self._rest)
-        offset = (begin, *(0 for _ in self._rest))
+        part = ShardInfo((end - begin, *self._rest), (begin, *(0 for _ in self._rest)))
+        initial_value = self._request.initial_value
+        if _takes_shard_info(initial_value):
+            return initial_value(shard_info=part)
         try:
-            value = self._request.initial_value(partition_shape=shape, partition_offset=offset)
-        except (TypeError, ValueError):  # it does not take them, or not these
-            value = self._request.beginning
-        return value if np.shape(value) == shape else value[begin:end]
+            value = initial_value(partition_shape=part.shape, partition_offset=part.offset)
+        except (TypeError, ValueError) as refusal:  # it does not take them, or not these
+            value = self._whole(refusal)
+        return value if np.shape(value) == part.shape else value[begin:end]
+
+    def _whole(self, refusal: Exception) -> Any:
+        try:
+            return self._request.beginning
+        except TypeError as error:
+            if isinstance(refusal, ValueError):  # it makes parts only, and has found a fault
+                raise refusal from error
+            raise
+
+
+def _takes_shard_info(initial_value: Callable[..., Any]) -> bool:
+    try:
+        return "shard_info" in inspect.signature(initial_value).parameters
+    except (TypeError, ValueError):  # it does not tell what it takes
+        return False

@@ -46,6 +46,11 @@ class DatasetForWorkers(DistributedDataset):
     def __iter__(self) -> NoReturn:
         raise _not_here()
 
+    @property
+    def decision(self) -> NoReturn:
+        """Refused: it is made where the dataset is built."""
+        raise _not_here()
+
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> NoReturn:
         """Refused: the elements are where the workers are."""
         raise _not_here()

@@ -125,14 +125,19 @@ def _joined(arrays: Sequence[Any], divisor: int | None = None) -> Any:
     return in_kind_of(arrays[0], joined, is_own=True)
 
 
-def checked_rows(slices: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
+def checked_rows(
+    slices: Any, shape: tuple[int, ...], dtype: np.dtype[Any], are_divisors: bool = False
+) -> tuple[Array, Array]:
     """Read rows that are to be scattered into an array.
 
     Parameters
     ----------
     slices : IndexedSlices
+        Its values have a row for each index, or are a number for all of them.
     shape, dtype
         Of the array.
+    are_divisors : bool
+        Whether the array is to be divided by them.
 
     Returns
     -------
@@ -142,7 +147,7 @@ def checked_rows(slices: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> t
     Raises
     ------
     InvalidArgumentError
-        If there is no row of one of the indices, or the rows do not fit.
+        If there is no row of one of the indices, the rows do not fit, or the array would be divided by 0.
     TypeError
         If the indices are no integers.
 
@@ -153,21 +158,24 @@ def checked_rows(slices: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> t
     """
     indices = checked_indices(slices.indices, shape)
     wanted = indices.shape + shape[1:]
-    rows = as_value(slices.values, dtype, None, None)
-    try:
-        return indices, np.broadcast_to(np.asarray(rows, dtype), wanted)
-    except ValueError:
+    rows = np.asarray(as_value(slices.values, dtype, None, None), dtype)
+    if not indices.size:
+        return indices, np.empty(wanted, dtype)
+    if rows.shape not in {wanted, ()}:
         raise InvalidArgumentError(
-            f"{indices.size} indices into an array of shape {shape} need values of shape {wanted}, got "
-            f"{np.shape(rows)}. Give one row for each index"
-        ) from None
+            f"{indices.size} indices into an array of shape {shape} need values of shape {wanted}, got {rows.shape}. "
+            "Give one row for each index, or one number for all"
+        )
+    if are_divisors and not rows.all():
+        raise InvalidArgumentError("updates must not contain 0: nothing is divided by it, and nothing was written")
+    return indices, np.broadcast_to(rows, wanted)
 
 
 def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, Array], None]:
     """A change of a storage that makes `at(array, indices, rows)` of an IndexedSlices."""
 
     def change(old: Array, slices: Any, new: Array) -> None:
-        indices, rows = checked_rows(slices, old.shape, old.dtype)
+        indices, rows = checked_rows(slices, old.shape, old.dtype, at is _divide_at)
         if not np.may_share_memory(old, new):
             new[...] = old
         quietly(at, new, indices, rows)

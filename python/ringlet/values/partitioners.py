@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ringlet.values.conversion import as_dtype
 
 __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner", "Partitioner"]
@@ -48,7 +50,7 @@ class Partitioner:
         Raises
         ------
         ValueError
-            If the shape has no such axis.
+            If the shape has no such axis, or is not known.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how it cuts: it lacks __call__")
 
@@ -73,7 +75,8 @@ class FixedShardsPartitioner(Partitioner):
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
         """Give the number of shards along each axis; see :class:`Partitioner`."""
-        return _along(shape, axis, min(self._num_shards, _rows(shape, axis)))
+        sizes = _known_sizes(shape, axis)
+        return _along(sizes, axis, min(self._num_shards, sizes[axis]))
 
 
 class MinSizePartitioner(Partitioner):
@@ -109,10 +112,10 @@ class MinSizePartitioner(Partitioner):
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
         """Give the number of shards along each axis; see :class:`Partitioner`."""
-        rows = _rows(shape, axis)
-        size_bytes = math.prod(shape) * _element_bytes(dtype, self._bytes_per_string)
+        sizes = _known_sizes(shape, axis)
+        size_bytes = math.prod(sizes) * _element_bytes(dtype, self._bytes_per_string)
         wanted = math.ceil(size_bytes / self._min_shard_bytes)
-        return _along(shape, axis, max(1, min(rows, self._max_shards, wanted)))
+        return _along(sizes, axis, max(1, min(sizes[axis], self._max_shards, wanted)))
 
 
 class MaxSizePartitioner(Partitioner):
@@ -150,12 +153,13 @@ class MaxSizePartitioner(Partitioner):
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
         """Give the number of shards along each axis; see :class:`Partitioner`."""
-        rows = _rows(shape, axis)
-        if not math.prod(shape):
-            return [1] * len(shape)
-        row_bytes = math.prod(shape) // rows * _element_bytes(dtype, self._bytes_per_string)
+        sizes = _known_sizes(shape, axis)
+        count, rows = math.prod(sizes), sizes[axis]
+        if not count:
+            return [1] * len(sizes)
+        row_bytes = count // rows * _element_bytes(dtype, self._bytes_per_string)
         rows_per_shard = max(1, self._max_shard_bytes // row_bytes)
-        return _along(shape, axis, min(math.ceil(rows / rows_per_shard), self._max_shards or rows))
+        return _along(sizes, axis, min(math.ceil(rows / rows_per_shard), self._max_shards or rows))
 
 
 def _check_positive(name: str, value: int) -> None:
@@ -163,12 +167,16 @@ def _check_positive(name: str, value: int) -> None:
         raise ValueError(f"Argument `{name}` must be positive. Received: {value}")
 
 
-def _rows(shape: Sequence[int], axis: int) -> int:
-    if not -len(shape) <= axis < len(shape):
+def _known_sizes(shape: Any, axis: int) -> tuple[int, ...]:
+    """A shape as a tuple, which has the axis; a number is the only size."""
+    sizes = (shape,) if isinstance(shape, (int, np.integer)) else None if shape is None else tuple(shape)
+    if sizes is None or None in sizes:
+        raise ValueError(f"shape is not fully defined: {'<unknown>' if sizes is None else sizes}. Give all its sizes")
+    if not -len(sizes) <= axis < len(sizes):
         raise ValueError(
-            f"Cannot partition variable along axis {axis} when shape is only {tuple(shape)}: it has {len(shape)} axes"
+            f"Cannot partition variable along axis {axis} when shape is only {sizes}: it has {len(sizes)} axes"
         )
-    return shape[axis]
+    return sizes
 
 
 def _along(shape: Sequence[int], axis: int, shards: int) -> list[int]:
@@ -178,5 +186,7 @@ def _along(shape: Sequence[int], axis: int, shards: int) -> list[int]:
 
 
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
+    if dtype is None:  # which NumPy takes for float64
+        raise TypeError("dtype is what the variable holds, got None: give 'float32', for example")
     known = as_dtype(dtype)
     return bytes_per_string if known.kind in _TEXT else known.itemsize

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
+from ringlet.values.conversion import is_floating
 from ringlet.values.indexed_slices import checked_indices
 from ringlet.values.operand import Operand
 
@@ -130,14 +131,15 @@ class RowReader(SparseReader):
         return range(*key.indices(self.shape[0]))
 
     def _row(self, number: int) -> int:
-        count = self.shape[0]
+        count: int = self.shape[0]
         row = number + count if number < 0 else number
         if not 0 <= row < count:
-            raise IndexError(
-                f"{type(self).__name__}: slice index {row} of dimension 0 out of bounds: there are {count} rows, and "
-                f"the index is {number}"
-            )
+            self._refuse_row(number)
         return row
+
+    def _refuse_row(self, number: int) -> None:
+        """Raise what the arrays raise that are read."""
+        self._as_operand()[number]
 
 
 def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
@@ -189,7 +191,8 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     Raises
     ------
     InvalidArgumentError
-        If there is no such row, or the table has no dimension.
+        If there is no such row, the table has no dimension, or `max_norm` is given and the table is not of
+        floating-point numbers.
     TypeError
         If the ids are no integers.
 
@@ -207,6 +210,8 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
         return rows
     if not max_norm > 0:
         raise InvalidArgumentError(f"max_norm is the length that rows may have, more than 0, got {max_norm!r}")
+    if not is_floating(rows.dtype):
+        raise InvalidArgumentError(f"max_norm cuts rows of floating-point numbers, and the table holds {rows.dtype}")
     axes = tuple(range(indices.ndim, rows.ndim))
     lengths = np.sqrt(np.sum(np.square(rows), axis=axes, keepdims=True))
     return rows * (max_norm / np.maximum(lengths, max_norm)).astype(rows.dtype)

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ class ShardedVariable(RowReader, Scatters):
     Raises
     ------
     TypeError
-        If they are no variables.
+        If they are no variables, or hold values of any shape.
     ValueError
         If they do not fit together, or have no rows.
 
@@ -137,6 +137,12 @@ class ShardedVariable(RowReader, Scatters):
     def __bool__(self) -> bool:
         return True
 
+    def __len__(self) -> int:
+        raise TypeError(
+            f"{self!r} has no len(), as in TensorFlow: shape[0] tells how many rows it has, len(variables) how many "
+            "shards"
+        )
+
     __hash__ = object.__hash__  # by identity, as in TensorFlow
 
     # Reading
@@ -180,6 +186,13 @@ class ShardedVariable(RowReader, Scatters):
         for variable, chosen, local in self._of_shards(flat):
             found[chosen] = gather_rows(variable, local)
         return self._given(rows)
+
+    def _refuse_row(self, number: int) -> NoReturn:
+        row = number + self.shape[0] if number < 0 else number
+        raise IndexError(
+            f"ShardedVariable: slice index {row} of dimension 0 out of bounds: there are {self.shape[0]} rows, and the "
+            f"index is {number}"
+        )
 
     def _given(self, array: Array) -> Any:
         kind = self._variables[0]._storage._array_type
@@ -264,7 +277,7 @@ class ShardedVariable(RowReader, Scatters):
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
         slices = as_slices(sparse_delta)
         self._check_sparse(np.shape(slices.indices))
-        indices, rows = checked_rows(slices, self.shape, self.dtype)
+        indices, rows = checked_rows(slices, self.shape, self.dtype, name == "scatter_div")
         for variable, chosen, local in self._of_shards(indices):
             getattr(variable, name)(IndexedSlices(rows[chosen], local))
         return self
@@ -290,9 +303,6 @@ class ShardedVariable(RowReader, Scatters):
             f"<ringlet.ShardedVariable '{self.name}' shape={self.shape} dtype={self.dtype}, {len(self._ends)} shards>"
         )
 
-    def __copy__(self) -> ShardedVariable:
-        return self  # as of variables, a shallow copy shares the value
-
 
 def _check(variables: Any) -> None:
     is_list = isinstance(variables, Sequence) and not isinstance(variables, str)
@@ -304,6 +314,11 @@ def _check(variables: Any) -> None:
     if len(set(dtypes)) > 1:
         names = [dtype.name for dtype in dtypes]
         raise ValueError(f"All elements in argument `variables` must have the same dtype. Received dtypes: {names}")
+    if not all(variable._spec.is_static for variable in variables):
+        raise TypeError(
+            "variables for values of any shape cannot be shards, whose rows are counted once. Received shapes: "
+            f"{[variable._spec.shape for variable in variables]}"
+        )
     shapes = [variable.shape for variable in variables]
     if not all(shapes):
         raise ValueError(f"variables without dimensions have no rows, and cannot be shards. Received shapes: {shapes}")

@@ -176,7 +176,7 @@ class VariableSpec:
         kind = kind_of(request.beginning)
         is_trainable = synchronization is not VariableSynchronization.ON_READ
         return cls(
-            f"{request.name or 'Variable'}:0",
+            f"{_checked_name(request.name)}:0",
             value.dtype,
             shape if request.validate_shape else None,
             is_trainable if request.trainable is None else bool(request.trainable),
@@ -189,3 +189,11 @@ class VariableSpec:
     def renamed(self, name: str) -> VariableSpec:
         """Give the spec of another component."""
         return dataclasses.replace(self, name=f"{name}:0")
+
+
+def _checked_name(name: Any) -> str:
+    if name is None:
+        return "Variable"
+    if not isinstance(name, str):
+        raise ValueError(f"name for name_scope must be a string: the name of a variable is text or None, got {name!r}")
+    return name.removesuffix("/")

@@ -27,6 +27,8 @@ def get(path):
     ("path", "told"),
     [
         ("tf.GradientTape", "use your framework's gradients, docs/porting.md#gradients"),
+        ("tf.nn.compute_average_loss", "use numpy.sum(losses) / global_batch_size"),
+        ("tf.distribute.cluster_resolver.LocalClusterResolver", "use ringlet.cluster_resolver.LocalClusterResolver"),
         ("tf.keras", "docs/porting.md#gradients"),
         ("tf.reduce_sum", "use numpy.sum"),
         ("tf.compat.v1.Session", "there are no sessions"),

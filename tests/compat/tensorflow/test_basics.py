@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ringlet.compat import tf
+from ringlet.values import ShardedVariable
 
 
 def test_identity_gives_another_object_of_the_same_value():
@@ -19,8 +20,16 @@ def test_identity_gives_another_object_of_the_same_value():
 def test_a_tensor_of_another_dtype_is_refused():
     with pytest.raises(TypeError, match=r"tf\.cast"):
         tf.constant(tf.constant(1.0), tf.int32)
-    with pytest.raises(ValueError, match=r"tf\.cast"):
-        tf.convert_to_tensor(tf.constant(1.0), tf.int32)
+    for value in (tf.constant(1.0), tf.Variable(1.0), ShardedVariable([tf.Variable([1.0])])):
+        with pytest.raises(ValueError, match=r"requested dtype int32 for Tensor with dtype float32: .*tf\.cast"):
+            tf.convert_to_tensor(value, tf.int32)
+
+
+def test_variables_are_tensors_to_check_for_and_sharded_ones_are_not():
+    assert tf.is_tensor(tf.Variable([1.0]))
+    sharded = ShardedVariable([tf.Variable([1.0])])
+    assert not tf.is_tensor(sharded)
+    assert tf.is_tensor(tf.identity(sharded))
 
 
 def test_a_cast_to_unsigned_wraps_as_tensorflow_s_does():

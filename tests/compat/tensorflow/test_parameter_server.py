@@ -112,11 +112,16 @@ def test_that_of_tensorflow_1_needs_to_know_its_task_and_parameter_servers():
         lambda strategy: strategy.experimental_distribute_dataset(tf.data.Dataset.range(3)),
         lambda strategy: strategy.distribute_datasets_from_function(lambda context: tf.data.Dataset.range(3)),
         lambda strategy: strategy.experimental_run(lambda: 1),
+        lambda strategy: strategy.reduce("SUM", [1.0], axis=0),
+        lambda strategy: strategy.extended.call_for_each_replica(lambda: 1),
+        lambda strategy: strategy.extended.update(tf.Variable(1.0), lambda v: v),
+        lambda strategy: strategy.extended.update_non_slot(tf.Variable(1.0), lambda: 1),
     ],
 )
 def test_that_of_tensorflow_1_runs_nothing(call):
+    strategy = V1()
     with pytest.raises(NotImplementedError, match=r"currently only works with the tf\.Estimator API"):
-        call(V1())
+        call(strategy)
 
 
 def test_that_of_tensorflow_1_reduces_and_has_no_gather():

@@ -78,6 +78,18 @@ def test_arguments_are_where_tensorflow_has_them():
         tf.Variable()
 
 
+@pytest.mark.parametrize("value", [tf.constant(1.5), tf.Variable(1.5), lambda: tf.constant(1.5)])
+def test_it_does_not_begin_with_a_tensor_of_another_dtype(value):
+    with pytest.raises(ValueError, match=r"requested dtype float64 for Tensor with dtype float32: .*tf\.cast"):
+        tf.Variable(value, dtype=tf.float64)
+    assert tf.Variable(lambda: np.float32(1.5), dtype=tf.float64).dtype == np.float64
+
+
+def test_a_callable_that_gives_nothing_is_refused():
+    with pytest.raises(ValueError, match=r"convert a value \(None\)"):
+        tf.Variable(lambda: None)
+
+
 def test_text_is_no_value_of_a_variable():
     with pytest.raises(TypeError, match="numbers, bools"):
         tf.Variable("text")

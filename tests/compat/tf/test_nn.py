@@ -30,6 +30,11 @@ def test_a_look_up_in_any_kind_of_table_gives_a_tensor(table):
     np.testing.assert_array_equal(found, VALUE[[[6, 0]]])
 
 
+def test_parts_of_any_numbers_of_rows_follow_each_other():
+    parts = [tf.Variable(part) for part in np.split(VALUE, [1, 5])]
+    np.testing.assert_array_equal(tf.nn.embedding_lookup(parts, [6, 1, 0]), VALUE[[6, 1, 0]])
+
+
 def test_a_table_may_be_a_list_of_numbers():
     np.testing.assert_array_equal(tf.nn.embedding_lookup([1.0, 2.0], [1]), [2.0])
 

@@ -28,6 +28,8 @@ ALTERNATIVES: dict[str, str] = {
     **_same(
         "keras optimizers losses metrics nn initializers", f"use your framework's models and optimizers, {GRADIENTS}"
     ),
+    "tf.nn.compute_average_loss": "use numpy.sum(losses) / global_batch_size",
+    "tf.nn.scale_regularization_loss": "divide the loss by strategy.num_replicas_in_sync",
     "tf.Module": "use a plain class; strategies see the variables that its methods use",
     "tf.saved_model": "save variables with tf.train.Checkpoint",
     # arithmetic
@@ -113,6 +115,7 @@ ALTERNATIVES: dict[str, str] = {
         "compat.v1.train.get_checkpoint_state compat.v1.train.latest_checkpoint",
         "use tf.train.Checkpoint and its manager",
     ),
+    "tf.train.checkpoints_iterator": "ask tf.train.latest_checkpoint(folder) from time to time",
     **_same(
         "compat.v1.train.AdamOptimizer compat.v1.train.GradientDescentOptimizer compat.v1.train.MomentumOptimizer "
         "compat.v1.train.Optimizer",
@@ -149,6 +152,7 @@ ALTERNATIVES: dict[str, str] = {
     "tf.tpu.XLAOptions": "delete it: functions run as they are",
     "tf.tpu.experimental.embedding": "use arrays, and numpy.take",
     "tf.distribute.experimental.rpc": "use a library for remote calls",
+    "tf.distribute.cluster_resolver.LocalClusterResolver": "use ringlet.cluster_resolver.LocalClusterResolver",
     "tf.config.experimental": "delete it: there are no GPUs here",
     **_same("config.run_functions_eagerly config.functions_run_eagerly", "delete it: functions always run eagerly"),
     **_same("config.threading", "delete it: strategies run one thread for each replica"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,10 +13,11 @@ import numpy as np
 
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
-from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
+from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, check_dtype, tensor_of
 from ringlet.devices import Device
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding import ShardedArray
+from ringlet.values import Variable
 
 __all__ = [
     "cast",
@@ -31,7 +33,7 @@ __all__ = [
     "square",
 ]
 
-_write = print
+_write = builtins.print
 
 
 def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, name: str = "Const") -> Tensor:
@@ -118,7 +120,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     Raises
     ------
     ValueError
-        If a tensor has another dtype, or there is no tensor of the value.
+        If a tensor or a variable has another dtype, or there is no tensor of the value.
     TypeError
         If a number does not fit the dtype.
 
@@ -127,11 +129,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     >>> convert_to_tensor([1, 2], dtype_hint="float32").dtype
     dtype('float32')
     """
-    if isinstance(value, (Tensor, ShardedArray)) and dtype is not None and value.dtype != as_dtype(dtype):
-        raise ValueError(
-            f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: "
-            f"{value!r}. Write tf.cast(value, dtype)"
-        )
+    check_dtype(value, dtype)
     if dtype is None and dtype_hint is not None and not hasattr(value, "dtype"):
         try:
             return as_tensor(value, dtype_hint)
@@ -211,7 +209,7 @@ def is_tensor(x: Any) -> bool:
     >>> is_tensor(constant(1)), is_tensor(1)
     (True, False)
     """
-    return isinstance(x, (Tensor, ShardedArray)) or hasattr(type(x), "read_value")
+    return isinstance(x, (Tensor, ShardedArray, Variable))
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range") -> Tensor:

@@ -12,6 +12,7 @@ from ringlet.compat.tensorflow.strategies import StandsFor, StrategyV1, TensorCa
 from ringlet.strategy import Strategy, StrategyExtended, parameter_server
 from ringlet.strategy.arguments import refuse_per_replica
 from ringlet.strategy.one_device import OneDeviceExtended
+from ringlet.strategy.reduction import parse_reduce_op
 
 __all__ = ["ParameterServerStrategy", "ParameterServerStrategyV1"]
 
@@ -61,6 +62,13 @@ class ParameterServerStrategyV1(StrategyV1, TensorCalls):
 
     def run(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, options: Any = None) -> NoReturn:
         """Refused, as by TensorFlow."""
+        raise _for_estimators()
+
+    def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
+        """Combine the components of a value into one; refused along an axis, as by TensorFlow."""
+        if axis is None:
+            return super().reduce(reduce_op, value)
+        parse_reduce_op(reduce_op)
         raise _for_estimators()
 
     def scope(self) -> NoReturn:
@@ -122,6 +130,15 @@ class _ExtendedV1(OneDeviceExtended):
         return self._is_chief
 
     should_checkpoint = should_save_summary = experimental_should_init
+
+    def _call_for_each_replica(self, *arguments: Any) -> NoReturn:
+        raise _for_estimators()
+
+    def _update(self, *arguments: Any) -> NoReturn:
+        raise _for_estimators()
+
+    def _update_non_slot(self, *arguments: Any) -> NoReturn:
+        raise _for_estimators()
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
         """Give the variable with the least name."""

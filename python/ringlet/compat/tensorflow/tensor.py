@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 
 from ringlet.collectives.array_kinds import ArrayKind, kind_of, register_kind
 from ringlet.compat.tensorflow.conversion import as_array
-from ringlet.compat.tensorflow.dtypes import dtype_name
+from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
 from ringlet.compat.tensorflow.operators import BINARY, REFLECTED, UNARY, DtypeError, compute
 from ringlet.devices import canonicalize
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding import ShardedArray
 from ringlet.values import DistributedValues
+from ringlet.values.operand import Operand
 from ringlet.values.reference import VariableReference
 from ringlet.values.stand_in import plain
 
-__all__ = ["Tensor", "as_tensor", "tensor_of"]
+__all__ = ["Tensor", "as_tensor", "check_dtype", "tensor_of"]
 
 Array = NDArray[Any]
 
@@ -318,6 +319,34 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     array = as_array(value, dtype)
     is_shared = isinstance(value, np.ndarray) and array.flags.writeable and np.may_share_memory(array, value)
     return tensor_of(array.copy() if is_shared else array)
+
+
+def check_dtype(value: Any, dtype: Any) -> None:
+    """Refuse a tensor or a variable where another dtype is asked for, as TensorFlow does.
+
+    Parameters
+    ----------
+    value : object
+    dtype : dtype-like or None
+        None where any will do.
+
+    Raises
+    ------
+    ValueError
+
+    Examples
+    --------
+    >>> check_dtype(as_tensor(1.5), "float32"), check_dtype(1.5, "int32")
+    (None, None)
+    """
+    if dtype is None or not isinstance(value, (Tensor, ShardedArray, Operand)):
+        return
+    given, wanted = dtype_name(value.dtype), dtype_name(as_dtype(dtype))  # type: ignore[union-attr]  # operands have one
+    if given != wanted:
+        raise ValueError(
+            f"Tensor conversion requested dtype {wanted} for Tensor with dtype {given}: {value!r}. Write "
+            f"tf.cast(value, tf.{wanted})"
+        )
 
 
 class _TensorKind(ArrayKind):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.dtypes import as_dtype
-from ringlet.compat.tensorflow.tensor import Tensor
+from ringlet.compat.tensorflow.tensor import Tensor, check_dtype
 from ringlet.sharding import ShardedArray
 from ringlet.values import Variable as RingletVariable
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
@@ -86,6 +87,18 @@ class Variable(RingletVariable, metaclass=_CompatVariableType):
 
 
 def _first_value(value: Any, dtype: Any) -> Any:
-    if callable(value):
-        return lambda **part: _first_value(value(**part), dtype)  # a part where it is cut into shards
-    return value if value is None or isinstance(value, ShardedArray) else as_array(value, dtype)
+    if value is None:
+        return None
+    if not callable(value):
+        return _as_value(value, dtype)
+
+    @functools.wraps(value, updated=())  # what it takes says whether it makes shards by itself
+    def first_value(**part: Any) -> Any:
+        return _as_value(value(**part), dtype)
+
+    return first_value
+
+
+def _as_value(value: Any, dtype: Any) -> Any:
+    check_dtype(value, dtype)
+    return value if isinstance(value, ShardedArray) else as_array(value, dtype)
