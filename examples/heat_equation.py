@@ -71,6 +71,8 @@ def main(arguments=None):
     parser.add_argument("--size", type=int, default=32, help="points along an edge, a multiple of 16")
     parser.add_argument("--steps", type=int, default=400, help="default: %(default)s")
     options = parser.parse_args(arguments)
+    if options.size < 16 or options.size % 16:
+        parser.error(f"--size is a multiple of 16, got {options.size}")
     plate, is_kept = plate_of(options.size)
     expected = spread(plate, is_kept, options.steps)
     for devices, tiles in TILES.items():

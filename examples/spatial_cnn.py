@@ -116,6 +116,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=20, help="default: %(default)s")
     options = parser.parse_args(arguments)
+    if options.steps < 1:
+        parser.error(f"--steps is at least 1, got {options.steps}")
     images, labels = stripes()
     expected, _ = train(images, labels, initial_kernels(), options.steps)
     print(f"untiled: loss {expected[0]:.4f} -> {expected[-1]:.4f}")

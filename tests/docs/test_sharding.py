@@ -18,7 +18,7 @@ ROWS = re.findall(r"^\| (.*) \| (.*) \|$", PAGE, re.MULTILINE)
 COLUMNS = [re.findall(r"`([\w.]+)`", " ".join(column)) for column in zip(*ROWS, strict=True)]
 
 # Gather for some arguments only, or change their array: called below.
-OTHERS = {"inv", "solve", "det", "put", "place", "fill_diagonal"}
+OTHERS = {"inv", "solve", "det", "put", "place", "fill_diagonal", "sort"}
 
 
 def functions(names):
@@ -46,6 +46,8 @@ def x():
         lambda: np.linalg.inv(x()),
         lambda: np.linalg.det(x()),
         lambda: np.linalg.solve(x(), np.ones(4)),
+        lambda: np.sort(x(), axis=0),
+        lambda: np.argpartition(x(), 1, axis=0),
         lambda: np.put(x(), 1, 2),
         lambda: np.place(x(), [True] * 16, [2, 3]),
         lambda: np.fill_diagonal(x(), 0),
@@ -66,6 +68,8 @@ def test_these_gather_in_some_cases(call):
         lambda: np.add.outer(x(), x()),
         lambda: np.multiply.reduce(x(), axis=0),
         lambda: np.add(x(), 1, where=x() > 2, out=x()),
+        lambda: np.sort(x(), axis=1),
+        lambda: np.argpartition(x(), 1),
         lambda: x()[::-2, None, 1],
         lambda: x()[[3, 0]],
         lambda: x().__setitem__(slice(2), 0),

@@ -47,3 +47,9 @@ def test_the_script_runs():
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("the same bits") == 8
+
+
+def test_a_size_that_it_cannot_draw_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        example.main(["--size", "8"])
+    assert "--size is a multiple of 16, got 8" in capsys.readouterr().err

@@ -72,3 +72,9 @@ def test_the_script_runs():
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("off by") == 8
+
+
+def test_a_training_has_a_step(capsys):
+    with pytest.raises(SystemExit):
+        example.main(["--steps", "0"])
+    assert "--steps is at least 1, got 0" in capsys.readouterr().err

@@ -68,3 +68,10 @@ def test_pairs_are_gathered_once_and_only_along_the_dimension():
 def test_what_numpy_refuses_is_refused_alike(call, error, message):
     with pytest.raises(error, match=message):
         call(shard(np.zeros((4, 2)), Sharding.tiled((2, 2))))
+
+
+def test_places_go_into_small_integers_and_into_nothing_else():
+    x = shard(np.array([1, 5, 2]), Sharding.tiled((3,)))
+    assert int(np.argmax(x, out=shard(np.zeros((), np.uint8), Sharding.replicated(3)))) == 1
+    with pytest.raises(TypeError):
+        np.argmax(x, out=shard(np.zeros(()), Sharding.replicated(3)))

@@ -29,6 +29,8 @@ def test_places_of_what_is_true_are_gathered():
 
 @pytest.mark.parametrize("limits", [(3, None), (None, 3), (3, 9), (None, None)])
 def test_values_are_clipped_from_either_side(limits):
+    if limits == (None, None) and np.lib.NumpyVersion(np.__version__) < "2.1.0":
+        return  # NumPy refuses
     np.testing.assert_array_equal(np.asarray(np.clip(shard(numbers(), ROWS), *limits)), np.clip(numbers(), *limits))
 
 
@@ -77,3 +79,9 @@ def test_errors_are_numpys(choose):
 def test_the_other_triangle_of_records_and_dates_is_what_numpy_calls_zero():
     for whole in (np.full((3, 3), "2020", "M8[D]"), np.ones((3, 3), [("a", "i4"), ("b", "U2")]), np.ones((3, 3), "V4")):
         np.testing.assert_array_equal(np.asarray(np.tril(shard(whole, Sharding.tiled((2, 1))))), np.tril(whole))
+
+
+def test_numbers_that_do_not_fit_wrap_around_where_numpy_lets_them():
+    whole = np.arange(4, dtype=np.uint8)
+    x = shard(whole, Sharding.tiled((2,)))
+    np.testing.assert_array_equal(np.asarray(np.where(x > 1, x, -1)), np.where(whole > 1, whole, -1))

@@ -6,7 +6,6 @@ A function that a later NumPy adds fails this file until somebody has looked at 
 from __future__ import annotations
 
 import importlib
-import inspect
 import re
 import warnings
 
@@ -16,17 +15,17 @@ from numpy.testing.overrides import get_overridable_numpy_array_functions, get_o
 
 from ringlet.errors import GatherWarning
 from ringlet.sharding import ShardedArray, Sharding, shard
-from ringlet.sharding.functions import implementations
+from ringlet.sharding.functions import _CREATORS, implementations
 
 # Run on the gathered arrays, with a warning.
 _NAMES = """
-    alltrue apply_along_axis apply_over_axes argpartition argsort argwhere bincount busday_count busday_offset
+    alltrue apply_along_axis apply_over_axes argwhere bincount busday_count busday_offset
     can_cast compress corrcoef cov cumproduct datetime_as_string delete ediff1d extract
     flatnonzero geomspace gradient histogram histogram2d histogram_bin_edges histogramdd in1d insert intersect1d
     is_busday ix_ lexsort linspace logspace median min_scalar_type msort nanmedian nanpercentile nanquantile nonzero
-    packbits partition percentile piecewise poly polyadd polyder polydiv polyfit polyint polymul polysub product
+    packbits percentile piecewise poly polyadd polyder polydiv polyfit polyint polymul polysub product
     quantile ravel_multi_index real_if_close resize roots save savetxt savez savez_compressed setdiff1d setxor1d
-    sometrue sort sort_complex trapezoid trapz trim_zeros union1d unique unique_all unique_counts unique_inverse
+    sometrue sort_complex trapezoid trapz trim_zeros union1d unique unique_all unique_counts unique_inverse
     unique_values unpackbits unravel_index unwrap vander lib.stride_tricks.sliding_window_view linalg.cond
     linalg.eig linalg.eigh linalg.eigvals linalg.lstsq linalg.qr linalg.slogdet linalg.svd linalg.tensorinv
     linalg.tensorsolve
@@ -34,7 +33,7 @@ _NAMES = """
 GATHER = set(_NAMES.split())
 # Modules of which all functions gather: text, transforms, structured arrays, coefficients, and functions whose dtype
 # depends on the values. Those of some are known once they were imported.
-GATHER_MODULES = ("char.", "fft.", "lib.recfunctions", "lib.scimath", "polynomial.", "strings.")
+GATHER_MODULES = ("char.", "fft.", "lib.recfunctions", "lib.scimath", "lib._scimath_impl", "polynomial.", "strings.")
 for module in ("char", "fft", "polynomial", *(["strings"] if hasattr(np, "strings") else [])):
     importlib.import_module(f"numpy.{module}")
 
@@ -46,12 +45,8 @@ def name_of(function):
 def kinds(function):
     """What is known of a function."""
     name = name_of(function)
-    try:
-        creates = "like" in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        creates = name == "fromstring"
     known = {
-        "creates": creates,
+        "creates": name in _CREATORS,
         "implemented": function in implementations(),
         "gathers": name in GATHER or name.startswith(GATHER_MODULES),
     }
@@ -79,7 +74,6 @@ BITS = np.array([1, 0, 1, 1], np.uint8)
 CALLS = {
     "apply_along_axis": lambda f, v, m, b: f(np.sum, 0, m),
     "apply_over_axes": lambda f, v, m, b: f(np.sum, m, [0]),
-    "argpartition": lambda f, v, m, b: f(v, 2),
     "bincount": lambda f, v, m, b: f(b),
     "compress": lambda f, v, m, b: f(b, v),
     "corrcoef": lambda f, v, m, b: f(m),
@@ -89,6 +83,7 @@ CALLS = {
     "geomspace": lambda f, v, m, b: f(v, 9, 3),
     "histogram2d": lambda f, v, m, b: f(v, v)[0],
     "histogramdd": lambda f, v, m, b: f(m[:, :2])[0],
+    "in1d": lambda f, v, m, b: f(v, [1, 3]),
     "insert": lambda f, v, m, b: f(v, 1, 5),
     "intersect1d": lambda f, v, m, b: f(v, [1, 3]),
     "linspace": lambda f, v, m, b: f(v, 9, 3),
@@ -96,7 +91,6 @@ CALLS = {
     "nanpercentile": lambda f, v, m, b: f(v, 30),
     "nanquantile": lambda f, v, m, b: f(v, 0.3),
     "packbits": lambda f, v, m, b: f(b),
-    "partition": lambda f, v, m, b: f(v, 2),
     "percentile": lambda f, v, m, b: f(v, 30),
     "piecewise": lambda f, v, m, b: f(v, [v > 1], [5]),
     "polyadd": lambda f, v, m, b: f(v, [1, 2]),
@@ -127,7 +121,7 @@ CALLS = {
 UNCALLED = (
     *("char.", "polynomial.", "strings."),
     *("busday_count", "busday_offset", "can_cast", "datetime_as_string", "is_busday", "lib.recfunctions"),
-    *("min_scalar_type", "save", "savetxt", "savez", "savez_compressed"),
+    *("min_scalar_type", "lib._scimath_impl", "save", "savetxt", "savez", "savez_compressed"),
 )
 CALLED = [
     function for function in FUNCTIONS if kinds(function) == ["gathers"] and not name_of(function).startswith(UNCALLED)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.errors import ShardingError
-from ringlet.sharding import Mesh, Sharding, mode, shard
+from ringlet.sharding import Mesh, Sharding, creation, mode, shard
 from ringlet.sharding.creation import place
 from ringlet.sharding.device_group import DeviceGroup
 from ringlet.sharding.layout import WHOLE, Cut, Layout
@@ -58,3 +58,23 @@ def test_each_process_keeps_the_part_of_its_devices_in_memory_of_its_own(memory)
             return [tile.tolist() for tile in y.shards], np.shares_memory(x._tile(2 * member.rank), array)
 
     assert run_on_ranks(2, work) == [([[0, 2], [4, 6]], False), ([[8, 10], [12, 14]], False)]
+
+
+def test_a_masked_array_is_not_sharded_without_its_mask():
+    with pytest.raises(TypeError, match="would lose its mask"):
+        shard(np.ma.array([1, 2], mask=[0, 1]), Sharding.tiled((2,)))
+
+
+@pytest.mark.parametrize("order", ["A", "K"])
+def test_memory_of_each_device_is_in_the_order_of_what_was_given(order):
+    whole = np.asfortranarray(np.arange(6).reshape(2, 3))
+    for memory in ("shared", "copy"):
+        with mode(memory):
+            x = shard(whole, Sharding.tiled((2, 1)))
+            assert np.ravel(x, order).tolist() == np.ravel(whole, order).tolist()
+
+
+def test_versions_of_numpy_whose_dtypes_depend_on_values_are_refused(monkeypatch):
+    monkeypatch.setattr(creation, "_IS_BEFORE_2", True)
+    with pytest.raises(ImportError, match=r"NumPy 2\.0 or later"):
+        shard(np.ones(2), Sharding.tiled((2,)))

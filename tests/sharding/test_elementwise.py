@@ -106,3 +106,13 @@ def test_truth_values_of_floats_are_right_in_memory_of_any_order(ufunc, turned):
                 out = np.zeros_like(x, dtype=np.int8)
                 np.testing.assert_array_equal(np.asarray(ufunc(x, out=out)), expected)
                 np.testing.assert_array_equal(np.asarray(ufunc(x, out=out, where=x > 0)), expected)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
+def test_signs_change_in_tiles_of_one_column_that_lie_apart(dtype):
+    whole = np.arange(256).reshape(32, 8).astype(dtype)
+    for shape in ((8, 4), (32, 8)):
+        part = whole[: shape[0], : shape[1]].copy()
+        with mode("copy"):
+            found = -shard(part, Sharding.tiled((1, shape[1])))
+        np.testing.assert_array_equal(np.asarray(found), part * -1)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.sharding import Sharding, explain, shard
+from ringlet.sharding import Mesh, Sharding, explain, shard
 from ringlet.sharding.collective import Collective
 from ringlet.sharding.explain import note, noted_as_one
+from ringlet.testing import run_on_ranks
 
 ROWS = shard(np.arange(8.0).reshape(4, 2), Sharding.tiled((2, 1)))
 REDUCE = Collective("all-reduce", (2,), "float64", ((0, 1),), nbytes=32)
@@ -97,3 +98,13 @@ def test_a_computation_is_reported_with_what_it_sends():
     assert report.counts == {"all-reduce": 1}
     assert report.nbytes > 0
     assert np.exp(columns).sum() == pytest.approx(8 * np.e)
+
+
+def test_a_gather_between_processes_is_one_gather():
+    def work(member):
+        x = shard(np.arange(8.0), Mesh({"x": 4}, member=member).sharding("x"))
+        with explain() as report:
+            x.numpy()
+        return report.counts, report.nbytes
+
+    assert run_on_ranks(2, work) == [({"gather": 1}, 64)] * 2

@@ -101,3 +101,7 @@ def test_every_implementation_stands_for_a_function_that_can_be_overridden():
 def test_functions_that_are_called_gathered_may_be_anyones(x):
     with pytest.warns(GatherWarning, match="mine"):
         assert call_gathered(lambda a, *, k: a.sum() * k, "mine", (x,), {"k": 2}) == 12
+
+
+def test_a_function_that_does_not_tell_its_parameters_takes_its_first_one_by_name_too():
+    assert first_given(type, lambda array, mask: (array, mask))(a=3, mask=1) == (3, 1)

@@ -70,6 +70,9 @@ def test_any_other_text_is_refused(text):
         ("{devices=[2]0,99999999999999999999}", 14, "is a number of 20 digits"),
         ("{{{replicated}}}", 1, "a tuple is in a tuple"),
         ("{{replicated},}", 14, "expected '{'"),
+        ("{/* {replicated}", 1, "expected 'replicated'"),
+        ("{replicated shard_as1}", 12, "expected '}'"),
+        ("{replicated shard_like x}", 23, "expected a number"),
         ("{{replicated} {replicated}}", 14, "expected ',' or '}'"),
         ('{replicated metadata={op_name="}"', 33, "expected '}', and the text ends"),
     ],
@@ -98,9 +101,28 @@ def test_spaces_may_stand_between_words():
     assert Sharding.parse(" { devices = [ 2 , 1 ] 1 , 0 } ".replace("s =", "s=")) == Sharding.tiled((2, 1), [1, 0])
 
 
+def test_comments_may_stand_between_words():
+    text = "{{devices=/* a * / */[2]<=[2]}, // two\n{/**/manual}} // and no more"
+    assert str(Sharding.parse(text)) == "{{devices=[2]<=[2]}, {manual}}"
+
+
+def test_elements_of_a_long_tuple_are_numbered():
+    text = "{{manual}, {manual}, {manual}, {manual}, {manual}, /*index=5*/{manual}, {manual}}"
+    assert str(Sharding.of_tuple([Sharding.manual()] * 7)) == text
+    assert len(Sharding.parse(text).elements) == 7
+
+
 def test_what_says_nothing_about_places_is_passed_over():
-    noted = Sharding.parse('{devices=[2]<=[2] metadata={op_name="a}\\"{"} shard_as 5}')
-    assert noted == Sharding.tiled((2,))
+    assert Sharding.parse('{devices=[2]<=[2] metadata={op_name="a}\\"{"}}') == Sharding.tiled((2,))
+
+
+@pytest.mark.parametrize(
+    "text", ["{replicated shard_as 5}", "{devices=[2]1,0 shard_like 0}", "{maximal device=1 shard_as 1}"]
+)
+def test_tensors_that_are_to_be_cut_alike_stay_a_group(text):
+    found = Sharding.parse(text.replace(" shard", ' metadata={op_name="a"} shard'))
+    assert str(found) == text
+    assert found != Sharding.parse(text.split(" shard")[0] + "}")
 
 
 def test_what_is_no_text_is_refused():

@@ -176,3 +176,16 @@ def test_any_basic_index_takes_and_writes_what_numpy_does(key, mesh, number, mem
 def test_values_on_other_devices_are_refused():
     with pytest.raises(ShardingError, match="different device groups: 4 devices, and 2 devices"):
         shard(numbers(), ROWS)[:] = shard(numbers(), Sharding.tiled((2, 1)))
+
+
+@pytest.mark.parametrize("value", [1j, float("nan"), 1e300])
+def test_numbers_that_do_not_fit_are_refused_where_a_mask_chooses_too(value):
+    whole = np.zeros(4, np.int8)
+    with pytest.raises((TypeError, ValueError, OverflowError)) as expected:
+        whole[whole == 0] = value
+    x = shard(np.zeros(4, np.int8), Sharding.tiled((2,)))
+    with pytest.raises(type(expected.value)):
+        x[x == 0] = value
+    with pytest.raises(OverflowError):
+        x[1:] = np.uint8(200)
+    assert np.asarray(x).tolist() == [0, 0, 0, 0]

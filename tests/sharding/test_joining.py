@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ringlet.errors import ShardingError
-from ringlet.sharding import ShardedArray, Sharding, explain, mode, shard
+from ringlet.sharding import Mesh, ShardedArray, Sharding, explain, mode, shard
 
 ROWS, COLUMNS = Sharding.tiled((4, 1)), Sharding.tiled((1, 4))
 
@@ -84,3 +84,13 @@ def test_blocks_are_joined_as_deep_as_they_are_nested(arrays):
         return [filled(each, leaf) for each in nested] if isinstance(nested, list) else leaf * nested
 
     np.testing.assert_array_equal(np.asarray(np.block(filled(arrays, x))), np.block(filled(arrays, np.ones((4, 2)))))
+
+
+def test_arrays_that_are_cut_along_different_axes_are_cut_along_both():
+    mesh = Mesh({"x": 2, "y": 4})
+    values = np.arange(64.0).reshape(8, 8)
+    with mode("copy"), explain() as report:
+        made = np.stack([shard(values, mesh.sharding(None, "y")), shard(-values, mesh.sharding("x"))])
+    assert np.array_equal(made, [values, -values])
+    assert made.sharding == mesh.sharding(None, "x", "y").for_ndim(3)
+    assert report.nbytes == 0

@@ -90,3 +90,8 @@ def test_what_is_no_sharding_is_refused(given):
 def test_no_sharding_says_that_some_tiles_have_more_copies(tile):
     with pytest.raises(ShardingError, match="some have more copies than others"):
         sharding_of(Layout(3, (Cut(2, tile),)))
+
+
+def test_shardings_that_are_equal_may_be_for_other_numbers_of_devices():
+    assert layout_of(Sharding.replicated(2), 1) == Layout.replicated(2, 1)
+    assert layout_of(Sharding.replicated(3), 1) == Layout.replicated(3, 1)

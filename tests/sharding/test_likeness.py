@@ -73,7 +73,7 @@ def test_one_value_for_each_column_is_sent_nowhere():
     "change",
     [
         lambda x: x.astype("int8", casting="safe"),
-        lambda x: np.full_like(x, 300, dtype=np.uint8),
+        lambda x: np.full_like(x, "a", dtype=np.uint8),
         lambda x: np.zeros_like(x, order="B"),
         lambda x: x.astype("no dtype"),
     ],

@@ -31,6 +31,13 @@ def test_axes_become_tiles(spec, text):
     assert str(NamedSharding(MESH, spec).for_ndim(2)) == text
 
 
+def test_axes_that_are_summed_over_are_in_the_order_of_the_mesh():
+    grid = Mesh({"y": 2, "x": 2, "z": 2})  # as jax has it
+    assert str(grid.sharding("z", unreduced=["x", "y"]).for_ndim(1)) == (
+        "{devices=[2,4]<=[4,2]T(1,0) last_tile_dims={unreduced}}"
+    )
+
+
 def test_devices_may_be_in_any_order():
     mesh = Mesh({"x": 2, "y": 2}, [[3, 2], [1, 0]])
     assert str(mesh.sharding("y", "x").for_ndim(2)) == "{devices=[2,2]3,1,2,0}"
@@ -64,6 +71,8 @@ def test_devices_have_places_in_a_topology():
     assert (group.assignment, group.replica) == (assignment, 1)
     with pytest.raises(ShardingError, match=r"has 4 logical cores in a replica, and Mesh.* has 2 devices"):
         Mesh({"x": 2}, assignment=assignment)
+    with pytest.raises(ShardingError, match="has replicas 0 to 1, got replica=2"):
+        Mesh({"x": 4}, assignment=assignment, replica=2)
 
 
 @pytest.mark.parametrize("axes", [{}, {"x": 0}, {"x": -1}, {"x": 1.5}, {1: 2}, (4, 2), None])
@@ -76,6 +85,17 @@ def test_axes_have_names_and_sizes(axes):
 def test_each_device_is_in_the_mesh_once(devices):
     with pytest.raises(ShardingError, match="devices of this mesh are 0 to 1, each once"):
         Mesh({"x": 2}, devices)
+
+
+def test_a_mesh_has_no_more_devices_than_any_machine():
+    with pytest.raises(ShardingError, match="up to 1048576 devices"):
+        Mesh({"x": 2**20, "y": 2**20})
+
+
+@pytest.mark.parametrize("arguments", [(MESH, "x"), (MESH, None), ("mesh", PartitionSpec())])
+def test_a_mesh_and_a_specification_are_joined(arguments):
+    with pytest.raises(TypeError, match="expected a mesh and a PartitionSpec"):
+        NamedSharding(*arguments)
 
 
 def test_a_specification_names_axes_of_the_mesh():

@@ -13,6 +13,7 @@ from ringlet.sharding.device_group import DeviceGroup
 from ringlet.sharding.layout import WHOLE, Cut, Layout
 from ringlet.sharding.modes import current_mode, mode
 from ringlet.sharding.movement import redistribute, reshard, settled
+from ringlet.sharding.movement_plan import plan_movement
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.spaces import spaces_for
 from ringlet.testing import run_on_ranks
@@ -215,3 +216,12 @@ def test_an_array_can_become_partial(memory):
         x = redistribute(ShardedArray(np.arange(4), Sharding.tiled((4,))), parts)
         assert [x._tile(device).tolist() for device in range(4)] == [[0, 1, 2, 3], [0] * 4, [0] * 4, [0] * 4]
         assert assembled(x).tolist() == [0, 1, 2, 3]
+
+
+def test_messages_of_a_movement_are_not_kept_where_nothing_moves():
+    mesh, kept = Mesh({"x": 31}), plan_movement.cache_info().currsize
+    x = shard(np.ones((31, 31)), mesh.sharding("x"))
+    with explain() as report:
+        reshard(x, mesh.sharding()), reshard(x.sum(axis=0), mesh.sharding("x"))
+    assert report.counts == {"all-gather": 1, "reduce-scatter": 1}
+    assert plan_movement.cache_info().currsize == kept

@@ -56,3 +56,9 @@ def test_norms_are_of_what_the_parts_of_a_partial_array_add_up_to(order):
     np.testing.assert_allclose(
         np.asarray(np.linalg.norm(product, order, axis=0)), np.linalg.norm(left @ left.T, order, axis=0)
     )
+
+
+def test_matrices_without_columns_have_the_norm_0():
+    whole = np.zeros((5, 0))
+    if np.lib.NumpyVersion(np.__version__) >= "2.3.0":
+        assert float(np.linalg.norm(shard(whole, Sharding.tiled((2, 1))), 1)) == np.linalg.norm(whole, 1) == 0

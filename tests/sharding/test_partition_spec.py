@@ -30,7 +30,13 @@ def test_an_axis_that_cuts_is_not_summed_over():
         PartitionSpec("x", unreduced=["x"])
 
 
-@pytest.mark.parametrize("entry", [3, 1.5, (None,), ("x", 2), [("x",)]])
+def test_axes_that_are_summed_over_have_no_order():
+    spec = PartitionSpec(unreduced={"y", "x"})
+    assert spec == PartitionSpec(unreduced=("y", "x")) == PartitionSpec(unreduced=("x", "y"))
+    assert spec.unreduced == ("x", "y")
+
+
+@pytest.mark.parametrize("entry", [3, 1.5, (None,), ("x", 2), [("x",)], {"x", "y"}])
 def test_entries_are_names_of_axes(entry):
     with pytest.raises(ShardingError, match="is no entry of a PartitionSpec"):
         PartitionSpec(entry)

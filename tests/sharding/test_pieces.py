@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -82,3 +83,21 @@ def test_of_an_array_without_dimensions_only_its_device_has_something():
     assert held(only, ()) == Held(((), ()), (-1, 0))
     copies = plan_pieces((Piece(0, (), ()),), (only,), ((),), Form((), FLOAT, Layout.replicated(2, 0)))
     assert [(copy.source, copy.target) for of_device in copies.of_device for copy in of_device] == [(1, 0), (1, 1)]
+
+
+def calls_to_plan(side: int) -> int:
+    """How many functions are called for each device to plan a slice of an array that is on a square of devices."""
+    rows, columns = np.divmod(np.arange(side * side), side)
+    layout = Layout(side * side, (Cut(side, tuple(rows.tolist())), Cut(side, tuple(columns.tolist()))))
+    source, target = held(layout, (64, 64)), held(layout, (63, 64))
+    events: list[str] = []
+    sys.setprofile(lambda _, event, __: events.append(event))
+    try:
+        copies_between([source], target, FLOAT)
+    finally:
+        sys.setprofile(None)
+    return len(events) // side**2
+
+
+def test_a_device_of_many_takes_little_more_planning_than_one_of_few():
+    assert calls_to_plan(16) < 2 * calls_to_plan(4)

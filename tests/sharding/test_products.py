@@ -81,3 +81,17 @@ def test_the_functions_of_linalg_are_those_of_numpy():
     np.testing.assert_array_equal(np.asarray(np.linalg.tensordot(x, x, axes=1)), 14)
     with pytest.raises(ValueError, match="one-dimensional"):
         np.linalg.outer(shard(A, ROWS), x)
+
+
+def test_a_chain_overflows_where_numpys_does():
+    a, b, c = np.full((2, 3), 99, np.int8), np.full((3, 2), 3, np.uint8), np.full((2, 2), 1.0)
+    for chain in ((a, b, c), (a, b, c, c)):
+        found = np.linalg.multi_dot([shard(chain[0], Sharding.tiled((2, 1))), *chain[1:]])
+        np.testing.assert_array_equal(np.asarray(found), np.linalg.multi_dot(chain))
+
+
+def test_numbers_times_durations_are_durations():
+    days, numbers = np.arange(4).astype("m8[D]"), np.arange(1, 4)
+    for function in (np.outer, np.kron):
+        found = function(shard(days, Sharding.tiled((2,))), numbers)
+        np.testing.assert_array_equal(np.asarray(found), function(days, numbers))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -168,3 +170,39 @@ def test_what_elements_are_reduced_to_is_converted_to_the_dtype_of_out():
     assert out == 9
     with pytest.raises(ValueError, match="out has shape"):
         np.sum(x, out=np.zeros(3, int))
+
+
+def test_the_dtype_that_was_asked_for_is_that_of_the_sums():
+    whole = np.full((4, 3), 2**63 - 1, np.uint64)
+    expected = np.add.reduce(whole, 1, np.int32)
+    np.testing.assert_array_equal(
+        np.asarray(np.add.reduce(shard(whole, Sharding.tiled((2, 1))), 1, np.int32)), expected
+    )
+
+
+def test_a_result_goes_into_any_dtype_as_numpy_lets_it():
+    whole = np.array([[1.5, 2.5], [3.5, -0.25]])
+    for dtype, out in (("f4", np.zeros(2, np.int8)), (None, np.zeros(2, np.float32)), ("c8", np.zeros(2))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of imaginary parts
+            expected = np.sum(whole, 0, dtype, out.copy())
+            found = np.sum(shard(whole, Sharding.tiled((2, 1))), 0, dtype, shard(out.copy(), Sharding.replicated(2)))
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_arrays_that_cannot_hold_a_result_are_refused_as_numpy_does():
+    times = np.arange(4).astype("m8[s]")
+    with pytest.raises(TypeError):
+        np.max(times, out=np.zeros((), np.float32))
+    with pytest.raises(TypeError):
+        np.max(shard(times, Sharding.tiled((2,))), out=np.zeros((), np.float32))
+
+
+def test_sums_as_objects_are_gathered():
+    with pytest.warns(GatherWarning):
+        assert np.add.reduce(shard(np.arange(4), Sharding.tiled((2,))), dtype=object) == 6
+
+
+def test_the_largest_less_the_smallest_is_subtracted_where_it_goes_to():
+    whole, out = np.array([-100, 100], np.int8), shard(np.zeros(()), Sharding.replicated(2))
+    assert float(np.ptp(shard(whole, Sharding.tiled((2,))), out=out)) == 200

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,19 @@ def test_times_and_numbers_in_another_order_of_bytes_run_too(dtype):
         lambda a: np.cumsum(a, axis=0, out=np.empty_like(a)),
     ):
         np.testing.assert_array_equal(assembled(run(x)), run(whole))
+
+
+@pytest.mark.parametrize("ufunc", [np.multiply, np.logical_or, np.true_divide])
+def test_running_results_go_into_any_dtype_and_are_computed_as_numpy_does(ufunc):
+    whole = np.array([1.5 + 1j, 2, 3, -0.25], np.complex64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of imaginary parts
+        expected = ufunc.accumulate(whole, out=np.zeros(4, np.float32))
+        found = ufunc.accumulate(shard(whole, Sharding.tiled((2,))), out=shard(np.zeros(4, "f4"), Sharding.tiled((2,))))
+    np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_a_single_number_has_a_running_sum():
+    x = shard(np.array(3), Sharding.replicated(2))
+    if hasattr(np, "cumulative_sum"):
+        assert np.cumulative_sum(x).tolist() == [3]

@@ -84,6 +84,24 @@ def test_how_devices_are_written_does_not_count():
     assert hash(listed) == hash(Sharding.tiled([2, 2]))
 
 
+def test_how_many_devices_there_are_does_not_count():
+    for sharding in (Sharding.replicated(4), Sharding.unreduced(4), Sharding.manual(4), Sharding.maximal(1, 4)):
+        assert Sharding.parse(str(sharding)) == Sharding.from_serialized(sharding.serialized()) == sharding
+        assert len({Sharding.parse(str(sharding)), sharding}) == 1
+
+
+@pytest.mark.parametrize("num_devices", [0, -1, 2.5, "4"])
+def test_there_is_a_device_or_more(num_devices):
+    with pytest.raises(ShardingError, match=f"number of logical devices is 1 or more, or None, got {num_devices!r}"):
+        Sharding.replicated(num_devices)
+
+
+def test_a_tiling_over_one_device_is_that_device():
+    assert str(Sharding.tiled((1, 1))) == str(Sharding.tiled((1,), [0], last_tile_dims=["manual"])) == "{replicated}"
+    assert Sharding.tiled((1, 1)).num_devices == 1
+    assert str(Sharding.tiled((1, 1), [3])) == "{maximal device=3}"
+
+
 def test_devices_without_a_grid_are_listed():
     assert str(Sharding.tiled([2, 2], [3, 2, 1, 0])) == "{devices=[2,2]3,2,1,0}"
 
@@ -104,6 +122,8 @@ def test_tuples_are_not_nested():
     assert str(pair) == "{{replicated}, {unknown}}"
     with pytest.raises(ShardingError, match="the sharding of each of its tensors"):
         Sharding.of_tuple([pair])
+    with pytest.raises(TypeError, match="expected shardings, got 3 of type int"):
+        Sharding.of_tuple([3])
 
 
 def test_a_sharding_survives_pickle():

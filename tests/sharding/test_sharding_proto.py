@@ -17,6 +17,8 @@ WRITTEN = {
     "{unreduced}": "0806",
     "{maximal device=0}": "0801220100",
     "{{replicated}, {manual}}": "08022a002a020804",
+    "{replicated shard_as 0}": "5801",
+    "{unknown shard_like 3}": "0805580160036801",
     "{devices=[2,2]0,1,2,3}": "08031a020202220400010203",
     "{devices=[2,1]<=[2]}": "08031a0202014a0102520100",
     "{devices=[2,2]2,3,0,1 last_tile_dim_replicate}": "08031a0202022204020300013001",
@@ -40,12 +42,19 @@ def test_what_is_written_is_read_back(sharding):
     assert found.serialized() == sharding.serialized()
 
 
-@pytest.mark.parametrize("more", ["3a0312016158016005", "a80601", "b90600010203040506ff", "bd0601020304"])
+@pytest.mark.parametrize("more", ["a80601", "b90600010203040506ff", "bd0601020304"])
 def test_fields_that_are_not_known_are_kept(more):
     data = bytes.fromhex("08031a0202014a0102520100" + more)
     found = Sharding.from_serialized(data)
     assert found == Sharding.tiled((2, 1))
     assert found.serialized() == data
+
+
+def test_fields_come_in_the_order_of_their_numbers():
+    places, metadata, more = "08031a020202220400010203", "3a03120161", "420104580160056801"
+    found = Sharding.from_serialized(bytes.fromhex(more + metadata + places))
+    assert found.serialized().hex() == places + metadata + more
+    assert str(found) == "{devices=[2,2]0,1,2,3 last_tile_dims={manual} shard_like 5}"
 
 
 def test_fields_of_an_element_stay_in_it():
@@ -81,8 +90,15 @@ def test_other_bytes_are_refused(data):
         ("08031a020202220400010203420101", "last_tile_dims are"),
         ("08031a020202220400010203420109", r"last_tile_dims are \[9\]"),
         ("08031a05ffffffff074a05ffffffff07520100", "no more than 1048576"),
+        ("58016802", "is of shard group 0, type 2: expected 0 or more, 0 or 1"),
     ],
 )
 def test_messages_without_sense_are_refused(data, reason):
     with pytest.raises(ShardingError, match=reason):
         Sharding.from_serialized(bytes.fromhex(data))
+
+
+@pytest.mark.parametrize("data", ["080122", 3, None])
+def test_what_is_no_bytes_is_refused(data):
+    with pytest.raises(TypeError, match="an OpSharding message is bytes, got "):
+        Sharding.from_serialized(data)

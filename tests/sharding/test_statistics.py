@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -112,3 +114,30 @@ def test_what_is_not_zero_is_counted_once_parts_are_combined():
 
 def test_the_variance_of_numbers_in_another_order_of_bytes_is_theirs(x):
     assert float(np.var(x.astype(">f8"))) == pytest.approx(float(np.var(WHOLE)))
+
+
+@pytest.mark.parametrize("function", [np.nanvar, np.nanstd])
+def test_integers_have_no_nan_to_leave_out_even_with_more_degrees_of_freedom_than_numbers(function):
+    whole = np.arange(6).reshape(3, 2)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        expected = function(whole, axis=0, ddof=9)
+        found = np.asarray(function(shard(whole, Sharding.tiled((3, 1))), axis=0, ddof=9))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_means_that_go_into_an_array_are_as_exact_as_that():
+    whole = np.array([0.3, 1.7, 2.9], np.float16)
+    found = np.mean(shard(whole, Sharding.tiled((3,))), out=shard(np.zeros(()), Sharding.replicated(3)))
+    assert float(found) == float(np.mean(whole, out=np.zeros(())))
+
+
+def test_an_average_along_an_axis_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="axis 0 is out of bounds"):
+        np.average(shard(np.array(1.0), Sharding.replicated(2)), 0)
+
+
+def test_infinite_numbers_have_a_mean_without_a_warning():
+    whole = np.array([np.inf, 1, np.inf, 2])
+    x = shard(whole, Sharding.tiled((2,)))
+    assert [float(np.nanmean(x)), float(np.mean(x, where=[True, True, False, False]))] == [np.inf, np.inf]

@@ -91,3 +91,19 @@ def test_indices_out_of_bounds_are_refused_where_tiles_have_no_elements_too():
     assert x[:, [2, -3]].shape == (0, 2)
     with pytest.raises(IndexError, match="index 3 is out of bounds"):
         x[:, [3]]
+
+
+@pytest.mark.parametrize("memory", ["shared", "copy"])
+def test_one_row_is_taken_by_its_number_along_a_dimension_that_is_cut(memory):
+    rows = np.arange(12).reshape(6, 2)
+    with mode(memory):
+        x = shard(rows.copy(), Sharding.tiled((3, 1)))
+        taken = np.take(x, 4, axis=0)
+        assert np.asarray(taken).tolist() == rows[4].tolist()
+        taken[0] = -1  # an array of its own
+        assert np.asarray(x).tolist() == rows.tolist()
+
+
+def test_nothing_is_taken_of_a_dimension_without_elements_where_another_one_has_none_either():
+    x = shard(np.zeros((0, 0, 3)), Sharding.tiled((1, 2, 1)))
+    assert np.take(x, [5], axis=0, mode="clip").shape == (1, 0, 3)

@@ -63,3 +63,11 @@ def test_processes_change_the_places_that_they_have():
     expected = VALUES.copy()
     np.subtract.at(expected, PLACES, 1)
     assert run_on_ranks(2, work) == [expected.tolist()] * 2
+
+
+@pytest.mark.parametrize("key", [(), ..., True])
+def test_a_single_number_is_changed_in_place_where_each_device_has_its_own(key):
+    with mode("copy"):
+        x = shard(np.array(2.0), Sharding.replicated(2))
+        np.add.at(x, key, 3)
+    assert [float(each) for each in x.shards] == [5, 5]

@@ -134,3 +134,18 @@ def test_text_is_elementwise_too():
     assert np.strings.add(x, "!").tolist() == ["ab!", "c!", "def!"]
     assert (x == "c").tolist() == [False, True, False]
     assert np.strings.str_len(x).tolist() == [2, 1, 3]
+
+
+def test_a_masked_array_keeps_its_mask():
+    whole = np.arange(4.0)
+    masked = np.ma.array(whole, mask=whole > 2)
+    x = shard(whole, Sharding.tiled((2,)))
+    for found in (lambda: x + masked, lambda: np.clip(x, masked, None)):
+        with pytest.warns(GatherWarning):
+            assert found().mask.tolist() == [False, False, False, True]
+
+
+def test_a_matrix_is_refused_because_its_operators_mean_something_else():
+    x = shard(np.eye(2), Sharding.tiled((2, 1)))
+    with pytest.warns(PendingDeprecationWarning), pytest.raises(TypeError, match=r"np\.matrix: give np\.asarray"):
+        x * np.matrix([[1, 2], [3, 4]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from xml.etree import ElementTree
 
 import numpy as np
@@ -33,6 +34,24 @@ def test_a_notebook_shows_the_picture_and_the_characters():
     assert ElementTree.fromstring(drawn._repr_svg_()).tag.endswith("svg")
     figure = ElementTree.fromstring(drawn._repr_html_())
     assert figure.find("details/pre").text == drawn.text() == repr(drawn)
+
+
+@pytest.mark.parametrize("columns", [30, 60, 132])
+def test_what_is_drawn_is_as_wide_as_the_terminal_and_without_colours_in_a_file(monkeypatch, capsys, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    picture = visualize(Sharding.tiled((2, 16)), (320, 320))
+    picture.draw()
+    assert capsys.readouterr().out == picture.text(columns) + "\n"
+
+
+def test_an_encoding_without_boxes_gets_ascii():
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    visualize(Sharding.tiled((2, 16)), (320, 320)).draw(width=60, file=file)
+    file.seek(0)
+    assert file.read().splitlines()[2:4] == [
+        "        +---------+---------+         +---------+---------+",
+        "  0:160 |    0    |    1    |    .    |    14   |    15   |",
+    ]
 
 
 def test_a_sharding_that_does_not_say_it_needs_the_number_of_devices():

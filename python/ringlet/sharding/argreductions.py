@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Op
-from ringlet.sharding.engine import Where
+from ringlet.sharding.engine import Where, written_to
 from ringlet.sharding.functions import implements
 from ringlet.sharding.reducing import Reducer, Reduction, without_nan
 from ringlet.sharding.sharded_array import ShardedArray
@@ -34,12 +34,16 @@ def _implement(name: str) -> None:
         if not isinstance(a, ShardedArray) or a.dtype.hasobject:
             return NotImplemented
         axis = None if axis is None else operator.index(axis)
-        function(stand_in(small(a)), axis=axis)  # raises what there is to raise
+        model = function(stand_in(small(a)), axis=axis)  # raises what there is to raise
+        if out is not None:
+            function(stand_in(small(a)), axis=axis, out=np.empty(np.shape(model), out.dtype))
         reduction = Reduction.of(name, a, axis, keepdims)
         skips_nan = function is not search and a.dtype.kind in "fc"
         if skips_nan:
             _refuse_all_nan(reduction)
-        return _found(reduction, search, worst if skips_nan else None, out)
+        if out is None or out.dtype == _INDEX:
+            return _found(reduction, search, worst if skips_nan else None, out)
+        return written_to(out, _found(reduction, search, worst if skips_nan else None, None).astype(out.dtype))
 
     implements(name)(find)
 

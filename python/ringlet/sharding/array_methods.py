@@ -38,22 +38,28 @@ def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
 
 class _Probe(np.ndarray):
-    """An array that tells which ufunc NumPy takes for an operator."""
+    """An array that tells which ufunc NumPy takes for an operator, and of what dtype the array is by then."""
 
-    def __array_ufunc__(self, ufunc: np.ufunc, *_: Any, **__: Any) -> Any:
-        return ufunc
+    def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **kwargs: Any) -> Any:
+        return ufunc, inputs[0].dtype
 
 
 @lru_cache(maxsize=256)
-def _root_or_product(dtype: np.dtype[Any], _: str, exponent: complex) -> np.ufunc | None:
+def _root_or_product(
+    operation: Callable[[Any, Any], Any], dtype: np.dtype[Any], _: str, exponent: complex
+) -> tuple[np.ufunc, np.dtype[Any]] | None:
     """What NumPy computes powers with for an exponent where it is not :func:`numpy.power`: faster, with other bits."""
-    ufunc: Any = np.empty(0, dtype).view(_Probe) ** exponent
-    return ufunc if ufunc.nin == 1 else None
+    ufunc, converted = operation(np.empty(0, dtype).view(_Probe), exponent)
+    return (ufunc, converted) if ufunc.nin == 1 else None
 
 
-def _short_power(array: Any, exponent: Any) -> np.ufunc | None:
-    kind = type(exponent)
-    return _root_or_product(array.dtype, kind.__name__, exponent) if kind in (int, float, complex) else None
+def _power(operation: Callable[[Any, Any], Any], array: Any, exponent: Any, out: Any = None) -> Any:
+    """Give a power as the operator does; None where it is that of the ufunc."""
+    number = exponent[()] if isinstance(exponent, np.ndarray) and not exponent.ndim else exponent
+    if not isinstance(number, (int, float, complex, np.number)):
+        return None
+    found = _root_or_product(operation, array.dtype, type(number).__name__, number)
+    return found and found[0](array.astype(found[1], copy=False), out=out)
 
 
 def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -235,14 +241,12 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     __iand__, __ior__, __ixor__ = _in_place(np.bitwise_and), _in_place(np.bitwise_or), _in_place(np.bitwise_xor)
 
     def __pow__(self: Any, exponent: Any) -> Any:
-        ufunc = _short_power(self, exponent)
-        return super().__pow__(exponent) if ufunc is None else ufunc(self)
+        made = _power(operator.pow, self, exponent)
+        return super().__pow__(exponent) if made is None else made
 
     def __ipow__(self: Any, exponent: Any) -> Any:
-        ufunc = _short_power(self, exponent)
-        if ufunc is None:
-            return _in_place(np.power)(self, exponent)
-        return ufunc(self, out=(self._like_itself() if self._is_view else self,))
+        made = _power(operator.ipow, self, exponent, self._like_itself() if self._is_view else self)
+        return _in_place(np.power)(self, exponent) if made is None else made
 
     __eq__, __ne__ = _equality(np.equal, operator.eq), _equality(np.not_equal, operator.ne)
 

@@ -35,8 +35,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         return NotImplemented  # indices of what is true: as many as the values say
 
     def kernel(tiles: list[Any], out: Array) -> None:
-        np.copyto(out, tiles[2], casting="unsafe")
-        np.copyto(out, tiles[1], casting="unsafe", where=np.asarray(tiles[0], bool))
+        # Numbers as arrays: where they do not fit in, NumPy does not mind here.
+        np.copyto(out, np.asarray(tiles[2]), casting="unsafe")
+        np.copyto(out, np.asarray(tiles[1]), casting="unsafe", where=np.asarray(tiles[0], bool))
 
     return tilewise("where", np.where, [condition, x, y], kernel=kernel)
 
@@ -89,7 +90,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     values, mask = operand(src), operand(where)
     np.copyto(np.empty(0, dst.dtype), typed(values), casting=casting, where=typed(mask))  # NumPy says what is wrong
     if mask is True:
-        dst[...] = values
+        dst[...] = values if isinstance(values, ShardedArray) else np.asarray(values)
         return None
     operands = [dst, values, mask]
     shapes = [np.shape(x) for x in operands]

@@ -51,12 +51,14 @@ class Conversions:
 
     def _gathered(self: Any) -> Array:
         """Give the values as a plain read-only array; a view where they are in one place. Whoever asks counts."""
+        from ringlet.sharding.explain import unnoted
         from ringlet.sharding.layout import Layout
         from ringlet.sharding.movement import redistribute
 
         x = self._known()
         if x._group.member is not None:
-            x = redistribute(x, Layout.replicated(x._group.num_devices, x.ndim))
+            with unnoted():
+                x = redistribute(x, Layout.replicated(x._group.num_devices, x.ndim))
         layout, boxes = x._layout, x._layout.boxes(x.shape)
         values: Array
         if x._whole is not None:
@@ -64,7 +66,7 @@ class Conversions:
         elif x._is_in_one_place():
             values = x._tile(x._group.local_devices[0] if layout.only is None else layout.only).view()
         else:
-            values = np.empty(x.shape, x.dtype)
+            values = np.empty_like(x._tile(layout.holders[0]), shape=x.shape)
             for device in layout.first_holders(x.shape):
                 values[boxes[device]] = x._tile(device)
         values.flags.writeable = False

@@ -20,6 +20,8 @@ __all__ = ["place", "shard"]
 
 Array = NDArray[Any]
 
+_IS_BEFORE_2 = np.lib.NumpyVersion(np.__version__) < "2.0.0"
+
 
 def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int | None = None) -> ShardedArray:
     """Lay out an array on logical devices.
@@ -43,6 +45,8 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     ------
     ShardingError
         If the sharding is not for such an array, or does not say where values are.
+    TypeError
+        If `array` is masked.
 
     Examples
     --------
@@ -54,6 +58,8 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     >>> array
     array([0, 1, 2, 3, 7])
     """
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("a masked array would lose its mask: give array.filled(0), or shard array.data and array.mask")
     group = group_of(sharding, num_devices)
     if isinstance(array, ShardedArray) and array._group.joined(group) is not None:
         return array.reshard(sharding)
@@ -76,13 +82,21 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
     >>> place(np.arange(3), Layout.replicated(2, 1), DeviceGroup.of(2)).shards
     [array([0, 1, 2]), array([0, 1, 2])]
     """
+    if _IS_BEFORE_2:
+        raise ImportError(
+            "sharded arrays need NumPy 2.0 or later, where the dtypes of results do not depend on values, and this is "
+            f"{np.__version__}: pip install 'numpy>=2'"
+        )
     if current_mode() == "shared" and not layout.is_partial and group.member is None:
         return ShardedArray._of_whole(whole, layout, group)
     boxes = layout.boxes(whole.shape)
     is_own = current_mode() == "copy"
+    # As they are in memory, which the orders "A" and "K" tell; processes may have been given other ones.
+    axes = range(whole.ndim) if group.member else sorted(range(whole.ndim), key=lambda d: -abs(whole.strides[d]))
+    shape = [whole.shape[axis] for axis in axes]
 
     def space(device: int) -> Array:
-        made = fresh(whole.shape, whole.dtype)
+        made: Array = fresh(shape, whole.dtype).transpose(np.argsort(axes))
         part = layout.parts.tile_of(device)
         for other in (device,) if is_own else group.local_devices:
             if layout.parts.tile_of(other) == part:

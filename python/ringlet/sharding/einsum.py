@@ -100,11 +100,31 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     fits = len(matrices) > 1 and all(ndim == 2 for ndim in ndims[1:-1]) and {ndims[0], ndims[-1]} <= {1, 2}
     if not fits or any(a[-1] != b[0] for a, b in itertools.pairwise(inner)):
         raise refused_by(np.linalg.multi_dot, matrices)
-    labels: list[Labels] = [(n, n + 1) for n in range(len(matrices))]
-    if ndims[0] == 1:
-        labels[0] = (1,)
-    if ndims[-1] == 1:
-        labels[-1] = (len(matrices) - 1,)
-    wanted = (*labels[0][:-1], *labels[-1][1:])
-    dtype = np.result_type(*(x.dtype for x in matrices))
-    return _product("multi_dot", list(zip(matrices, labels, strict=True)), wanted, dtype, out)
+    sizes = (
+        1 if ndims[0] == 1 else inner[0][0],
+        *(shape[0] for shape in inner[1:]),
+        inner[-1][-1] if ndims[-1] > 1 else 1,
+    )
+    return _chained(matrices, sizes, out)
+
+
+def _chained(matrices: list[Any], sizes: tuple[int, ...], out: Any = None) -> Any:
+    """Multiply matrices in the order of the least work: in NumPy's, as integers of few bits overflow in it."""
+    if len(matrices) == 1:
+        return matrices[0]
+    _, middle = _cheapest(sizes)
+    left, right = _chained(matrices[:middle], sizes[: middle + 1]), _chained(matrices[middle:], sizes[middle:])
+    return np.dot(left, right, out)
+
+
+@lru_cache(maxsize=1024)
+def _cheapest(sizes: tuple[int, ...]) -> tuple[int, int]:
+    """Tell how many products a chain of matrices takes, and before which of them it is to be parted for that."""
+    rows, *_, columns = sizes
+    return min(
+        (
+            (_cheapest(sizes[: k + 1])[0] + _cheapest(sizes[k:])[0] + rows * sizes[k] * columns, k)
+            for k in range(1, len(sizes) - 1)
+        ),
+        default=(0, 0),
+    )

@@ -12,6 +12,7 @@ from ringlet.sharding.device_group import common_group
 from ringlet.sharding.engine import Where, apply, compute, prepare, tile_of, unfilled, written_to
 from ringlet.sharding.explain import noted_as_one
 from ringlet.sharding.factors import FactorMap, broadcast_factors
+from ringlet.sharding.reducing import mask_of
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.ufunc_table import implements_ufunc
 
@@ -27,9 +28,9 @@ _LINEAR = {
     np.positive: (frozenset({0}),),
     np.conjugate: (frozenset({0}),),
 }
-# Those of which NumPy 2.4 writes wrong truth values to memory with gaps, or in another order than it reads: they make
-# the arrays for them.
-NEEDS_OWN_MEMORY = frozenset((np.isfinite, np.isinf, np.isnan, np.signbit))
+# Those of which NumPy 2.4 writes wrong values to memory with gaps (negative: if what it reads has gaps, too), or truth
+# values in another order than it reads: they make the arrays for them.
+NEEDS_OWN_MEMORY = frozenset((np.isfinite, np.isinf, np.isnan, np.negative, np.signbit))
 # What NumPy takes for the layout of memory and the class of results, which are always the same here.
 _WITHOUT_EFFECT = ("order", "subok")
 
@@ -107,7 +108,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     outs = kwargs.get("out", (None,) * ufunc.nout)
     options = {key: value for key, value in kwargs.items() if key not in ("out", "where", *_WITHOUT_EFFECT)}
     operands = [_operand(value) for value in inputs]
-    mask = _operand(kwargs.get("where", True))
+    mask = True if (mask := mask_of(kwargs.get("where", True))) is None else mask
     common_group(ufunc.__name__, [x for x in (*operands, mask, *outs) if isinstance(x, ShardedArray)])
     dtypes = _checked_dtypes(ufunc, operands, mask, outs, options)
     arguments = operands if mask is True else [*operands, mask]

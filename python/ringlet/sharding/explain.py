@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ringlet.sharding.collective import Collective
 from ringlet.sharding.report import Operation, Report, placed_in
 
-__all__ = ["explain", "note", "noted_as_one"]
+__all__ = ["explain", "note", "noted_as_one", "unnoted"]
 
 T = TypeVar("T")
 
@@ -122,6 +122,24 @@ def noted_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
     if inside.collectives or inside.is_gathered or any(array.layout is not None for array in after):
         _record(outer, Operation(name, before, after, tuple(inside.collectives), inside.is_gathered))
     return result
+
+
+@contextmanager
+def unnoted() -> Iterator[None]:
+    """Keep from reports what happens in the block, because it is counted as something else.
+
+    Examples
+    --------
+    >>> with explain() as report, unnoted():
+    ...     note("sort", (), ())
+    >>> report.operations
+    []
+    """
+    token = _WATCH.set(None)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
 
 
 def _record(watch: _Watch, operation: Operation) -> None:

@@ -18,7 +18,16 @@ from ringlet.sharding.layout import Layout
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.stand_in import plain
 
-__all__ = ["call_gathered", "dispatch", "first_given", "gathered", "implementations", "implements", "numpy_function"]
+__all__ = [
+    "call_gathered",
+    "dispatch",
+    "first_given",
+    "gathered",
+    "has_subclass",
+    "implementations",
+    "implements",
+    "numpy_function",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,10 +56,16 @@ _HOMES: tuple[str, ...] = (
     "norms",
     "reductions",
     "scans",
+    "sorting",
     "statistics",
 )
 
 _TABLE: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+# Names of those that make arrays, and come here, perhaps as others than they are called, if that is to be `like` one.
+_NAMES = """arange array asanyarray asarray ascontiguousarray asfortranarray empty eye frombuffer fromfile fromfunction
+    fromiter fromstring full genfromtxt identity loadtxt ones require tri zeros"""
+_CREATORS = frozenset(_NAMES.split())
 
 
 def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
@@ -103,7 +118,10 @@ def first_given(function: Callable[..., Any], implementation: Callable[..., Any]
     >>> first_given(np.flip, lambda array, axis=None: (array, axis))(m=3, axis=1)
     (3, 1)
     """
-    name = next(iter(inspect.signature(function).parameters))
+    try:
+        name = next(iter(inspect.signature(function).parameters))
+    except ValueError:  # compiled functions tell it from NumPy 2.4 on; here it is that of putmask
+        name = "a"
 
     def called(*args: Any, **kwargs: Any) -> Any:
         return implementation(*args, **kwargs) if args else implementation(kwargs.pop(name), **kwargs)
@@ -142,10 +160,10 @@ def dispatch(
     """
     if not all(issubclass(kind, (ShardedArray, np.ndarray)) for kind in types):
         return NotImplemented
-    if _creates(function):
-        return _created(array, function, args, kwargs)
-    implementation = implementations().get(function)
     name = _name_of(function)
+    if name in _CREATORS:
+        return _created(array, function, args, kwargs)
+    implementation = None if has_subclass(types) else implementations().get(function)
 
     def work() -> Any:
         result = NotImplemented if implementation is None else implementation(*args, **kwargs)
@@ -158,14 +176,6 @@ def _name_of(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
 
 
-@functools.cache
-def _creates(function: Callable[..., Any]) -> bool:
-    try:
-        return "like" in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return function is np.fromstring  # the one that does not tell
-
-
 def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A new array on the devices of another one, whole on each; an array that is sharded already stays as it is."""
     if args and isinstance(args[0], ShardedArray):
@@ -173,6 +183,25 @@ def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, 
         return args[0].astype(args[0].dtype if dtype is None else dtype, copy=function is np.array)
     made = function(*args, **kwargs)
     return place(made, Layout.replicated(like._layout.num_devices, made.ndim), like._group)
+
+
+def has_subclass(types: Iterable[type]) -> bool:
+    """Tell whether there are arrays of which tiles do not say all, such as masked ones, and NumPy is to be asked.
+
+    Raises
+    ------
+    TypeError
+        If there is a matrix, of which ``*`` and ``**`` mean something else than their ufuncs do.
+
+    Examples
+    --------
+    >>> has_subclass([ShardedArray, np.memmap, float]), has_subclass([np.ma.MaskedArray])
+    (False, True)
+    """
+    kinds = [kind for kind in types if issubclass(kind, np.ndarray) and kind not in (np.ndarray, np.memmap)]
+    if any(issubclass(kind, np.matrix) for kind in kinds):
+        raise TypeError("sharded arrays are not computed with together with np.matrix: give np.asarray(matrix)")
+    return bool(kinds)
 
 
 def call_gathered(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

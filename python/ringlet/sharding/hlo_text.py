@@ -1,14 +1,14 @@
-"""Shardings as XLA's programs write them, read.
+"""Shardings as XLA's programs write them, read and written.
 
-The grammar, with spaces wherever they are wanted::
+The grammar, with spaces and comments wherever they are wanted::
 
-    sharding = "{" single "}"  |  "{" [ sharding { "," sharding } ] "}"
+    sharding = "{" single { note } "}"  |  "{" [ sharding { "," sharding } ] "}"
     single   = "replicated" | "manual" | "unknown" | "unreduced" | "maximal device=" number | tiled
     tiled    = "devices=[" numbers "]" ( numbers | "<=[" numbers "]" [ "T(" numbers ")" ] ) [ groups ]
     groups   = "last_tile_dim_replicate" | "last_tile_dims={" [ type { "," type } ] "}"
+    note     = "metadata={" … "}"  |  "shard_as" number  |  "shard_like" number
 
-After any of them may come ``metadata={…}``, ``shard_as`` or ``shard_like`` and a number: they say nothing about places,
-and are passed over.
+Metadata says nothing about places, and is passed over.
 """
 
 from __future__ import annotations
@@ -17,18 +17,43 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn, cast
+from typing import Literal, NoReturn
 
 from ringlet.errors import ShardingError
 from ringlet.sharding.iota import Iota
 from ringlet.sharding.sharding import Kind, Sharding
 from ringlet.sharding.tile_assignment import MOST_DEVICES, SUBGROUPS, Subgroup
 
-__all__ = ["parse"]
+__all__ = ["parse", "write"]
 
-_TOKEN = re.compile(r"\s*([0-9]+|[A-Za-z_]+=?|<=|.)", re.DOTALL)
+_SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
+_TOKEN = re.compile(r"[0-9]+|[A-Za-z_]\w*=?|<=|.|", re.ASCII)
 _MOST_DIGITS = 18
 _SHOWN = 60
+# Long tuples have a comment before each element whose number is a multiple of it.
+_NUMBERED = 5
+
+
+def write(sharding: Sharding) -> str:
+    """Write a sharding as XLA does, in normal form."""
+    if sharding.kind == "tuple":
+        numbers = [f"/*index={i}*/" * (i > 0 and i % _NUMBERED == 0) for i in range(len(sharding.elements))]
+        return f"{{{', '.join(f'{number}{each}' for number, each in zip(numbers, sharding.elements, strict=True))}}}"
+    text: str = sharding.kind
+    if sharding.kind == "maximal":
+        text = f"maximal device={sharding.tile_assignment_devices[0]}"
+    elif sharding.kind == "tiled":
+        is_listed = sharding.lists_devices or sharding.iota is None
+        devices = ",".join(map(str, sharding.tile_assignment_devices)) if is_listed else str(sharding.iota)
+        groups = f" last_tile_dims={{{', '.join(sharding.last_tile_dims)}}}" if sharding.last_tile_dims else ""
+        if sharding.last_tile_dims == ("replicated",):
+            groups = " last_tile_dim_replicate"
+        text = f"devices=[{','.join(map(str, sharding.tile_assignment_dimensions))}]{devices}{groups}"
+    return (
+        f"{{{text}}}"
+        if sharding.shard_group is None
+        else f"{{{text} shard_{' '.join(map(str, sharding.shard_group))}}}"
+    )
 
 
 def parse(text: str, num_devices: int | None = None) -> Sharding:
@@ -37,7 +62,7 @@ def parse(text: str, num_devices: int | None = None) -> Sharding:
         raise TypeError(f"the text of a sharding is a str, got {text!r} of type {type(text).__name__}")
     reader = _Reader(text)
     found = _sharding(reader, num_devices)
-    if not reader.is_at_end:
+    if reader.token:
         reader.fail("the end of the text")
     return found
 
@@ -50,13 +75,10 @@ class _Reader:
         self._next(0)
 
     def _next(self, position: int) -> None:
-        match = _TOKEN.match(self.text, position)
-        self.token = match[1] if match else ""
-        self.position = match.start(1) if match else len(self.text)
-
-    @property
-    def is_at_end(self) -> bool:
-        return not self.text[self.position :].strip()
+        space = _SPACE.match(self.text, position)
+        self.position = space.end() if space else position
+        token = _TOKEN.match(self.text, self.position)
+        self.token = token[0] if token else ""
 
     def take(self, token: str) -> bool:
         """Pass over a token if it is the next one."""
@@ -110,26 +132,22 @@ class _Reader:
         )
 
 
-def _sharding(reader: _Reader, num_devices: int | None) -> Sharding:
+def _sharding(reader: _Reader, num_devices: int | None, *, is_element: bool = False) -> Sharding:
+    position = reader.position
     reader.expect("{", "'{', with which a sharding begins")
     if reader.token not in ("{", "}"):
         found = _single(reader, num_devices)
-        _pass_over_notes(reader)
+        found = replace(found, shard_group=_shard_group(reader))
         reader.expect("}", "'}', with which a sharding ends")
         return found
+    if is_element:
+        reader.refuse("a tuple is in a tuple: list the shardings of all its tensors in one", position)
     elements: list[Sharding] = []
     while not reader.take("}"):
         if elements:
             reader.expect(",", "',' or '}'")
-        position = reader.position
-        elements.append(_sharding_in_tuple(reader, num_devices, position))
+        elements.append(_sharding(reader, num_devices, is_element=True))
     return Sharding.of_tuple(elements)
-
-
-def _sharding_in_tuple(reader: _Reader, num_devices: int | None, position: int) -> Sharding:
-    if re.match(r"\{\s*[{}]", reader.text[position:]):
-        reader.refuse("a tuple is in a tuple: list the shardings of all its tensors in one")
-    return _sharding(reader, num_devices)
 
 
 def _single(reader: _Reader, num_devices: int | None) -> Sharding:
@@ -211,17 +229,21 @@ def _groups(reader: _Reader, ndim: int) -> list[Subgroup]:
                 reader.fail(" or ".join(map(repr, SUBGROUPS)))
             if len(groups) == ndim:
                 reader.refuse(f"is one group more than the {ndim} dimensions of the tile assignment")
-            groups.append(cast(Subgroup, reader.token))
+            groups.append(reader.token)
             reader.take(reader.token)
     return groups
 
 
-def _pass_over_notes(reader: _Reader) -> None:
-    while reader.token in ("metadata=", "shard_as", "shard_like"):
-        is_braced = reader.take("metadata=")
-        if not is_braced:
-            reader.take(reader.token)
-            reader.number()
+def _shard_group(reader: _Reader) -> tuple[Literal["as", "like"], int] | None:
+    """Read the notes that may end a sharding."""
+    group: tuple[Literal["as", "like"], int] | None = None
+    while True:
+        if reader.take("shard_as"):
+            group = ("as", reader.number())
+        elif reader.take("shard_like"):
+            group = ("like", reader.number())
+        elif not reader.take("metadata="):
+            return group
         elif reader.token == "{":
             reader.pass_over_braces()
         else:

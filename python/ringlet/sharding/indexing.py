@@ -136,6 +136,7 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
         noted_as_one("assign", (x, value), lambda: _assign(x, basic, value))
     elif _is_mask(x, key) and _goes_everywhere(value, x.ndim - key.ndim):
         mask = key.reshape(key.shape + (1,) * (x.ndim - key.ndim))
+        value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)  # which may refuse it
         np.copyto(x, value, casting="unsafe", where=mask)  # type: ignore[arg-type]  # dispatched
     else:
         whole = np.array(gathered(_ASSIGNMENT, x))
@@ -280,9 +281,9 @@ def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
 
 def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
     """A value as an array; what is none yet becomes one as NumPy has it that is written to one of a dtype."""
-    if isinstance(value, (ShardedArray, np.ndarray, np.generic)):
+    if isinstance(value, (ShardedArray, np.ndarray)):
         return value if isinstance(value, ShardedArray) else np.asarray(value)
-    if dtype.hasobject and basic.shape == ():
+    if isinstance(value, np.generic) or (dtype.hasobject and basic.shape == ()):  # numbers that do not fit are refused
         held = np.empty((), dtype)
         held[()] = value
         return held

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.assembly import assembled, full_runs
+from ringlet.sharding.cuts import covers
 from ringlet.sharding.engine import written_to
 from ringlet.sharding.functions import implements
+from ringlet.sharding.layout import WHOLE, Layout
 from ringlet.sharding.movement import settled
 from ringlet.sharding.pieces import Form, Piece
 from ringlet.sharding.sharded_array import ShardedArray
@@ -29,7 +31,7 @@ def concatenate(
     Returns
     -------
     ShardedArray
-        In the tiles of that operand for which the fewest bytes have to be sent.
+        In the tiles of that operand for which the fewest bytes have to be sent, or in those of several together.
 
     Examples
     --------
@@ -53,9 +55,20 @@ def concatenate(
         pieces.append(Piece(number, offset, full_runs(x.shape)))
         place += x.shape[axis]
     shape = (*operands[0].shape[:axis], place, *operands[0].shape[axis + 1 :])
-    candidates = list(dict.fromkeys(x._layout for x in operands if isinstance(x, ShardedArray)))
+    layouts = [x._layout for x in operands if isinstance(x, ShardedArray)]
+    candidates = dict.fromkeys([*layouts, _merged(layouts)])
     result = assembled("concatenate", operands, pieces, [Form(shape, kind, layout) for layout in candidates])
     return result if out is None else written_to(out, result)
+
+
+def _merged(layouts: Sequence[Layout]) -> Layout:
+    """Cut each dimension as the first layout does that cuts it, and whose cut goes with the others."""
+    cuts = [WHOLE] * layouts[0].ndim
+    for layout in layouts:
+        for dimension, cut in enumerate(layout.cuts):
+            if cuts[dimension] == WHOLE and covers((*cuts, cut)):
+                cuts[dimension] = cut
+    return Layout(layouts[0].num_devices, tuple(cuts)) if all(x.only is None for x in layouts) else layouts[0]
 
 
 def _operand(array: Any) -> Any:

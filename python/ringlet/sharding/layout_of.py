@@ -42,7 +42,8 @@ def layout_of(sharding: Sharding | NamedSharding, ndim: int, num_devices: int | 
     >>> layout_of(Sharding.tiled((2, 1, 2), last_tile_dims=["replicated"]), 2).cuts[0]
     Cut(count=2, tile=(0, 0, 1, 1))
     """
-    return _layout(_for_ndim(sharding, ndim), ndim, num_devices)
+    found = _for_ndim(sharding, ndim)
+    return _layout(found, ndim, _count(found, num_devices))
 
 
 def group_of(sharding: Sharding | NamedSharding, num_devices: int | None = None) -> DeviceGroup:
@@ -69,15 +70,15 @@ def _for_ndim(sharding: Sharding | NamedSharding, ndim: int) -> Sharding:
         return sharding.for_ndim(ndim)
     if not isinstance(sharding, Sharding):
         raise TypeError(
-            "expected a Sharding, such as Sharding.tiled((2, 1)), Sharding.parse(text) or "
-            f"Mesh({{'x': 2}}).sharding('x', None), got {sharding!r} of type {type(sharding).__name__}"
+            "expected a Sharding, such as Sharding.tiled((2, 1)) or Sharding.parse(text), or a mesh and its axes, "
+            "mesh.sharding('x', None) or NamedSharding(mesh, PartitionSpec('x', None)), got "
+            f"{sharding!r} of type {type(sharding).__name__}"
         )
     return sharding
 
 
 @lru_cache(maxsize=4096)
-def _layout(sharding: Sharding, ndim: int, num_devices: int | None) -> Layout:
-    count = _count(sharding, num_devices)
+def _layout(sharding: Sharding, ndim: int, count: int) -> Layout:
     if sharding.kind in ("manual", "unknown", "tuple") or "manual" in sharding.last_tile_dims:
         raise ShardingError(
             f"{sharding} does not say which part of an array a device has"

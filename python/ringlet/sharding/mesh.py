@@ -17,6 +17,7 @@ from ringlet.sharding.device_group import DeviceGroup
 from ringlet.sharding.partition import whole_number
 from ringlet.sharding.partition_spec import Entry, PartitionSpec
 from ringlet.sharding.sharding import Sharding
+from ringlet.sharding.tile_assignment import MOST_DEVICES
 from ringlet.tpu import DeviceAssignment
 
 __all__ = ["Mesh", "NamedSharding"]
@@ -74,6 +75,8 @@ class Mesh:
     ) -> None:
         self._names, self._sizes = _checked_axes(axes)
         count = math.prod(self._sizes)
+        if count > MOST_DEVICES:
+            raise ShardingError(f"a mesh has up to {MOST_DEVICES} devices, and {axes} are {count}")
         self._devices = _checked_devices(devices, count)
         owners = () if member is None else _owners(owner, member.num_ranks, count)
         if owner is not None and member is None:
@@ -82,6 +85,10 @@ class Mesh:
             raise ShardingError(
                 f"the assignment has {assignment.num_cores_per_replica} logical cores in a replica, and {self} has "
                 f"{count} devices"
+            )
+        if assignment is not None and replica not in range(assignment.num_replicas):
+            raise ShardingError(
+                f"the assignment has replicas 0 to {assignment.num_replicas - 1}, got replica={replica!r}"
             )
         self._member, self._owners, self._assignment, self._replica = member, owners, assignment, replica
 
@@ -151,6 +158,8 @@ class NamedSharding:
     ------
     ShardingError
         If the mesh has no axis that the specification names.
+    TypeError
+        If they are something else.
 
     Examples
     --------
@@ -163,6 +172,13 @@ class NamedSharding:
     spec: PartitionSpec
 
     def __post_init__(self) -> None:
+        mesh: object = self.mesh
+        spec: object = self.spec
+        if not isinstance(mesh, Mesh) or not isinstance(spec, PartitionSpec):
+            raise TypeError(
+                "expected a mesh and a PartitionSpec, NamedSharding(mesh, PartitionSpec('x', None)), got "
+                f"{self.mesh!r} and {self.spec!r}"
+            )
         for axis in self.spec.axes:
             if axis not in self.mesh.shape:
                 raise ShardingError(f"{self.spec} names the axis {axis!r}, and {self.mesh} has no such axis")
@@ -190,8 +206,9 @@ def _for_ndim(named: NamedSharding, ndim: int) -> Sharding:
             "for each dimension"
         )
     names = list(shape)
-    copied = [axis for axis in names if axis not in spec.axes]
-    groups = [*spec.entries, *((),) * (ndim - len(spec.entries)), spec.unreduced, tuple(copied)]
+    copied = tuple(axis for axis in names if axis not in spec.axes)
+    unreduced = tuple(axis for axis in names if axis in spec.unreduced)
+    groups = [*spec.entries, *((),) * (ndim - len(spec.entries)), unreduced, copied]
     sizes = [math.prod(shape[axis] for axis in axes) for axes in groups]
     if math.prod(sizes[:-1]) == 1:
         return Sharding.replicated(math.prod(sizes))

@@ -104,19 +104,28 @@ def messages_for(
     holders, tiles = tile_holders(source)
     lengths = [-(-size // cut.count) for size, cut in zip(shape, source.cuts, strict=True)]
     messages = []
+    pieces: dict[Tile, list[tuple[Tile, Box]]] = {}  # of each box that is wanted, on as many devices as it may be
     for device, box in enumerate(wanted):
         if box is None or box_size(box) == 0:
             continue
         own = tiles[device]
         rank = holders[own].index(device) if own is not None else device
-        part = source.parts.tile_of(device)
-        overlaps = (_overlaps(side.start, side.stop, length) for side, length in zip(box, lengths, strict=True))
-        for pieces in itertools.product(*overlaps):
-            tile = (part, *(index for index, _ in pieces))
+        key = (source.parts.tile_of(device), *itertools.chain.from_iterable((side.start, side.stop) for side in box))
+        if key not in pieces:
+            pieces[key] = _pieces(key[0], box, lengths)
+        for tile, piece in pieces[key]:
             if tile != own:
-                sender = _nearest(holders[tile], device, rank, hops)
-                messages.append(Message(sender, device, tuple(side for _, side in pieces)))
+                messages.append(Message(_nearest(holders[tile], device, rank, hops), device, piece))
     return tuple(messages)
+
+
+def _pieces(part: int, box: Box, lengths: Sequence[int]) -> list[tuple[Tile, Box]]:
+    """What a box has of each tile of a part."""
+    overlaps = (_overlaps(side.start, side.stop, length) for side, length in zip(box, lengths, strict=True))
+    return [
+        ((part, *(index for index, _ in found)), tuple(side for _, side in found))
+        for found in itertools.product(*overlaps)
+    ]
 
 
 @lru_cache(maxsize=4096)
@@ -129,7 +138,9 @@ def _overlaps(start: int, stop: int, length: int) -> tuple[tuple[int, slice], ..
 
 
 def _nearest(senders: Sequence[int], device: int, rank: int, hops: Hops) -> int:
-    if hops is not None and len(senders) > 1:
+    if len(senders) == 1:
+        return senders[0]
+    if hops is not None:
         least = min(hops[sender][device] for sender in senders)
         senders = [sender for sender in senders if hops[sender][device] == least]
     return senders[rank % len(senders)]

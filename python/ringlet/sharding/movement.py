@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.errors import ShardingError
-from ringlet.sharding.collective import Message
+from ringlet.sharding.collective import Collective, Message
 from ringlet.sharding.combining import combine, identity
 from ringlet.sharding.delivery import deliver, received, view_of
 from ringlet.sharding.device_group import DeviceGroup
 from ringlet.sharding.explain import note, noted_as_one
 from ringlet.sharding.layout import Layout
 from ringlet.sharding.layout_of import group_of, layout_of
-from ringlet.sharding.movement_plan import Movement, Step, plan_movement
+from ringlet.sharding.movement_plan import Movement, Step, collectives_for, plan_movement
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.spaces import empty, fresh, spaces_for
 
@@ -139,6 +139,11 @@ def _plan(x: ShardedArray, layout: Layout) -> Movement:
     return plan_movement(x.shape, x.dtype.itemsize, x._layout, layout, group=group, dtype=_name_of(x.dtype))
 
 
+def _collectives(x: ShardedArray, layout: Layout) -> Sequence[Collective]:
+    group = x._group if x._group.assignment is not None else None
+    return collectives_for(x.shape, x.dtype.itemsize, x._layout, layout, group=group, dtype=_name_of(x.dtype))
+
+
 @lru_cache(maxsize=256)
 def _name_of(dtype: np.dtype[Any]) -> str:
     name: str = dtype.name  # which NumPy puts together each time
@@ -151,24 +156,23 @@ def _itself(space: Array) -> Array:
 
 def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
     """The same values, or the same parts, in other tiles."""
-    movement = _plan(x, layout)
-    spaces = _received(x, layout, movement)
+    spaces, collectives = _received(x, layout)
     result = x._derive(_itself, layout)
     if x._whole is None:
         result._whole, result._spaces = None, tuple(spaces)
-    if movement.steps:
-        note("reshard", x, result, movement.collectives)
+    if collectives:
+        note("reshard", x, result, collectives)
     return result
 
 
-def _received(x: ShardedArray, layout: Layout, movement: Movement) -> Sequence[Array | None]:
+def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], Sequence[Collective]]:
     """The space of each device after a movement: its own, which has the whole's shape, if that can be written to."""
     if x._whole is not None:
-        return (x._whole,) * layout.num_devices
-    spaces = spaces_to_receive(x, layout)
+        return (x._whole,) * layout.num_devices, _collectives(x, layout)
+    spaces, movement = spaces_to_receive(x, layout), _plan(x, layout)
     for step in movement.steps:
         deliver(x._group, step.messages, spaces, spaces)
-    return spaces
+    return spaces, movement.collectives
 
 
 def spaces_to_receive(x: ShardedArray, layout: Layout) -> list[Array | None]:
@@ -214,17 +218,19 @@ def spaces_to_receive(x: ShardedArray, layout: Layout) -> list[Array | None]:
 
 def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
     """The values of a partial array."""
-    movement = _plan(x, layout)
     result = empty(x.shape, x.dtype, layout, x._group)
     if result._whole is not None and x._has_one_space_per_part:
+        collectives = _collectives(x, layout)
         of_part = dict(zip(x._layout.parts.tile, x._spaces or (), strict=True))
         combine([of_part[part] for part in range(len(of_part))], x._combine, result._whole)  # type: ignore[misc]
     else:
+        movement = _plan(x, layout)
+        collectives = movement.collectives
         spaces = [result._space(device) for device in range(layout.num_devices)]
         for step in movement.steps:
             _reduce(x, step, spaces)
             deliver(x._group, step.messages, spaces, spaces)
-    note("settle", x, result, movement.collectives)
+    note("settle", x, result, collectives)
     return result
 
 
@@ -242,8 +248,7 @@ def _reduce(x: ShardedArray, step: Step, spaces: Sequence[Array | None]) -> None
 
 def _in_parts(x: ShardedArray, layout: Layout) -> ShardedArray:
     """An array of which the first part has the values, and the others what changes nothing."""
-    movement = _plan(x, layout)
-    spaces = _received(x, layout, movement)
+    spaces, collectives = _received(x, layout)
     result = empty(x.shape, x.dtype, layout, x._group)
     result._combine = x._combine
     for device, box in enumerate(layout.boxes(x.shape)):
@@ -251,6 +256,6 @@ def _in_parts(x: ShardedArray, layout: Layout) -> ShardedArray:
         if target is not None and space is not None:
             is_first = layout.parts.tile_of(device) == 0
             target[box] = space[box] if is_first else identity(x._combine, x.dtype)
-    if movement.steps:
-        note("reshard", x, result, movement.collectives)
+    if collectives:
+        note("reshard", x, result, collectives)
     return result

@@ -15,7 +15,7 @@ from ringlet.sharding.messages import Hops, box_size, components, messages_for, 
 from ringlet.sharding.movement_time import hops_of, timed
 from ringlet.sharding.reduction_plan import Reduction, plan_reduction
 
-__all__ = ["Movement", "Step", "plan_movement"]
+__all__ = ["Movement", "Step", "collectives_for", "plan_movement"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Movement:
         return sum(collective.seconds or 0.0 for collective in self.collectives)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def plan_movement(
     shape: tuple[int, ...],
     itemsize: int,
@@ -106,16 +106,41 @@ def plan_movement(
     >>> plan_movement((8, 8), 4, Layout.replicated(4, 2), columns).nbytes
     0
     """
-    planner = _Planner(shape, itemsize, dtype, group)
+    return _planned(_Planner(shape, itemsize, dtype, group), source, target)
+
+
+@lru_cache(maxsize=4096)
+def collectives_for(
+    shape: tuple[int, ...],
+    itemsize: int,
+    source: Layout,
+    target: Layout,
+    *,
+    group: DeviceGroup | None = None,
+    dtype: str = "",
+) -> tuple[Collective, ...]:
+    """Give the collectives of a movement where nothing moves, because devices share memory.
+
+    Its messages, a million of them where a thousand devices send each other something, are not kept. Parameters are
+    those of :func:`plan_movement`.
+
+    Examples
+    --------
+    >>> from ringlet.sharding.layout import Cut
+    >>> collectives_for((8,), 4, Layout(2, (Cut(2, (0, 1)),)), Layout.replicated(2, 1))[0].kind
+    'all-gather'
+    """
+    return _planned(_Planner(shape, itemsize, dtype, group), source, target).collectives
+
+
+def _planned(planner: _Planner, source: Layout, target: Layout) -> Movement:
     if source.parts == target.parts or not source.is_partial:
         ways = planner.ways(source, target)
     elif not target.is_partial:
         ways = planner.ways_of_parts(source, target)
     else:
         values = source.without_parts()
-        first = plan_movement(shape, itemsize, source, values, group=group, dtype=dtype)
-        then = plan_movement(shape, itemsize, values, target, group=group, dtype=dtype)
-        ways = iter([Movement(first.steps + then.steps)])
+        ways = iter([Movement(_planned(planner, source, values).steps + _planned(planner, values, target).steps)])
     return min(ways, key=lambda movement: movement.seconds) if planner.is_placed else next(ways)
 
 

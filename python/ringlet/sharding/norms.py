@@ -70,7 +70,7 @@ def _of_matrices(norms: _Norms, order: Any, axes: tuple[int, ...]) -> Any:
         return np.sqrt(norms.reduced(np.add, _square, axes))
     rows, columns = axes if abs(order) == 1 else axes[::-1]
     sums = replace(norms, keepdims=True).reduced(np.add, np.abs, (rows,))
-    extreme = (np.max if order > 0 else np.min)(sums, axis=columns, keepdims=True)
+    extreme = np.max(sums, columns, initial=0, keepdims=True) if order > 0 else np.min(sums, columns, keepdims=True)
     return extreme if norms.keepdims else np.squeeze(extreme, axis=axes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +23,14 @@ class PartitionSpec:
         For each dimension, the axis that cuts it; several, the slowest first; or None if it is not cut. Dimensions that
         are left out at the end are not cut.
     unreduced : iterable of str, optional
-        Axes along which the array is still to be summed.
+        Axes along which the array is still to be summed; their order makes no difference.
 
     Attributes
     ----------
     entries : tuple of tuple of str
         The axes for each dimension.
     unreduced : tuple of str
+        Sorted.
 
     Raises
     ------
@@ -51,7 +52,9 @@ class PartitionSpec:
 
     def __init__(self, *entries: Entry, unreduced: Iterable[str] = ()) -> None:
         object.__setattr__(self, "entries", tuple(map(_axes, entries)))
-        object.__setattr__(self, "unreduced", _axes(unreduced))
+        object.__setattr__(
+            self, "unreduced", tuple(sorted(_axes([*unreduced] if isinstance(unreduced, Set) else unreduced)))
+        )
         named = self.axes
         twice = next((axis for axis in named if named.count(axis) > 1), None)
         if twice is not None:
@@ -74,7 +77,8 @@ def _axes(entry: object) -> tuple[str, ...]:
     if entry is None or isinstance(entry, str):
         return () if entry is None else (entry,)
     axes: tuple[Any, ...] = tuple(entry) if isinstance(entry, Iterable) else (entry,)
-    if not all(isinstance(axis, str) for axis in axes):
+    # The order of a set is another one in each process.
+    if isinstance(entry, Set) or not all(isinstance(axis, str) for axis in axes):
         raise ShardingError(
             f"{entry!r} is no entry of a PartitionSpec: expected the name of an axis, a tuple of names, or None for a "
             'dimension that is not cut, as in PartitionSpec("x", None, ("y", "z"))'

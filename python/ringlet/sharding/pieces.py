@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -223,18 +223,16 @@ def copies_between(sources: Sequence[Held], target: Held, dtype: np.dtype[Any]) 
     dtype : dtype
         As of :func:`plan_pieces`.
     """
-    cells = [_holders(source) for source in sources]
+    cells = [_cells(source) for source in sources]
     wanted = _holders(target)
     of_device: list[tuple[Copy, ...]] = []
     for device, (bounds, part) in enumerate(zip(target.boxes, target.parts, strict=True)):
         rank = wanted[bounds, part].index(device) if (bounds, part) in wanted else 0
         copies = []
-        for number, boxes in enumerate(cells):
-            for (held, held_part), holders in boxes.items():
-                box = _intersection(bounds, held)
-                if held_part == part and box is not None:
-                    source = device if device in holders else holders[rank % len(holders)]
-                    copies.append(Copy(number, source, device, box))
+        for number, cells_of in enumerate(cells):
+            for box, holders in _meeting(cells_of.get(part, {}), bounds):
+                source = device if device in holders else holders[rank % len(holders)]
+                copies.append(Copy(number, source, device, box))
         of_device.append(tuple(copies))
     messages = tuple(copy for copies in of_device for copy in copies if copy.source != copy.target)
     return Copies(tuple(of_device), messages, collectives_of(messages, dtype))
@@ -248,9 +246,30 @@ def _holders(held: Held) -> dict[tuple[Bounds, int], list[int]]:
     return holders
 
 
-def _intersection(a: Bounds, b: Bounds) -> Box | None:
-    sides = [(max(i, k), min(j, m)) for (i, j), (k, m) in zip(a, b, strict=True)]
-    return tuple(slice(*side) for side in sides) if all(i < j for i, j in sides) else None
+# The boxes of a part as a tree: by their sides along the first dimension, then along the next, at last who has them.
+Cells = dict[Any, Any]
+
+
+def _cells(held: Held) -> Cells:
+    cells: Cells = {}
+    for (bounds, part), holders in _holders(held).items():
+        place, key = cells, part
+        for side in bounds:
+            place, key = place.setdefault(key, {}), side  # type: ignore[assignment]
+        place[key] = holders
+    return cells
+
+
+def _meeting(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box, list[int]]]:
+    """Give what boxes have of a box, and who has them."""
+    if not bounds:
+        if cells:
+            yield sides, cells
+        return
+    (begin, end), *rest = bounds
+    for (start, stop), deeper in cells.items():
+        if start < end and begin < stop:
+            yield from _meeting(deeper, tuple(rest), (*sides, slice(max(begin, start), min(end, stop))))
 
 
 def collectives_of(messages: Iterable[Copy], dtype: np.dtype[Any]) -> tuple[Collective, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.sharding.assembly import as_own
 from ringlet.sharding.contraction import contract, dtype_of, operand, refused_by
 from ringlet.sharding.functions import implements
 
@@ -72,6 +73,8 @@ def _along(name: str, a: Any, b: Any, pairs: list[tuple[int, int]], out: Any = N
         a_labels[i] = b_labels[j] = number
     left = tuple(label for label in (*a_labels, *b_labels) if not isinstance(label, int))
     dtype = dtype_of(np.dot, (a.dtype, b.dtype), (2, 2))
+    if dtype.kind in "mMSU" or dtype.names:
+        return NotImplemented  # products that no ufunc knows
     return contract(name, [a, b], (tuple(a_labels), tuple(b_labels), left), dtype, out=out)
 
 
@@ -83,6 +86,8 @@ def vdot(a: Any, b: Any, /) -> Any:
         raise refused_by(np.vdot, a, b)
     if a.shape != b.shape:
         a, b = np.ravel(a), np.ravel(b)
+    if not {a.dtype.kind, b.dtype.kind} <= {*"biufc"}:
+        return NotImplemented
     labels = tuple(range(a.ndim))
     dtype = dtype_of(np.vdot, (a.dtype, b.dtype), (1, 1))
 
@@ -96,8 +101,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Multiply each element of one array with each of the other."""
     a, b = (x if x.ndim == 1 else np.ravel(x) for x in (operand(a), operand(b)))
-    dtype = dtype_of(np.multiply, (a.dtype, b.dtype), (1, 1))
-    return contract("outer", [a, b], (("i",), ("j",), ("i", "j")), dtype, out=out)
+    return np.multiply(a[:, None], b, out=out)
 
 
 @implements(np.kron)
@@ -106,11 +110,9 @@ def kron(a: Any, b: Any) -> Any:
     a, b = operand(a), operand(b)
     ndim = max(a.ndim, b.ndim)
     a, b = (np.reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (a, b))
-    outer_labels, inner_labels = tuple(("a", d) for d in range(ndim)), tuple(("b", d) for d in range(ndim))
-    both = tuple(label for pair in zip(outer_labels, inner_labels, strict=True) for label in pair)
-    dtype = dtype_of(np.multiply, (a.dtype, b.dtype), (1, 1))
-    product = contract("kron", [a, b], (outer_labels, inner_labels, both), dtype)
-    return np.reshape(product, tuple(i * j for i, j in zip(a.shape, b.shape, strict=True)))
+    apart = [tuple(size for n in x.shape for size in ((n, 1), (1, n))[side]) for side, x in enumerate((a, b))]
+    product: Any = np.multiply(np.reshape(a, apart[0]), np.reshape(b, apart[1]))
+    return as_own(product.reshape(tuple(i * j for i, j in zip(a.shape, b.shape, strict=True))))
 
 
 @implements(np.linalg.matrix_power)

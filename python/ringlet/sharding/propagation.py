@@ -136,10 +136,11 @@ def plan(
 ) -> Plan:
     """Choose how each factor of an operation is cut.
 
-    The cuts that operands have, coarser forms of them, and none at all are tried for each factor, in every combination
-    in which each device can compute its tile of the result. The one that moves the fewest bytes is taken, those that
-    combining a partial result will move included; among equals the one that cuts the work into most tiles, then the
-    one that moves less of the first operand, then of the second, and so on.
+    The cuts that operands have and none at all are tried for each factor, and where operands contradict each other
+    coarser forms of the cuts, in every combination in which each device can compute its tile of the result. The one
+    that moves the fewest bytes is taken, those that combining a partial result will move included; among equals the one
+    that cuts the work into most tiles, then the one that moves less of the first operand, then of the second, and so
+    on.
 
     Parameters
     ----------

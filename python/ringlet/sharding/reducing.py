@@ -19,8 +19,10 @@ from ringlet.sharding.factors import FactorMap, Labels
 from ringlet.sharding.layout import WHOLE, Layout, tile_bounds
 from ringlet.sharding.movement import redistribute, settled
 from ringlet.sharding.sharded_array import ShardedArray
+from ringlet.sharding.stand_ins import loop_dtype
+from ringlet.values.stand_in import plain
 
-__all__ = ["Axes", "Reducer", "Reduction", "add_up", "normalized_axes", "without_nan"]
+__all__ = ["Axes", "Reducer", "Reduction", "add_up", "mask_of", "normalized_axes", "without_nan"]
 
 Array = NDArray[Any]
 Axes = int | Sequence[int] | None
@@ -44,6 +46,20 @@ def normalized_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     axes = axis if isinstance(axis, Sequence) else (axis,)
     return tuple(sorted(operator.index(a) % ndim for a in axes))
+
+
+def mask_of(where: Any) -> Any:
+    """Give the array that says which elements count; None if all do.
+
+    Examples
+    --------
+    >>> mask_of(True), mask_of([1, 0])
+    (None, array([ True, False]))
+    """
+    where = plain(where)
+    if where is True or where is np._NoValue:
+        return None
+    return where if isinstance(where, (ShardedArray, np.ndarray)) else np.asarray(where, getattr(where, "dtype", bool))
 
 
 def without_nan(tile: Array, number: float | None) -> Array:
@@ -84,7 +100,7 @@ def add_up(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
     adds_rows = len(axes) > 1 and axes[-1] in (-1, tile.ndim - 1) and out.dtype.kind in "fc" and "where" not in more
     if adds_rows and not (tile.flags.c_contiguous or tile.flags.f_contiguous):
         tile = np.add.reduce(tile, axes[-1], out.dtype, keepdims=True)
-    np.add.reduce(tile, axes, None, out, **more)
+    np.add.reduce(tile, axes, loop_dtype(out.dtype), out, **more)
 
 
 @dataclass(frozen=True)
@@ -119,7 +135,7 @@ class Reduction:
         ValueError
             If `where` does not broadcast to the shape of `x`.
         """
-        mask = None if where is True else where if isinstance(where, ShardedArray) else np.asarray(where)
+        mask = mask_of(where)
         if mask is not None and not _broadcasts(mask.shape, x.shape):
             raise ValueError(
                 f"{name} of shape {x.shape} was given where= of shape {mask.shape}, which does not broadcast to it: "

@@ -16,7 +16,7 @@ from ringlet.sharding.engine import Where, written_to
 from ringlet.sharding.explain import noted_as_one
 from ringlet.sharding.functions import implements
 from ringlet.sharding.movement import settled
-from ringlet.sharding.reducing import Axes, Reduction, add_up, without_nan
+from ringlet.sharding.reducing import Axes, Reduction, add_up, mask_of, without_nan
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.stand_ins import Small, loop_dtype, small, stand_in
 from ringlet.sharding.ufunc_table import implements_ufunc
@@ -91,22 +91,19 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     >>> np.asarray(reduce(np.add, x)).tolist(), int(reduce(np.fmax, x, axis=None))
     ([6, 9], 5)
     """
-    if not isinstance(x, ShardedArray) or x.dtype.hasobject:
+    if not isinstance(x, ShardedArray) or x.dtype.hasobject or (initial is None and ufunc.identity is not None):
+        return NotImplemented  # tiles begin with the identity
+    dtype = None if dtype is None else np.dtype(dtype)
+    if dtype is not None and dtype.hasobject:
         return NotImplemented
-    if dtype is None and out is not None and ufunc not in _LOGICAL:
-        if not np.can_cast(x.dtype, out.dtype, "same_kind"):  # what elements are reduced to is converted, not they
-            found = reduce(
-                ufunc, x, axis, None, None, keepdims, initial, where, name=name, instead_of_nan=instead_of_nan
-            )
-            return written_to(out, found.astype(out.dtype))
-        dtype = loop_dtype(out.dtype)
+    mask = mask_of(where)
     begins = () if initial is _NO_VALUE else (None if initial is None else 0,)
     result_dtype = _result_dtype(
         (ufunc, *begins),
         small(x),
-        None if where is True else small(where),
+        None if mask is None else small(mask),
         axis if axis is None or isinstance(axis, tuple) else operator.index(axis),  # type: ignore[arg-type]
-        None if dtype is None else np.dtype(dtype),
+        (dtype, None if out is None else out.dtype),
     )
     if dtype is not None and ufunc not in _LOGICAL and not np.can_cast(x.dtype, result_dtype, "same_kind"):
         # Elements are converted, not what they are reduced to: sums of halves as integers are 0.
@@ -115,7 +112,9 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     reduction = Reduction.of(name or f"{ufunc.__name__}.reduce", x, axis, keepdims, where)
     axes = tuple([axis - x.ndim for axis in reduction.axes])
     recipe = _Recipe(ufunc, axes, _NO_VALUE if initial is None else initial, instead_of_nan)
-    return _reduced(reduction, recipe, result_dtype, out)
+    if out is None or out.dtype == result_dtype:
+        return _reduced(reduction, recipe, result_dtype, out)
+    return written_to(out, _reduced(reduction, recipe, result_dtype, None).astype(out.dtype))
 
 
 @lru_cache(maxsize=1024)
@@ -124,14 +123,24 @@ def _result_dtype(
     x: Small,
     mask: Small | None,
     axis: int | tuple[int, ...] | None,
-    wanted: np.dtype[Any] | None,
+    dtypes: tuple[np.dtype[Any] | None, np.dtype[Any] | None],
 ) -> np.dtype[Any]:
-    """Have NumPy tell the dtype of a result, or what is wrong with the arguments."""
-    ufunc, *initial = call
-    chosen = {} if mask is None else {"where": stand_in(mask)}
-    begin = {"initial": initial[0]} if initial else {}
+    """Have NumPy tell the dtype in which it reduces, or what is wrong with the arguments.
+
+    `dtypes` are the one that was asked for and that of an array to be written to.
+    """
+    (ufunc, *initial), (wanted, written) = call, dtypes
+    more = {"axis": axis} | ({} if mask is None else {"where": stand_in(mask)})
+    more |= {"initial": initial[0]} if initial else {}
+    model = stand_in(x)
     with np.errstate(all="ignore"):
-        return np.asarray(ufunc.reduce(stand_in(x), axis=axis, dtype=wanted, **chosen, **begin)).dtype
+        found = np.asarray(ufunc.reduce(model, dtype=wanted, **more))
+        if written is None:
+            return found.dtype
+        ufunc.reduce(model, dtype=wanted, out=np.empty(found.shape, written), **more)
+        if wanted is not None:
+            return found.dtype
+        return np.asarray(ufunc(np.empty(0, written), np.empty(0, x[0]))).dtype
 
 
 @dataclass(frozen=True)
@@ -162,7 +171,8 @@ class _Recipe:
             add_up(tile, axes, out, keepdims=keepdims, **more)
             return
         axis = axes[0] if len(axes) == 1 else axes  # not every ufunc takes several
-        ufunc.reduce(tile, axis=axis, out=out, keepdims=keepdims, **more)
+        dtype = None if ufunc in _LOGICAL else loop_dtype(out.dtype)
+        ufunc.reduce(tile, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **more)
 
 
 def _reduced(reduction: Reduction, recipe: _Recipe, dtype: np.dtype[Any], out: Any) -> Any:
@@ -244,5 +254,5 @@ _implement("all", np.logical_and)
 def _ptp(a: Any, axis: Axes = None, out: Any = None, keepdims: Any = False) -> Any:
     if not isinstance(a, ShardedArray) or a.dtype.hasobject:
         return NotImplemented
-    largest, smallest = (reduce(ufunc, a, axis, keepdims=keepdims, name="ptp") for ufunc in (np.maximum, np.minimum))
-    return np.subtract(largest, smallest, out=out)
+    largest = reduce(np.maximum, a, axis, None, out, keepdims, name="ptp")
+    return np.subtract(largest, reduce(np.minimum, a, axis, keepdims=keepdims, name="ptp"), out=out)

@@ -107,6 +107,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     x: Any = np.ravel(a) if axis is None or a.ndim == 0 else a
     along = 0 if axis is None else axis
     times = np.asarray(repeats)
+    if times.size == 0 and isinstance(repeats, (list, tuple)):
+        times = times.astype(np.intp)
     if times.size != 1:
         runs = [[run] for run in full_runs(x.shape)]
         runs[along] = _runs_of(np.repeat(np.arange(x.shape[along]), times))  # NumPy says what is wrong with them

@@ -61,7 +61,10 @@ def reshape(
 
 @implements(np.ravel)
 def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
-    """Do what :func:`numpy.ravel` does, but that the result is not written to."""
+    """Do what :func:`numpy.ravel` does, but that the result is not written to.
+
+    The orders "A" and "K" are those in which memory is that was given, and views of it; of all else it is in C order.
+    """
     if order == "K":
         strides = _memory(a).strides
         axes = sorted(range(a.ndim), key=lambda axis: -abs(strides[axis]))

@@ -57,14 +57,18 @@ def accumulate(
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
-    dtype = loop_dtype(out.dtype) if dtype is None and out is not None else dtype
-    result_dtype = ufunc.accumulate(stand_in(small(x)), axis, dtype).dtype
+    model = stand_in(small(x))
+    with np.errstate(all="ignore"):
+        found = ufunc.accumulate(model, axis, dtype, None if out is None else np.empty(model.shape, out.dtype)).dtype
+    if found.hasobject:
+        return NotImplemented
     (along,) = normalized_axes(axis, x.ndim)
+    told = loop_dtype(found) if out is None else dtype
 
     def kernel(tiles: list[Any], result: Array, _: Where) -> None:
-        ufunc.accumulate(without_nan(tiles[0], instead_of_nan), along, loop_dtype(result_dtype), result)
+        ufunc.accumulate(without_nan(tiles[0], instead_of_nan), along, told, result)
 
-    return apply(name or f"{ufunc.__name__}.accumulate", _along(x.ndim, along), kernel, [x], result_dtype, out=out)
+    return apply(name or f"{ufunc.__name__}.accumulate", _along(x.ndim, along), kernel, [x], found, out=out)
 
 
 def reduceat(  # noqa: PLR0917  # as NumPy has them
@@ -91,17 +95,22 @@ def reduceat(  # noqa: PLR0917  # as NumPy has them
     """
     if not isinstance(x, ShardedArray) or isinstance(indices, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
-    dtype = loop_dtype(out.dtype) if dtype is None and out is not None else dtype
     shape = tuple(size if a == axis % max(x.ndim, 1) else min(size, 1) for a, size in enumerate(x.shape))
-    model = ufunc.reduceat(np.zeros(shape, x.dtype), indices, axis, dtype)
+    with np.errstate(all="ignore"):
+        model = np.add.reduceat(np.zeros(shape, bool), indices, axis)
+        place = None if out is None else np.empty(model.shape, out.dtype)
+        found = ufunc.reduceat(np.zeros(shape, x.dtype), indices, axis, dtype, place).dtype
+    if found.hasobject:
+        return NotImplemented
     (along,) = normalized_axes(axis, x.ndim)
+    told = loop_dtype(found) if out is None else dtype
 
     def kernel(tiles: list[Any], result: Array, _: Where) -> None:
-        ufunc.reduceat(tiles[0], indices, along, loop_dtype(model.dtype), result)
+        ufunc.reduceat(tiles[0], indices, along, told, result)
 
     shape = tuple(model.shape[a] if a == along else size for a, size in enumerate(x.shape))
     name = f"{ufunc.__name__}.reduceat"
-    return apply(name, _along(x.ndim, along), kernel, [x], model.dtype, out=out, shape=shape)
+    return apply(name, _along(x.ndim, along), kernel, [x], found, out=out, shape=shape)
 
 
 def _along(ndim: int, axis: int) -> FactorMap:
@@ -126,7 +135,8 @@ def _implement(name: str, ufunc: np.ufunc, instead_of_nan: float | None = None) 
         if not isinstance(a, ShardedArray):
             return NotImplemented
         line = np.reshape(a, -1) if axis is None or a.ndim == 0 else a
-        return accumulate(ufunc, line, axis or 0, dtype, out, name=name, instead_of_nan=instead_of_nan)
+        along = 0 if axis is None else axis
+        return accumulate(ufunc, line, along, dtype, out, name=name, instead_of_nan=instead_of_nan)
 
     implements(name)(running)
 
@@ -146,7 +156,8 @@ def _implement_cumulative(name: str, ufunc: np.ufunc) -> None:
         if not isinstance(x, ShardedArray) or include_initial or function is None:
             return NotImplemented
         function(stand_in(small(x)), axis=axis)  # raises what there is to raise
-        return accumulate(ufunc, x, axis or 0, dtype, out, name=name)
+        line = x if x.ndim else np.reshape(x, -1)
+        return accumulate(ufunc, line, 0 if axis is None else axis, dtype, out, name=name)
 
     implements(name)(running)
 

@@ -39,7 +39,7 @@ class Sharding:
     """How a tensor lies on logical devices.
 
     Made by :meth:`tiled`, :meth:`maximal`, :meth:`replicated` and their like, and read by :meth:`parse`. Equal if each
-    device has the same, whichever way that is written.
+    device has the same, whichever way that is written, and whether or not it is said how many devices there are.
 
     Attributes
     ----------
@@ -52,13 +52,15 @@ class Sharding:
     tile_assignment_devices : tuple of int
         The logical device of each tile, row-major; ``()`` on all.
     num_devices : int or None
-        Logical devices that there are, if that is known.
+        Logical devices that there are, if that is known. A text says it of tilings only.
     last_tile_dims : tuple of str
         What devices do with each other that have the same tile, for each dimension of the tile assignment beyond those
         of the tensor: they have equal values (``"replicated"``), terms of a sum (``"unreduced"``), or what their
         program says (``"manual"``).
     elements : tuple of Sharding
         Of a tuple.
+    shard_group : tuple of (str, int), or None
+        ``("as", 3)`` or ``("like", 3)``, which compilers use: tensors of group 3 are cut alike.
     lists_devices : bool
         Whether devices are written one by one, where they could be written as a grid too.
     unknown_fields : bytes
@@ -80,11 +82,16 @@ class Sharding:
     kind: Kind
     tile_assignment_dimensions: tuple[int, ...] = ()
     tile_assignment_devices: tuple[int, ...] = ()
-    num_devices: int | None = None
+    num_devices: int | None = field(default=None, compare=False)
     last_tile_dims: tuple[Subgroup, ...] = ()
     elements: tuple[Sharding, ...] = ()
+    shard_group: tuple[Literal["as", "like"], int] | None = None
     lists_devices: bool = field(default=False, compare=False)
     unknown_fields: bytes = field(default=b"", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.num_devices is not None and (whole_number(self.num_devices) or 0) < 1:
+            raise ShardingError(f"the number of logical devices is 1 or more, or None, got {self.num_devices!r}")
 
     @classmethod
     def tiled(
@@ -206,14 +213,18 @@ class Sharding:
         ------
         ShardingError
             If one of them is for several tensors itself: those of all tensors are listed in one tuple.
+        TypeError
+            If one is no sharding.
 
         Examples
         --------
         >>> print(Sharding.of_tuple([Sharding.replicated(2), Sharding.tiled((2,))]))
         {{replicated}, {devices=[2]<=[2]}}
         """
-        listed = tuple(elements)
+        listed = listed_items(elements, "shardings")
         for element in listed:
+            if not isinstance(element, cls):
+                raise TypeError(f"expected shardings, got {element!r} of type {type(element).__name__} among them")
             if element.kind == "tuple":
                 raise ShardingError(f"a tuple has the sharding of each of its tensors, got {element!r} for one of them")
         return cls("tuple", elements=listed)
@@ -342,7 +353,10 @@ class Sharding:
             whole = tuple(slice(0, size) for size in shape)
             return [whole] * (1 if self.kind == "maximal" else self.num_devices or 1)
         self.check_shape(shape)
-        columns = [_cuts(size, count) for size, count in zip(shape, self.tile_assignment_dimensions, strict=False)]
+        columns = [
+            [slice(None)] * count if size is None else [slice(*bound) for bound in tile_bounds(size, count)]
+            for size, count in zip(shape, self.tile_assignment_dimensions, strict=False)
+        ]
         copies = math.prod(self.tile_assignment_dimensions[len(shape) :])
         return [tile for tile in itertools.product(*columns) for _ in range(copies)]
 
@@ -365,18 +379,9 @@ class Sharding:
             )
 
     def __str__(self) -> str:
-        if self.kind == "tuple":
-            return f"{{{', '.join(map(str, self.elements))}}}"
-        if self.kind == "maximal":
-            return f"{{maximal device={self.tile_assignment_devices[0]}}}"
-        if self.kind != "tiled":
-            return f"{{{self.kind}}}"
-        is_listed = self.lists_devices or self.iota is None
-        devices = ",".join(map(str, self.tile_assignment_devices)) if is_listed else str(self.iota)
-        groups = f" last_tile_dims={{{', '.join(self.last_tile_dims)}}}" if self.last_tile_dims else ""
-        if self.last_tile_dims == ("replicated",):
-            groups = " last_tile_dim_replicate"
-        return f"{{devices=[{','.join(map(str, self.tile_assignment_dimensions))}]{devices}{groups}}}"
+        from ringlet.sharding import hlo_text
+
+        return hlo_text.write(self)
 
     def __repr__(self) -> str:
         return f"Sharding({self})"
@@ -386,11 +391,9 @@ class Sharding:
 def _tiled(dimensions: tuple[int, ...], devices: tuple[int, ...] | None, types: tuple[Subgroup, ...]) -> Sharding:
     listed = tuple(range(math.prod(dimensions))) if devices is None else checked_devices(devices, dimensions)
     shape, listed, groups = normal_form(dimensions, listed, types)
+    if len(listed) == 1:
+        return Sharding.replicated(1) if listed == (0,) else Sharding.maximal(listed[0])
     if len(groups) == 1 and math.prod(shape[:-1]) == 1:
         return Sharding(groups[0], num_devices=len(listed))
     are_all = max(listed) == len(listed) - 1
     return Sharding("tiled", shape, listed, len(listed) if are_all else None, groups)
-
-
-def _cuts(size: int | None, count: int) -> list[slice]:
-    return [slice(None)] * count if size is None else [slice(*bound) for bound in tile_bounds(size, count)]

@@ -10,8 +10,12 @@ The message, in Protocol Buffers' wire format (proto3)::
     8   last_tile_dims               repeated enum, packed
     9   iota_reshape_dims            repeated int64, packed
     10  iota_transpose_perm          repeated int32, packed
+    11  is_shard_group               bool
+    12  shard_group_id               int64
+    13  shard_group_type             enum; 0 for as, 1 for like
 
-Numbers may come packed or one by one, and fields in any order. Fields that are not listed are kept as they are.
+Numbers may come packed or one by one, and fields in any order; they are written in this one. Fields that are not listed
+are kept as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Literal, cast
 
 from ringlet.errors import ShardingError
 from ringlet.sharding.iota import Iota
@@ -30,37 +34,50 @@ __all__ = ["parse", "serialize"]
 
 _KINDS = tuple(TYPES)
 _TYPE, _DIMENSIONS, _DEVICES, _TUPLE, _REPLICATE, _GROUPS, _RESHAPE, _TRANSPOSE = 1, 3, 4, 5, 6, 8, 9, 10
+_IS_SHARD_GROUP, _SHARD_GROUP_ID, _SHARD_GROUP_TYPE = 11, 12, 13
+_SHARD_GROUP = (_IS_SHARD_GROUP, _SHARD_GROUP_ID, _SHARD_GROUP_TYPE)
+_NUMBERS = (_TYPE, _DIMENSIONS, _DEVICES, _REPLICATE, _GROUPS, _RESHAPE, _TRANSPOSE, *_SHARD_GROUP)
+_SHARD_GROUP_TYPES: tuple[Literal["as"], Literal["like"]] = ("as", "like")
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
 
 
 def serialize(sharding: Sharding) -> bytes:
     """Write a sharding, byte by byte as protobuf does; what it gives is told by :meth:`Sharding.serialized`."""
-    kind = _KINDS.index(sharding.kind)
-    data = _single(_TYPE, kind)
+    unknown = ((number, written) for number, _, _, written in _fields(sharding.unknown_fields))
+    return b"".join(written for _, written in sorted([*_known_fields(sharding), *unknown], key=lambda item: item[0]))
+
+
+def _known_fields(sharding: Sharding) -> Iterator[tuple[int, bytes]]:
+    yield _single(_TYPE, _KINDS.index(sharding.kind))
     if sharding.kind == "maximal":
-        data += _packed(_DEVICES, sharding.tile_assignment_devices)
+        yield _packed(_DEVICES, sharding.tile_assignment_devices)
     elif sharding.kind == "tiled":
         is_replicated = sharding.last_tile_dims == ("replicated",)
-        groups = () if is_replicated else tuple(_KINDS.index(group) for group in sharding.last_tile_dims)
         iota = None if sharding.lists_devices else sharding.iota
-        data += _packed(_DIMENSIONS, sharding.tile_assignment_dimensions)
-        data += b"" if iota else _packed(_DEVICES, sharding.tile_assignment_devices)
-        data += _single(_REPLICATE, is_replicated) + _packed(_GROUPS, groups)
-        data += _packed(_RESHAPE, iota.reshape_dims) + _packed(_TRANSPOSE, iota.transpose_perm) if iota else b""
+        yield _packed(_DIMENSIONS, sharding.tile_assignment_dimensions)
+        yield _packed(_DEVICES, () if iota else sharding.tile_assignment_devices)
+        yield _single(_REPLICATE, is_replicated)
+        yield _packed(_GROUPS, () if is_replicated else map(_KINDS.index, sharding.last_tile_dims))
+        yield _packed(_RESHAPE, iota.reshape_dims if iota else ())
+        yield _packed(_TRANSPOSE, iota.transpose_perm if iota else ())
     for element in sharding.elements:
         inner = serialize(element)
-        data += _tag(_TUPLE, _BYTES) + _varint(len(inner)) + inner
-    return data + sharding.unknown_fields
+        yield _TUPLE, _tag(_TUPLE, _BYTES) + _varint(len(inner)) + inner
+    if sharding.shard_group is not None:
+        kind, number = sharding.shard_group
+        yield _single(_IS_SHARD_GROUP, True)
+        yield _single(_SHARD_GROUP_ID, number)
+        yield _single(_SHARD_GROUP_TYPE, _SHARD_GROUP_TYPES.index(kind))
 
 
-def _single(number: int, value: int) -> bytes:
-    return _tag(number, _VARINT) + _varint(value) if value else b""
+def _single(number: int, value: int) -> tuple[int, bytes]:
+    return number, _tag(number, _VARINT) + _varint(value) if value else b""
 
 
-def _packed(number: int, values: Iterable[int]) -> bytes:
+def _packed(number: int, values: Iterable[int]) -> tuple[int, bytes]:
     data = b"".join(map(_varint, values))
-    return _tag(number, _BYTES) + _varint(len(data)) + data if data else b""
+    return number, _tag(number, _BYTES) + _varint(len(data)) + data if data else b""
 
 
 def _tag(number: int, wire: int) -> bytes:
@@ -80,17 +97,15 @@ def _varint(value: int) -> bytes:
 class _Message:
     """What the bytes say, before anybody asks whether it makes sense."""
 
-    numbers: dict[int, list[int]] = field(
-        default_factory=lambda: {
-            n: [] for n in (_TYPE, _DIMENSIONS, _DEVICES, _REPLICATE, _GROUPS, _RESHAPE, _TRANSPOSE)
-        }
-    )
+    numbers: dict[int, list[int]] = field(default_factory=lambda: {number: [] for number in _NUMBERS})
     elements: list[bytes] = field(default_factory=list)
     unknown: bytes = b""
 
 
 def parse(data: bytes, num_devices: int | None = None) -> Sharding:
     """Read a sharding; what it gives and raises is told by :meth:`Sharding.from_serialized`."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"an OpSharding message is bytes, got {data!r} of type {type(data).__name__}")
     message = _Message()
     for number, wire, value, written in _fields(bytes(data)):
         if number in message.numbers and wire in (_VARINT, _BYTES):
@@ -99,7 +114,17 @@ def parse(data: bytes, num_devices: int | None = None) -> Sharding:
             message.elements.append(cast(bytes, value))
         else:
             message.unknown += written
-    return replace(_sharding(message, num_devices), unknown_fields=message.unknown)
+    found, group = _sharding(message, num_devices), _shard_group(message.numbers)
+    return replace(found, shard_group=group, unknown_fields=message.unknown)
+
+
+def _shard_group(numbers: dict[int, list[int]]) -> tuple[Literal["as", "like"], int] | None:
+    if not any(numbers[_IS_SHARD_GROUP][-1:]):
+        return None
+    (group,), (kind,) = ((numbers[number] or [0])[-1:] for number in (_SHARD_GROUP_ID, _SHARD_GROUP_TYPE))
+    if group < 0 or kind not in (0, 1):
+        raise ShardingError(f"this OpSharding is of shard group {group}, type {kind}: expected 0 or more, 0 or 1")
+    return _SHARD_GROUP_TYPES[kind], group
 
 
 def _sharding(message: _Message, num_devices: int | None) -> Sharding:

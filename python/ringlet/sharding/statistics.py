@@ -16,10 +16,10 @@ from ringlet.sharding.explain import noted_as_one
 from ringlet.sharding.functions import implements
 from ringlet.sharding.moments import Finish, from_moments
 from ringlet.sharding.movement import settled
-from ringlet.sharding.reducing import Axes, Reduction, add_up
+from ringlet.sharding.reducing import Axes, Reduction, add_up, mask_of
 from ringlet.sharding.reductions import reduce
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.sharding.stand_ins import loop_dtype, small, stand_in
+from ringlet.sharding.stand_ins import loop_dtype, shaped, small, stand_in
 
 __all__: list[str] = []
 
@@ -28,12 +28,19 @@ Array = NDArray[Any]
 _NO_VALUE: Any = np._NoValue  # what NumPy's functions have for what is not given
 
 
-def _modelled(function: Callable[..., Any], x: ShardedArray, *args: Any, **kwargs: Any) -> np.dtype[Any]:
+def _modelled(
+    function: Callable[..., Any], x: ShardedArray, out: Any = None, where: Any = True, **kwargs: Any
+) -> np.dtype[Any]:
     """Have NumPy tell the dtype of a result, or what is wrong with the arguments."""
+    mask = mask_of(where)
+    if mask is not None:
+        kwargs["where"] = stand_in(small(mask))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        dtype: np.dtype[Any] = np.asarray(function(stand_in(small(x)), *args, **kwargs)).dtype
-    return dtype
+        model = np.asarray(function(stand_in(small(x)), **kwargs))
+        if out is not None:
+            function(stand_in(small(x)), out=np.empty(model.shape, out.dtype), **kwargs)
+    return model.dtype
 
 
 def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
@@ -47,7 +54,9 @@ def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
 
 def _computes(x: Any, dtype: Any) -> bool:
     """Whether moments of an array are numbers that are added up as such."""
-    return isinstance(x, ShardedArray) and x.dtype.kind in "biufc" and _work_dtype(x, dtype).kind in "fc"
+    if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
+        return False
+    return _work_dtype(x, dtype).kind in ("c" if x.dtype.kind == "c" else "fc")
 
 
 @implements(np.mean)
@@ -56,10 +65,14 @@ def _mean(
 ) -> Any:
     if not isinstance(a, ShardedArray) or not _computes(a, dtype):
         return NotImplemented
-    if where is not True and where is not _NO_VALUE:
-        return _moment(np.mean, _finished_mean, a, out=out, keepdims=keepdims, where=where, axis=axis, dtype=dtype)
-    result_dtype, work_dtype = _modelled(np.mean, a, axis=axis, dtype=dtype), _work_dtype(a, dtype)
-    reduction = Reduction.of("mean", a, axis, keepdims)
+    result_dtype, work_dtype = _modelled(np.mean, a, out, where, axis=axis, dtype=dtype), _work_dtype(a, dtype)
+    reduction = Reduction.of("mean", a, axis, keepdims, where)
+    if reduction.mask is not None or out is not None:
+        known = True if reduction.mask is None else np.broadcast_to(reduction.mask, a.shape)
+        count = reduction.count if known is True else np.sum(known, axis, np.intp, keepdims=keepdims)
+        total = np.sum(a, axis, work_dtype, out, keepdims, where=known)
+        mean = _divided(total, count)
+        return mean if out is not None or mean.dtype == result_dtype else mean.astype(result_dtype)
     if reduction.count == 0:
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
 
@@ -69,9 +82,31 @@ def _mean(
         np.true_divide(total, reduction.count, out=result, casting="unsafe")
 
     def work() -> Any:
-        return reduction.by_rows(np.add, work_dtype).combined(reducer, result_dtype, Op.SUM, out)
+        return reduction.by_rows(np.add, work_dtype).combined(reducer, result_dtype, Op.SUM)
 
     return noted_as_one("mean", a, work)
+
+
+def _divided(total: Any, count: Any) -> Any:
+    """Divide sums by how many numbers they are of, where they are."""
+    if np.any(count == 0):
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
+    return np.true_divide(total, count, out=total, casting="unsafe")
+
+
+@implements(np.nanmean)
+def _nanmean(
+    a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+    if not isinstance(a, ShardedArray) or not _computes(a, dtype):
+        return NotImplemented
+    if a.dtype.kind not in "fc":
+        return np.mean(a, axis, dtype, out, keepdims, where=where)
+    _modelled(np.nanmean, a, out, where, axis=axis, dtype=dtype)
+    count = np.sum(~np.isnan(a), axis, np.intp, keepdims=keepdims, where=where)
+    total = np.nansum(a, axis, dtype, out, keepdims, where=where)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _divided(total, count)
 
 
 def _moment(
@@ -80,9 +115,8 @@ def _moment(
     """Compute a function of the moments; one whose name begins with nan leaves those out."""
     if not isinstance(a, ShardedArray) or not _computes(a, kwargs["dtype"]):
         return NotImplemented
-    where = True if where is _NO_VALUE else where
-    chosen = {} if where is True else {"where": stand_in(small(where))}
-    result_dtype = _modelled(function, a, **kwargs, **chosen)
+    found = _modelled(function, a, out, where, **kwargs)
+    result_dtype = found if out is None else out.dtype
     reduction = Reduction.of(function.__name__, a, kwargs.pop("axis"), keepdims, where)
     if reduction.is_cut:
         skips_nan = function.__name__.startswith("nan") and a.dtype.kind in "fc"
@@ -90,28 +124,15 @@ def _moment(
         return from_moments(reduction, finish, work_dtype, result_dtype, out=out, skips_nan=skips_nan)
 
     def whole(tile: Array, mask: Array | None, result: Array, _: Where) -> None:
-        chosen = {} if mask is None else {"where": mask}
-        result[...] = function(tile, axis=reduction.axes, keepdims=reduction.keepdims, **kwargs, **chosen)
+        more = ({} if mask is None else {"where": mask}) | ({} if out is None else {"out": result})
+        result[...] = function(tile, axis=reduction.axes, keepdims=reduction.keepdims, **kwargs, **more)
 
     return reduction.undivided(whole, result_dtype, out)
 
 
-def _finished_mean(count: Array, mean: Array, _: Array) -> Array:
-    if not count.all():
-        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
-    return np.where(count > 0, mean, np.nan)
-
-
-@implements(np.nanmean)
-def _nanmean(
-    a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
-) -> Any:
-    return _moment(np.nanmean, _finished_mean, a, out=out, keepdims=keepdims, where=where, axis=axis, dtype=dtype)
-
-
 def _implement_spread(function: Callable[..., Any]) -> None:
     """Register one of ``var``, ``std``, ``nanvar``, ``nanstd``."""
-    is_root, skips_nan = function.__name__.endswith("std"), function.__name__.startswith("nan")
+    is_root = function.__name__.endswith("std")
 
     def spread_of(  # noqa: PLR0917  # as NumPy has them
         a: Any,
@@ -125,8 +146,9 @@ def _implement_spread(function: Callable[..., Any]) -> None:
         mean: Any = _NO_VALUE,
         correction: Any = _NO_VALUE,
     ) -> Any:
-        if mean is not _NO_VALUE:
+        if mean is not _NO_VALUE or not isinstance(a, ShardedArray):
             return NotImplemented
+        skips_nan = function.__name__.startswith("nan") and a.dtype.kind in "fc"
         kwargs = {"ddof": ddof} if correction is _NO_VALUE else {"ddof": ddof, "correction": correction}
         taken = ddof if correction is _NO_VALUE else correction
 
@@ -187,9 +209,11 @@ def _count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
 @implements(np.average)
 def _average(a: Any, axis: Axes = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     a = a if isinstance(a, ShardedArray) else np.asanyarray(a)
+    if axis is not None:
+        np.flip(shaped((1,) * a.ndim), axis)  # type: ignore[arg-type]  # NumPy says what is wrong
     if weights is None:
         mean = np.mean(a, axis, keepdims=keepdims)
-        count = math.prod(a.shape) / max(math.prod(mean.shape), 1)
+        count = math.prod(a.shape) / math.prod(mean.shape)
         return (mean, np.full_like(mean, count)) if returned else mean
     weights = weights if isinstance(weights, ShardedArray) else np.asanyarray(weights)
     if weights.shape != a.shape:

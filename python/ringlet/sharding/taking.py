@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.assembly import full_runs, nothing_moves
+from ringlet.sharding.assembly import as_own, full_runs, nothing_moves
 from ringlet.sharding.collective import Collective
 from ringlet.sharding.delivery import Transfer, transfer
 from ringlet.sharding.engine import Where, apply, written_to
@@ -54,19 +54,21 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
         x, axis = np.ravel(x), 0 if axis is None else axis
     np.take(shaped((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # NumPy says what is wrong
     axis = operator.index(axis) % x.ndim
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if isinstance(x, ShardedArray) and x._layout.cuts[axis].count > 1 and indices.size < x.shape[axis]:
-        result = _taken_by_owners(settled(x), _checked(indices, x.shape, axis, mode), axis)
+        rows: Any = _taken_by_owners(settled(x), _checked(indices, x.shape, axis, mode).ravel(), axis)
+        result = as_own(rows.reshape(shape))
         return result if out is None else written_to(out, result)
-    if 0 in x.shape and indices.size:
+    if 0 in x.shape and indices.size and (mode == "raise" or 0 not in shape):
         _checked(indices, x.shape, axis, mode)  # tiles without elements would not ask
     before, after = [("a", d) for d in range(axis)], [("a", d) for d in range(axis + 1, x.ndim)]
     taking = tuple(("i", d) for d in range(indices.ndim))
     factors = FactorMap(((*before, "taken", *after), taking), (*before, *taking, *after), whole=frozenset({"taken"}))
 
     def kernel(tiles: list[Array], place: Array, _: Where) -> None:
-        place[...] = np.take(tiles[0], tiles[1], axis, mode=mode)
+        if place.size:  # or NumPy might never end, going round a dimension without elements
+            place[...] = np.take(tiles[0], tiles[1], axis, mode=mode)
 
-    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     return apply("take", factors, kernel, [x, indices], x.dtype, out=out, shape=shape)
 
 
@@ -87,11 +89,10 @@ def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArra
 
 
 def _taken_by_owners(x: ShardedArray, indices: NDArray[np.intp], axis: int) -> ShardedArray:
-    """Rows of an array that is cut along an axis, from those who have them."""
+    """Rows of an array that is cut along an axis, one after the other, from those who have them."""
     cuts = x._layout.cuts
     gathered = x._layout.with_cuts([*cuts[:axis], WHOLE, *cuts[axis + 1 :]])
-    layout = x._layout.with_cuts([*cuts[:axis], *(WHOLE,) * indices.ndim, *cuts[axis + 1 :]])
-    made = empty((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype, layout, x._group)
+    made = empty((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype, gathered, x._group)
     # Messages are those that would gather the array along the axis, less the rows that nobody wants.
     piece = Piece(0, (0,) * x.ndim, full_runs(x.shape))
     copies = plan_pieces((piece,), (x._layout,), (x.shape,), Form(x.shape, x.dtype, gathered))
@@ -105,7 +106,7 @@ def _taken_by_owners(x: ShardedArray, indices: NDArray[np.intp], axis: int) -> S
     ]
     if nothing_moves(x, copies):
         boxes = gathered.boxes(x.shape)
-        for device in layout.first_holders(made.shape):
+        for device in gathered.first_holders(made.shape):
             space = x._space(device)
             if space is not None:
                 # They are in bounds; with the mode that asks, NumPy would go round through memory of its own.
@@ -131,7 +132,6 @@ def _exchange(x: ShardedArray, made: ShardedArray, indices: NDArray[np.intp], ax
     transfer(x._group, transfers)
     for (_, places), (_, target, _, taken) in zip(wanted, transfers, strict=True):
         if taken is not None:
-            # Several arrays of indices after one another: their dimension comes where they are.
             made._tile(target)[(slice(None),) * axis + places] = taken
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
-from ringlet.sharding.layout import Box, Layout
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.cuts import joint
+from ringlet.sharding.layout import Layout
 
 __all__ = ["moved_bytes"]
+
+Integers = NDArray[np.int64]
 
 
 @lru_cache(maxsize=16384)
@@ -28,40 +33,41 @@ def moved_bytes(shape: tuple[int, ...], itemsize: int, source: Layout, target: L
     """
     if source == target:
         return 0
-    wanted = target.boxes(shape)
-    if source.is_partial and not target.is_partial:
-        volumes = {_key(wanted[device]): _volume(wanted[device]) for device in target.holders}
-        combined = sum(volumes.values()) * (source.parts.count - 1)
-        copies = sum(_volume(wanted[device]) for device in target.holders) - sum(volumes.values())
-        return (combined + copies + _unknown_to_receivers(shape, source, target)) * itemsize
-    held = source.boxes(shape)
-    have_values = frozenset(source.holders)
-    missing = 0
-    for device in target.holders:
-        missing += _volume(wanted[device])
-        if device in have_values:
-            missing -= _overlap(wanted[device], held[device])
-    return missing * itemsize
+    starts, stops = _bounds(target, shape)
+    receivers = list(target.holders)
+    wanted = int((stops - starts).prod(axis=0)[receivers].sum())
+    known = _overlaps(shape, source, target)[receivers]
+    if not source.is_partial or target.is_partial:
+        return (wanted - int(known.sum())) * itemsize
+    # p parts of each element and r devices that want it: it is sent (p - 1) + (r - 1) times, and once more if none of
+    # these devices has a part of it.
+    size = math.prod(shape)
+    tiles = _tiles(target) * source.num_devices + _tiles(source)
+    _, first = np.unique(tiles[receivers], return_index=True)
+    return (size * (source.parts.count - 2) + wanted + size - int(known[first].sum())) * itemsize
 
 
-def _unknown_to_receivers(shape: tuple[int, ...], source: Layout, target: Layout) -> int:
-    """Count the elements of which none of the devices that want their combined value has a part: one sends it more."""
-    wanted, held = target.boxes(shape), source.boxes(shape)
-    known: dict[Any, dict[Any, int]] = {}
-    for device in target.holders:
-        tiles = known.setdefault(_key(wanted[device]), {})
-        tiles[_key(held[device])] = _overlap(wanted[device], held[device])
-    volumes = {_key(wanted[device]): _volume(wanted[device]) for device in target.holders}
-    return sum(volumes[box] - sum(tiles.values()) for box, tiles in known.items())
+def _overlaps(shape: tuple[int, ...], source: Layout, target: Layout) -> Integers:
+    """Count for each device the elements that it wants and has."""
+    starts, stops = _bounds(target, shape)
+    others_start, others_stop = _bounds(source, shape)
+    sides = np.minimum(stops, others_stop) - np.maximum(starts, others_start)
+    overlaps: Integers = np.maximum(sides, 0).prod(axis=0)
+    if source.only is not None:
+        overlaps[np.arange(source.num_devices) != source.only] = 0
+    return overlaps
 
 
-def _key(box: Box) -> tuple[tuple[int, int], ...]:
-    return tuple((side.start, side.stop) for side in box)
+def _tiles(layout: Layout) -> Integers:
+    """Number the tile of each device."""
+    return np.array(joint(layout.cuts).tile or (0,) * layout.num_devices)
 
 
-def _volume(box: Box) -> int:
-    return math.prod(side.stop - side.start for side in box)
-
-
-def _overlap(a: Box, b: Box) -> int:
-    return math.prod(max(0, min(i.stop, j.stop) - max(i.start, j.start)) for i, j in zip(a, b, strict=True))
+@lru_cache(maxsize=1024)
+def _bounds(layout: Layout, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
+    """Give where the box of each device begins and ends, [dimension, device]; of all devices, if one has the array."""
+    sizes = np.array(shape, np.int64).reshape(-1, 1)
+    lengths = -(-sizes // np.array([cut.count for cut in layout.cuts], np.int64).reshape(-1, 1))
+    tiles = [cut.tile or (0,) * layout.num_devices for cut in layout.cuts]
+    starts = np.array(tiles, np.int64).reshape(-1, layout.num_devices) * lengths
+    return np.minimum(starts, sizes), np.minimum(starts + lengths, sizes)

@@ -61,13 +61,16 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
 
 def _at_in_box(ufunc: np.ufunc, space: Array, box: Box, key: Any, *values: Any) -> None:
     """Do what falls into a box of an array, in the order in which the whole array would have it done."""
+    if not space.shape:  # of which there is one box
+        ufunc.at(space, key, *values)
+        return
     size = math.prod(space.shape)
     chosen = np.arange(size).reshape(space.shape)[key]
-    places = np.unravel_index(chosen.ravel(), space.shape) if space.shape else ()
+    places = np.unravel_index(chosen.ravel(), space.shape)
     inside = np.ones(chosen.size, bool)
     for place, extent in zip(places, box, strict=True):
         inside &= (place >= extent.start) & (place < extent.stop)
-    index: Any = tuple(place[inside] for place in places) if space.shape else ...
+    index = tuple(place[inside] for place in places)
     ufunc.at(space, index, *(np.broadcast_to(v, chosen.shape).ravel()[inside] for v in values))
 
 

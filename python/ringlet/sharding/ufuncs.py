@@ -20,7 +20,7 @@ from ringlet.sharding.elementwise import NEEDS_OWN_MEMORY, broadcast_shape, effo
 from ringlet.sharding.execution import INLINE_BYTES, in_threads
 from ringlet.sharding.explain import note
 from ringlet.sharding.factors import FactorMap, broadcast_factors
-from ringlet.sharding.functions import gathered
+from ringlet.sharding.functions import gathered, has_subclass
 from ringlet.sharding.layout import Box, Layout, tile_bounds
 from ringlet.sharding.modes import current_mode
 from ringlet.sharding.propagation import plan
@@ -46,6 +46,11 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     -------
     ShardedArray or what the method gives
         What it gives for gathered arrays, without a sharding; ``NotImplemented`` if there are arrays of other kinds.
+
+    Raises
+    ------
+    TypeError
+        If there is a matrix, of which operators mean something else than functions do.
     """
     if ufunc is np.square and method == "__call__" and _is_complex(inputs[0]):
         # NumPy rounds otherwise where the numbers are few; products are the same in tiles of any size.
@@ -58,7 +63,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     if any(_is_foreign(value) for value in (*inputs, *out)):
         return NotImplemented
     inputs = tuple(plain(value) for value in inputs)
-    handler = handler_of(ufunc, method)
+    handler = None if method != "at" and has_subclass(map(type, (*inputs, *out))) else handler_of(ufunc, method)
     result = NotImplemented if handler is None else handler(ufunc, inputs, kwargs)
     return _call_gathered(ufunc, method, inputs, kwargs) if result is NotImplemented else result
 
@@ -123,7 +128,7 @@ _Kind = tuple["Layout | None", "tuple[int, ...]", "np.dtype[Any]"] | type
 def _short_way(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> ShardedArray | None:
     """Compute what is elementwise and needs no movement, into a target if there is one; None for all else."""
     if target is not None:
-        if type(target) is not ShardedArray:
+        if type(target) is not ShardedArray or ufunc in NEEDS_OWN_MEMORY:
             return None
         target._spaces_to_write()  # first: arrays that read its memory are operands, too
     kinds = [_kind_of(value) for value in inputs]
@@ -212,12 +217,15 @@ def _slabs(shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]], count: int
 @lru_cache(maxsize=4096)
 def _planned(ufunc: np.ufunc, *kinds: Any) -> _Plan | None:
     """Give the plan for operands of some kinds; None if the short way is not for them."""
-    if ufunc.signature is not None or ufunc.nout != 1 or ufunc in NEEDS_OWN_MEMORY:
+    if ufunc.signature is not None or ufunc.nout != 1 or (ufunc in NEEDS_OWN_MEMORY and ufunc is not np.negative):
         return None
     shapes = tuple(() if isinstance(kind, type) else kind[1] for kind in kinds)
     layouts = tuple(None if isinstance(kind, type) else kind[0] for kind in kinds)
     itemsizes = tuple(0 if isinstance(kind, type) else kind[2].itemsize for kind in kinds)
-    (dtype,) = result_dtypes(ufunc, [kind if isinstance(kind, type) else kind[2] for kind in kinds], {})
+    try:
+        (dtype,) = result_dtypes(ufunc, [kind if isinstance(kind, type) else kind[2] for kind in kinds], {})
+    except TypeError:  # text times a number has no dtype but that of an array to be written to
+        return None
     shape = broadcast_shape(shapes)
     operands, result = broadcast_factors(shapes)
     chosen = plan(FactorMap(operands, result), shapes, itemsizes, layouts, dtype.itemsize)

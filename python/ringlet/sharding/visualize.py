@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from ringlet.sharding.layout_of import layout_of, sharding_of
 from ringlet.sharding.mesh import NamedSharding
@@ -62,6 +62,23 @@ class Visualization:
         from ringlet.sharding.drawing.text_table import text_lines
 
         return "\n".join(text_lines(self._table, width))
+
+    def draw(self, *, width: int | None = None, color: bool | None = None, file: TextIO | None = None) -> None:
+        """Print the picture, with devices in colour on a terminal.
+
+        Parameters
+        ----------
+        width : int, optional
+            Characters of a line; by default those of the terminal.
+        color : bool, optional
+            Whether to write colours. By default only to a terminal, and not if ``NO_COLOR`` is set.
+        file : text file, optional
+            By default standard output. If its encoding has no lines and boxes, ``|``, ``-`` and ``+`` stand for them.
+        """
+        from ringlet.sharding.drawing.text_table import text_lines
+        from ringlet.tpu.drawing.terminal import print_drawing
+
+        print_drawing(lambda width, in_colours: text_lines(self._table, width, in_colours), width, color, file)
 
     def svg(self, width: int = _WIDTH) -> str:
         """Give the picture as SVG.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from xml.etree import ElementTree
 
 import pytest
@@ -87,3 +88,20 @@ def test_many_devices_are_shades():
 def test_a_picture_has_room_for_something():
     with pytest.raises(ValueError, match="at least 200 pixels wide, got width=100"):
         scene(Sharding.tiled((2,)), (2,), 100)
+
+
+def test_who_has_nothing_is_told_in_lines_that_fit():
+    found = scene(Sharding.tiled((4, 4, 4, 8)), (100, 4, 5, 40))
+    lines = [text for item in found.items if isinstance(item, Words) for _, _, text in item.texts]
+    assert any(line.startswith("without elements: devices 24-31, 56-63") for line in lines)
+    assert max(map(len, lines)) * 6 < 640
+
+
+def test_names_of_columns_have_room_between_them():
+    heads = next(
+        item.texts
+        for item in scene(Sharding.tiled((32, 16)), (100_000, 4096)).items
+        if isinstance(item, Words) and item.anchor == "middle" and ":" in item.texts[0][2]
+    )
+    ends = [(x - 3.5 * len(text), x + 3.5 * len(text)) for x, _, text in heads if text]
+    assert all(end < begin for (_, end), (begin, _) in itertools.pairwise(ends))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+
 import pytest
 
 from ringlet.sharding import Mesh, Sharding, visualize
@@ -54,3 +57,12 @@ def test_labels_without_room_are_cut_off():
 def test_a_line_has_room_for_something():
     with pytest.raises(ValueError, match="at least 20 characters wide, got width=19"):
         drawn(Sharding.tiled((2,)), (2,), 19)
+
+
+def test_a_label_is_on_a_band_of_each_device():
+    file, sharding = io.StringIO(), Mesh({"x": 2, "y": 2}).sharding("x")
+    visualize(sharding, (4, 6)).draw(color=True, file=file, width=80)
+    bands = re.findall(r"\033\[38;5;16;(48;5;\d+)m([^\033]+)\033", file.getvalue())
+    assert [len(label) for _, label in bands] == [3, 3, 3, 3]
+    assert len({colour for colour, _ in bands}) == 4
+    assert re.sub(r"\033\[[\d;]*m", "", file.getvalue()).splitlines() == drawn(sharding, (4, 6))

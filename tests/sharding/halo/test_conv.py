@@ -149,11 +149,20 @@ def test_shared_and_copied_memory_give_the_same_bits(dtype, rows):
         ((2, 4, 8), (4, 2, 3), {"feature_group_count": 2, "batch_group_count": 2}, "not both more than 1"),
         ((1, 4, 8), (2, 4, 3), {"feature_group_count": "2"}, "feature_group_count is '2' and"),
         ((1, 4, 8), (2, 4, 3), {"lhs_dilation": 2}, "'SAME' has no one meaning where lhs_dilation is 2"),
+        ((1, 4, 8), (2, 4, 3), {"lhs_dilation": "two"}, "lhs_dilation is 'two': expected 1 whole numbers"),
+        ((1, 4, 8), (2, 4, 3), {"rhs_dilation": (1, 2)}, r"rhs_dilation is \(1, 2\): expected 1 whole numbers"),
     ],
 )
 def test_what_does_not_go_together_is_refused(x, kernel, options, message):
     with pytest.raises(ValueError, match=message):
         conv_general(np.ones(x), np.ones(kernel), 1, "SAME", **options)
+
+
+@pytest.mark.parametrize("wrong", [True, 1.0, np.float32(1)])
+def test_a_number_that_only_equals_a_whole_one_is_refused_whatever_was_convolved_before(wrong):
+    conv_general(np.ones((1, 1, 5)), np.ones((1, 1, 3)), np.array(1), "SAME")
+    with pytest.raises(ValueError, match=rf"window_strides is \({wrong},\): expected 1 whole numbers"):
+        conv_general(np.ones((1, 1, 5)), np.ones((1, 1, 3)), (wrong,), "SAME")
 
 
 def test_a_gradient_of_another_shape_is_refused():

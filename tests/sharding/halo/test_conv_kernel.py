@@ -41,6 +41,37 @@ def test_blocks_of_every_size_give_the_sums_over_the_windows(features, strides, 
     np.testing.assert_array_equal(by_kernel(x, kernel, windows), convolved(x, kernel, windows[1:]))
 
 
+@pytest.mark.parametrize(
+    "windows", [(Window(3, low=1, high=1),) * 2, (Window(2, dilation=2), Window(5, low=1, high=3))]
+)
+@pytest.mark.parametrize("block_bytes", [1 << 10, 1 << 20])
+def test_windows_in_long_rows_share_their_elements_across_the_rows_in_memory(windows, block_bytes, monkeypatch):
+    monkeypatch.setattr(conv_kernel, "_MATRIX_BYTES", block_bytes)
+    monkeypatch.setattr(conv_kernel, "_convolve_matrices", None)
+    generator = np.random.default_rng(0)
+    x = generator.integers(-9, 9, (2, 6, 51, 3)).astype("float32")
+    kernel = generator.integers(-9, 9, (*(window.size for window in windows), 3, 5)).astype("float32")
+    every = (POINTWISE, *windows)
+    np.testing.assert_array_equal(by_kernel(x, kernel, every), convolved(x, kernel, windows))
+    np.testing.assert_array_equal(by_kernel(x, kernel, every, "int64"), convolved(x, kernel, windows))
+
+
+def test_python_s_numbers_in_long_rows_are_convolved_as_others():
+    x = np.arange(160).reshape(1, 1, 40, 4).astype(object)
+    kernel, windows = np.ones((1, 3, 4, 8), object), (POINTWISE, POINTWISE, Window(3))
+    np.testing.assert_array_equal(by_kernel(x, kernel, windows), by_kernel(x.astype(int), kernel.astype(int), windows))
+
+
+def test_what_lies_on_the_seam_of_two_rows_is_in_no_output_and_no_warning():
+    x = np.ones((1, 3, 40, 4), "float32")
+    x[..., 0, :] = np.inf
+    kernel = np.ones((3, 3, 4, 8), "float32")
+    kernel[:, 2] = 0  # sees the first column of the next row only where windows reach over the end of one
+    y = by_kernel(x, kernel, (POINTWISE, Window(3, low=1, high=1), Window(3, low=1, high=1)))
+    assert np.isinf(y[:, :, :2]).all()
+    assert np.isfinite(y[:, :, 2:]).all()
+
+
 @pytest.mark.usefixtures("block_bytes")
 @pytest.mark.parametrize("features", [(1, 1), (2, 2), (3, 5)], ids=["one", "few", "many"])
 @pytest.mark.parametrize("strides", [(1, 1), (2, 1)])
@@ -54,6 +85,16 @@ def test_the_gradient_of_the_kernel_has_for_each_element_what_its_unit_kernel_gi
     gradient = np.empty((1, 3, 2, 1, *features), int)
     kernel_gradient(single(x, -2), single(cotangent, -2), gradient, windows)
     np.testing.assert_array_equal(gradient.ravel(), [(y * cotangent).sum() for y in each])
+
+
+@pytest.mark.parametrize("features", [1, 4])
+def test_the_gradient_of_truth_values_tells_where_two_of_them_meet(features):
+    generator = np.random.default_rng(0)
+    x, cotangent = (generator.random((1, 7, 6, 1, features)) < 0.1 for _ in range(2))
+    met, count = (np.empty((1, 3, 2, 1, features, features), dtype) for dtype in (bool, int))
+    kernel_gradient(x, cotangent[:, :, :5], met, WINDOWS)
+    kernel_gradient(x.astype(int), cotangent[:, :, :5].astype(int), count, WINDOWS)
+    np.testing.assert_array_equal(met, count > 0)
 
 
 @pytest.mark.parametrize("features", [1, 4])
@@ -87,15 +128,17 @@ def test_no_input_and_no_features_give_zeros():
 
 @pytest.mark.parametrize("features", [(1, 1), (3, 5)], ids=["elements", "matrices"])
 @pytest.mark.parametrize("strides", [(1, 1), (1, 2), (2, 3)])
-def test_several_tiles_get_the_bits_that_they_get_one_by_one(features, strides):
+@pytest.mark.parametrize("size", [3, 40], ids=["short rows", "long rows"])
+def test_several_tiles_get_the_bits_that_they_get_one_by_one(features, strides, size):
     generator = np.random.default_rng(0)
-    windows = (POINTWISE, *(w._replace(stride=s) for w, s in zip(WINDOWS[1:], strides, strict=True)))
-    x = generator.normal(size=(2, 8 * strides[0], 6 * strides[1], 1, features[0])).astype("float32")
+    last = WINDOWS[2] if size == 3 else Window(2, high=1)
+    windows = (POINTWISE, *(w._replace(stride=s) for w, s in zip((WINDOWS[1], last), strides, strict=True)))
+    x = generator.normal(size=(2, 8 * strides[0], 2 * size * strides[1], 1, features[0])).astype("float32")
     kernel = generator.normal(size=(1, 3, 2, 1, *features)).astype("float32")
-    together, one_by_one = np.empty((2, 2, 8, 6, 1, features[1]), "float32")
+    together, one_by_one = np.empty((2, 2, 8, 2 * size, 1, features[1]), "float32")
     convolve(x, kernel, together, windows, (1, 4, 2))
     for place in np.ndindex(4, 2):
-        starts = (0, place[0] * 2, place[1] * 3)
-        tile = one_by_one[:, starts[1] :][:, :2, starts[2] :][:, :, :3]
+        starts = (0, place[0] * 2, place[1] * size)
+        tile = one_by_one[:, starts[1] :][:, :2, starts[2] :][:, :, :size]
         convolve(x, kernel, tile, tuple(w.seen_from(0, start) for w, start in zip(windows, starts, strict=True)))
     np.testing.assert_array_equal(together.view("int32"), one_by_one.view("int32"))

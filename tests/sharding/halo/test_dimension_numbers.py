@@ -40,6 +40,9 @@ def test_letters_count_spatial_dimensions_in_the_order_of_the_kernel_and_numbers
         ("NHHC", "HWIO", "NHWC"),
         ((0, 1, 2), (0, 1, 2), (0, 1, 2)),
         ((0, 0, 1, 2),) * 3,
+        ((0, 1, 2, 3.0),) * 3,
+        (4, 4, 4),
+        (None, None, None),
     ],
 )
 def test_what_does_not_name_each_dimension_once_is_refused(wrong):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.sharding import Mesh, conv_general, explain, max_pool, shard
+from ringlet.sharding import Mesh, conv_general, conv_general_vjp, explain, max_pool, max_pool_vjp, shard
 from ringlet.sharding.device_group import DeviceGroup
 from ringlet.sharding.halo.exchange import plan_exchange, with_neighbours
 from ringlet.sharding.layout import Cut, Layout
@@ -43,6 +43,26 @@ def test_tiles_send_their_neighbours_what_xla_has_them_send(operation, spec, exp
     (noted,) = report.operations
     assert {c.kind for c in noted.collectives} <= {"collective-permute"}
     assert [(c.shape, c.pairs) for c in noted.collectives] == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "edges"),
+    [((), []), (("x",), [(1, 8), (1, 8), (1, 1), (1, 1)]), (("x", "y"), [(1, 8), (1, 8), (6, 1), (6, 1)])],
+    ids=["nothing", "corners across y", "edges"],
+)
+def test_devices_are_not_sent_what_they_have_of_an_array_that_is_cut_further(spec, edges):
+    numbers = np.arange(16.0 * 16).reshape(1, 16, 16, 1)
+    settings = {"window_strides": 1, "padding": "SAME", "dimension_numbers": ("NHWC", "HWIO", "NHWC")}
+    given, kernel = numbers[:, ::-1], np.ones((3, 3, 1, 1))
+    with mode("copy"), poisoned():
+        x, cotangent = shard(numbers, MESH.sharding(None, *spec)), shard(given, MESH.sharding(None, "x", "y"))
+        with explain() as report:
+            _, gradient = conv_general_vjp(x, kernel, cotangent, **settings)
+            pooled = max_pool_vjp(x, cotangent, 3, 1, "SAME")
+        np.testing.assert_array_equal(gradient, conv_general_vjp(numbers, kernel, given, **settings)[1])
+        np.testing.assert_array_equal(pooled, max_pool_vjp(numbers, given, 3, 1, "SAME"))
+    assert [c.shape[1:3] for c in report.operations[1].collectives] == edges
+    assert len(report.operations[2].collectives) == 4 + len(edges)
 
 
 def test_uneven_tiles_send_what_each_needs_and_no_more():

@@ -47,8 +47,9 @@ def test_the_first_of_equal_maxima_has_the_gradient():
     np.testing.assert_array_equal(gradient, [[5, 0], [0, 0]])
 
 
-def test_the_first_nan_has_the_gradient_of_a_maximum_that_is_nan():
-    x, gradient = np.array([1, np.nan, np.nan, 2, 3]), np.empty(5)
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_the_first_nan_has_the_gradient_of_a_maximum_that_is_nan(dtype):
+    x, gradient = np.array([1, np.nan, np.nan, 2, 3], dtype), np.empty(5)
     choice_gradient(x, np.array([4.0, 5.0]), gradient, (Window(3, stride=2),), function=np.maximum, begins=(0,))
     np.testing.assert_array_equal(gradient, [0, 4, 5, 0, 0])
 

@@ -52,13 +52,20 @@ def test_means_have_the_dtype_that_numpy_gives_them(dtype, expected):
 def test_dimensions_are_those_of_the_data_format():
     moved = np.moveaxis(X, -1, 1)
     np.testing.assert_array_equal(max_pool(moved, 2, data_format="NCHW"), np.moveaxis(max_pool(X, 2), -1, 1))
-    for wrong in ("NHWW", "NHC"):
+    for wrong in ("NHWW", "NHC", 4):
         with pytest.raises(ValueError, match="one letter for each dimension, N for the batch, C for features"):
             max_pool(X, 2, data_format=wrong)
 
 
+def test_an_array_without_spatial_dimensions_is_refused_unless_the_window_has_none_too():
+    assert max_pool(X[0, 0], ()).shape == X[0, 0].shape
+    for window in (2, (2, 2)):
+        with pytest.raises(ValueError, match=r"window_shape is .* shape .* no spatial dimensions.* np.newaxis"):
+            max_pool(X[0, 0], window)
+
+
 def test_a_window_that_is_for_other_arrays_is_refused():
-    with pytest.raises(ValueError, match=r"window sizes are .* expected 2 whole numbers"):
+    with pytest.raises(ValueError, match=r"window_shape is .* expected 2 whole numbers"):
         max_pool(X, (2, 2, 2))
     with pytest.raises(ValueError, match="the gradient has shape"):
         avg_pool_vjp(X, X, 2)

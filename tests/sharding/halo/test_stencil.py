@@ -80,14 +80,15 @@ def test_the_dtype_is_that_of_the_function():
     assert map_halo(lambda part: part > 2, np.arange(3), 0).dtype == bool
 
 
-def test_parts_are_views_that_are_not_to_be_written_to():
+@pytest.mark.parametrize("depth", [0, 1], ids=["a view", "a copy"])
+def test_parts_are_not_to_be_written_to(depth):
     x = shard(np.arange(8.0), Sharding.tiled((2,)))
 
     def write(part):
         part[0] = 1
 
     with pytest.raises(ValueError, match="read-only"):
-        map_halo(write, x, [(0, 0)])
+        map_halo(write, x, depth)
 
 
 def test_large_arrays_come_in_parts_that_fit_the_cache():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,10 +10,11 @@ from ringlet.sharding.drawing.tile_table import Axis, Cell, TileTable, shown
 from ringlet.tpu.drawing.colours import CATEGORY_STYLES, GRADIENT_STYLES
 from ringlet.tpu.drawing.scene import HOST, INK, WORDS, Box, Boxes, Hint, Item, Scene, Style, Words
 
-__all__ = ["scene_of"]
+__all__ = ["colour_of", "device_styles", "scene_of"]
 
 _NARROWEST = 200
 _LETTER = 6.0  # pixels of one of 11 pixels, on average, so that no line is cut off
+_DIGIT = 7.0  # of a digit in the widest of the fonts
 _CELL_WIDTH, _CELL_HEIGHT = 34.0, 24.0  # at least
 _TABLE_WIDTH, _SMALL_TABLE_WIDTH = 300.0, 180.0
 _FLATTEST, _STEEPEST = 0.35, 1.2  # height of a table of that width
@@ -57,7 +59,8 @@ def scene_of(table: TileTable, width: int) -> Scene:
             items.append(Words(WORDS, [(left, top + 20, f"… {len(tables) - _MOST_TABLES + 1} more")], 11, "start"))
         else:
             items += _table(table, tables[number], grid, left, top)
-    legend = list(table.legend())
+    most = max(int((width - 2 * _MARGIN) / _LETTER), 30)
+    legend = [line for words in table.legend() for line in textwrap.wrap(words, most, subsequent_indent="  ")]
     bottom = 40 + -(-len(places) // across) * step
     texts = [(_MARGIN, bottom + 14 + 17 * line, words) for line, words in enumerate(legend)]
     longest = max(len(title) * 1.2, *map(len, legend)) * _LETTER + 2 * _MARGIN
@@ -65,7 +68,7 @@ def scene_of(table: TileTable, width: int) -> Scene:
         width=max(longest, min(across, len(places)) * (grid.width + _MARGIN) + _MARGIN),
         height=bottom + 17 * len(legend) + 14,
         title=title,
-        description="; ".join(legend),
+        description="; ".join(table.legend()),
     )
     scene.items += [Words(INK, [(_MARGIN, 24, title)], 13, "start"), *items, Words(WORDS, texts, 11, "start")]
     return scene
@@ -73,8 +76,8 @@ def scene_of(table: TileTable, width: int) -> Scene:
 
 def _grid(table: TileTable, wanted: float, width: int) -> _Grid:
     rows, columns = table.rows, table.columns
-    left = max(len(head) for head in _heads(rows)) * _LETTER + (8 if rows.dimension is not None else 0)
-    cell = max(_CELL_WIDTH, max(len(head) for head in _heads(columns)) * _LETTER + 6)
+    left = max(len(head) for head in _heads(rows)) * _DIGIT + (8 if rows.dimension is not None else 0)
+    cell = max(_CELL_WIDTH, max(len(head) for head in _heads(columns)) * _DIGIT + 8)
     room = int((width - 2 * _MARGIN - left) // cell)
     which = shown(len(columns.bounds), max(2, min(_MOST_COLUMNS, room)))
     widths = _lengths(columns, which, wanted, cell)
@@ -133,19 +136,23 @@ def _spans(
 def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterator[Item]:
     """The colours of tiles: a band for each device that has one."""
     boxes: dict[Style, list[Box]] = {}
+    styles = device_styles(num_devices)
     for (x, y, w, h), cell, _ in cells:
         devices = [cell.devices[i] for i in shown(len(cell.devices), _MOST_BANDS) if i is not None]
         band = w / len(devices)
         for place, device in enumerate(devices):
-            boxes.setdefault(_style(device, num_devices), []).append((x + place * band, y, band, h))
+            boxes.setdefault(styles[colour_of(device, num_devices)], []).append((x + place * band, y, band, h))
     yield from (Boxes(style, places) for style, places in boxes.items())
 
 
-def _style(device: int, num_devices: int) -> Style:
-    """The same for a device in all pictures of arrays on as many."""
-    if num_devices <= len(CATEGORY_STYLES):
-        return CATEGORY_STYLES[device]
-    return GRADIENT_STYLES[device * len(GRADIENT_STYLES) // num_devices]
+def device_styles(num_devices: int) -> tuple[Style, ...]:
+    """Give the styles that `colour_of` numbers."""
+    return CATEGORY_STYLES if num_devices <= len(CATEGORY_STYLES) else GRADIENT_STYLES
+
+
+def colour_of(device: int, num_devices: int) -> int:
+    """Give the number of the style of a device, the same in all pictures of arrays on as many."""
+    return device if num_devices <= len(CATEGORY_STYLES) else device * len(GRADIENT_STYLES) // num_devices
 
 
 def _fitting(label: str, width: float) -> str:

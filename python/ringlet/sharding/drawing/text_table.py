@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ringlet.sharding.drawing.table_scene import colour_of, device_styles
 from ringlet.sharding.drawing.tile_table import Axis, TileTable, shown
 from ringlet.tpu.drawing.canvas import Canvas
+from ringlet.tpu.drawing.terminal import paint_of
 
 __all__ = ["text_lines"]
 
@@ -17,19 +19,26 @@ _NARROW_LABEL = 14  # a longer one is cut off where it has no room
 _GAP = "…"
 
 
-def text_lines(table: TileTable, width: int = 80) -> Iterator[str]:
-    """Give the lines of a drawing; the parameters are those of :meth:`Visualization.text`."""
+def text_lines(table: TileTable, width: int = 80, in_colours: bool = False) -> Iterator[str]:
+    """Give the lines of a drawing; the parameters are those of :meth:`Visualization.text`.
+
+    Parameters
+    ----------
+    in_colours : bool
+        Whether to tell a terminal the colours of devices.
+    """
     if width < _NARROWEST:
         raise ValueError(f"a drawing is at least {_NARROWEST} characters wide, got width={width}")
     yield from textwrap.wrap(table.title, width, subsequent_indent="  ")
     tables = list(table.tables())
+    paint = paint_of(device_styles(table.layout.num_devices)) if in_colours else None
     for number in shown(len(tables), _MOST_TABLES):
         if number is None:
             yield f"{_GAP} {len(tables) - _MOST_TABLES + 1} more"
             continue
         title, tiles = tables[number]
         yield from textwrap.wrap(title, width)
-        yield from _sheet(table, tiles, width).lines()
+        yield from _sheet(table, tiles, width).lines(paint)
     for words in table.legend():
         yield from textwrap.wrap(words, width, subsequent_indent="  ")
 
@@ -39,10 +48,8 @@ def _sheet(table: TileTable, tiles: tuple[int, ...], width: int) -> Canvas:
     tops = _heads(table.columns)
     margin = max(map(len, heads)) + 1
     longest = max(_NARROW_LABEL, (width - margin - 1) // len(tops) - 3)
-    labels = [
-        [_short(table.cell(tiles, row, column).label, longest) for column in range(len(tops))]
-        for row in range(len(heads))
-    ]
+    cells = [[table.cell(tiles, row, column) for column in range(len(tops))] for row in range(len(heads))]
+    labels = [[_short(cell.label, longest) for cell in line] for line in cells]
     cell = max(len(word) for words in (tops, *labels) for word in words) + 3
     columns = shown(len(tops), max(2, (width - margin - 1) // cell))
     rows = shown(len(heads), _MOST_ROWS)
@@ -60,8 +67,15 @@ def _sheet(table: TileTable, tiles: tuple[int, ...], width: int) -> Canvas:
                 sheet.write(left + 1, top + 1, _GAP.center(cell - 1))
             else:
                 sheet.box(left, top, left + cell, top + 2)
-                sheet.write(left + 1, top + 1, labels[row][column].center(cell - 1))
+                colours = [colour_of(device, table.layout.num_devices) for device in cells[row][column].devices]
+                _fill(sheet, left + 1, top + 1, labels[row][column].center(cell - 1), colours)
     return sheet
+
+
+def _fill(sheet: Canvas, x: int, y: int, label: str, colours: Sequence[int]) -> None:
+    """Write a label, on a band of each of these colours."""
+    for place, letter in enumerate(label):
+        sheet.write(x + place, y, letter, colours[place * len(colours) // len(label)])
 
 
 def _heads(axis: Axis) -> list[str]:

@@ -67,12 +67,20 @@ def boundary_of(given: Any, dtype: np.dtype[Any]) -> Boundary:
         if given not in _NAMES:
             raise ValueError(f"there is no boundary {given!r}: give a number, or one of {', '.join(map(repr, _NAMES))}")
         return Boundary("constant") if given == "zero" else Boundary(given)
-    if np.ndim(given) or not np.can_cast(np.asarray(given).dtype, dtype, "same_kind"):
+    if np.ndim(given) or not _goes_into(np.asarray(given), dtype):
         raise ValueError(
             f"boundary {given!r} is no number that an array of {dtype} can go on with: give one, or one of "
             f"{', '.join(map(repr, _NAMES))}"
         )
     return Boundary("constant", given)
+
+
+def _goes_into(number: Array, dtype: np.dtype[Any]) -> bool:
+    """Tell whether an array of a dtype can have a number: a whole one by its value, as with ``np.full``."""
+    if number.dtype.kind in "iu" and dtype.kind in "iub":
+        least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        return bool(least <= number.item() <= most)
+    return np.can_cast(number.dtype, dtype, "same_kind")
 
 
 @lru_cache(maxsize=4096)
@@ -147,7 +155,7 @@ def ranges_of(found: tuple[Piece, ...]) -> Ranges:
 
 
 def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
-    """Give a part of an array that may reach over its ends: a read-only view if it does not, else a copy.
+    """Give a part of an array that may reach over its ends, not to be written to: a view if it does not, else a copy.
 
     At corners outside of dimensions with different constants, the last one's holds.
 
@@ -170,6 +178,7 @@ def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
     for each in itertools.product(*columns):
         at, source = zip(*each, strict=True)
         part[at] = x[source]
+    part.flags.writeable = False
     return part
 
 

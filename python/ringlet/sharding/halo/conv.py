@@ -14,6 +14,7 @@ from ringlet.sharding.halo.convolution import Convolution, Options, Pass, convol
 from ringlet.sharding.halo.seeing import SeeingKernel, apply_seeing, as_operand
 from ringlet.sharding.halo.windows import POINTWISE, Needs, Padding, Window, needs_of, seen_from
 from ringlet.sharding.layout import Box
+from ringlet.sharding.partition import whole_number
 
 __all__ = ["conv_general", "conv_general_vjp"]
 
@@ -65,7 +66,7 @@ def conv_general(
     -------
     ShardedArray, or ndarray if neither is sharded
         Of the dtype that NumPy's promotion gives. Cut along batch, output features and spatial dimensions as `x` and
-        `kernel` are; partial if input features are cut.
+        `kernel` are; partial if input features are cut. Overflow is not warned of, as with ``np.convolve``.
 
     Raises
     ------
@@ -212,4 +213,21 @@ def _convolution(x: Any, kernel: Any, options: tuple[Any, ...]) -> Convolution:
 
 def _frozen(option: Any) -> Any:
     """The same option, of tuples, so that plans can be kept by it."""
-    return tuple(map(_frozen, option)) if isinstance(option, (list, tuple, np.ndarray)) else option
+    if isinstance(option, np.ndarray):
+        option = option.tolist()
+    if isinstance(option, (list, tuple)):
+        return tuple(map(_frozen, option))
+    is_other_number = isinstance(option, (bool, float, complex, np.generic)) and whole_number(option) is None
+    return _OtherNumber(option) if is_other_number else option
+
+
+class _OtherNumber(str):
+    """A number that is not whole, as text: one that equals a whole number would be taken for it where plans are kept.
+
+    Errors show it as it was given.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -11,7 +11,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -30,12 +30,16 @@ _MATRIX_BYTES = 768 << 10
 _ELEMENT_BYTES = 64 << 10
 # Up to so many products for each element, multiplying elements beats products of matrices that narrow.
 _FEW = 4
+# OpenBLAS multiplies matrices without copying them if the products are fewer; matrices of so many rows are worth it.
+_SMALL, _LEAST_ROWS = 900_000, 256
 # Whole numbers up to here are exact in float64, for which there are fast products of matrices.
 _EXACT = 1 << 53
 
 
 def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...] = ()) -> None:
     """Fill a tile of outputs, or several.
+
+    Of overflow there is no warning, as with ``np.convolve``: products are computed besides that belong to no output.
 
     Parameters
     ----------
@@ -63,13 +67,9 @@ def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tupl
         out[...] = 0
     elif math.prod(counts) > 1:
         convolve(*_stacked(x, kernel, out, windows, counts))
-    elif _is_narrow(kernel):
-        _convolve_elements(x, kernel, out, windows)
     else:
-        dtype = _matrix_dtype(out.dtype, x, kernel, math.prod(kernel.shape[:-3]) * kernel.shape[-2])
-        for group in range(x.shape[-2]):
-            weights = np.ascontiguousarray(kernel[..., group, :, :], dtype)
-            _convolve_matrices(x[..., group, :], weights, out[..., group, :], windows)
+        with np.errstate(all="ignore"):
+            _convolve_tile(x, kernel, out, windows)
 
 
 def _stacked(
@@ -112,14 +112,31 @@ def kernel_gradient(x: Array, cotangent: Array, gradient: Array, windows: Window
     """
     if not gradient.size or not x.size or not cotangent.size:
         gradient[...] = 0
-    elif _is_narrow(gradient):
-        _gradient_of_elements(x, cotangent, gradient, windows)
     else:
-        dtype = _matrix_dtype(gradient.dtype, x, cotangent, math.prod(cotangent.shape[:-2]))
-        for group in range(x.shape[-2]):
-            _gradient_of_matrices(
-                x[..., group, :], cotangent[..., group, :], gradient[..., group, :, :], dtype, windows
-            )
+        with np.errstate(all="ignore"):
+            _gradient_of_tile(x, cotangent, gradient, windows)
+
+
+def _convolve_tile(x: Array, kernel: Array, out: Array, windows: Windows) -> None:
+    if _is_narrow(kernel):
+        _convolve_elements(x, kernel, out, windows)
+        return
+    dtype = _matrix_dtype(out.dtype, x, kernel, math.prod(kernel.shape[:-3]) * kernel.shape[-2])
+    # NumPy makes no other views of memory with objects.
+    is_seamless = not dtype.hasobject and _is_seamless(windows, out.shape[-3], kernel.shape[-2:])
+    convolve_group = _convolve_seamless if is_seamless else _convolve_matrices
+    for group in range(x.shape[-2]):
+        weights = np.ascontiguousarray(kernel[..., group, :, :], dtype)
+        convolve_group(x[..., group, :], weights, out[..., group, :], windows)
+
+
+def _gradient_of_tile(x: Array, cotangent: Array, gradient: Array, windows: Windows) -> None:
+    if _is_narrow(gradient):
+        _gradient_of_elements(x, cotangent, gradient, windows)
+        return
+    dtype = _matrix_dtype(gradient.dtype, x, cotangent, math.prod(cotangent.shape[:-2]))
+    for group in range(x.shape[-2]):
+        _gradient_of_matrices(x[..., group, :], cotangent[..., group, :], gradient[..., group, :, :], dtype, windows)
 
 
 # Products of elements: for kernels of each feature by itself, and of single features
@@ -179,13 +196,93 @@ def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -
         _store(total.reshape(*block.counts, -1), out[block.outputs])
 
 
+class _Seamless(NamedTuple):
+    """Memory that blocks of one size are computed in, and views of it, which take longer to make than to use.
+
+    Attributes
+    ----------
+    memory : ndarray
+        All the elements, and some more.
+    places : ndarray [*places, c]
+        Rows of places are as long as some windows that lie side by side.
+    matrices : list of ndarray [*outer, first, row, window and c]
+        For each row of the window, as many matrices as windows have elements.
+    sums : ndarray [2, *outputs, o]
+        Of products, and one product.
+    products : ndarray [2, *outer, first, row, o]
+        The same memory, as products of the matrices.
+    """
+
+    memory: Array
+    places: Array
+    matrices: list[Array]
+    sums: Array
+    products: Array
+
+
+def _convolve_seamless(x: Array, weights: Array, out: Array, windows: Windows) -> None:
+    """Convolve with windows that share their elements in memory, instead of having copies of them.
+
+    Of windows that are next to each other, each `size`-th begins where the one before ends: they are the rows of a
+    matrix that lies in the input itself, and so are those from the second one on, and so forth. If rows of places are
+    as long as some such windows, then a matrix goes on from one row of places to the next. What it has on the seam
+    belongs to no output.
+    """
+    size, (c, o) = windows[-1].size, weights.shape[-2:]
+    factors = weights.reshape(-1, size * c, o)
+    most = min(_MATRIX_BYTES // ((c + 2 * o) * weights.itemsize), size * max(_LEAST_ROWS, _SMALL // (size * c * o)))
+    made: dict[tuple[int, ...], _Seamless] = {}
+    for block in blocks(x.shape[:-1], out.shape[:-1], windows, most):
+        counts = block.counts
+        if counts not in made:
+            made[counts] = _seamless(block, windows, (c, o), weights.dtype)
+        memory, places, matrices, (total, product), products = made[counts]
+        memory.fill(0)
+        places[block.target] = x[block.source]
+        for number, factor in enumerate(factors):
+            np.matmul(matrices[number], factor, out=products[min(number, 1)])
+            if number:
+                np.add(total, product, out=total)
+        _store(total[..., : counts[-1], :], out[block.outputs])
+
+
+def _seamless(block: Block, windows: Windows, features: tuple[int, int], dtype: np.dtype[Any]) -> _Seamless:
+    size, (c, o) = windows[-1].size, features
+    *outer, lines, count = block.counts
+    width = _seamless_width(size, count)
+    shape = (*block.places[:-1], width, c)
+    memory = np.empty(math.prod(shape) + size * c, dtype)
+    places = memory[: -size * c].reshape(shape)
+    *strides, step, item = places.strides
+    rows = (*outer, size, lines * width // size, size * c), (*strides[:-1], step, size * step, item)
+    firsts = [
+        sum([side.start * stride for side, stride in zip(slices, strides, strict=True)])
+        for _, slices in tap_slices(windows[:-1], block.counts[:-1])
+    ]
+    matrices: list[Array] = [np.ndarray(rows[0], dtype, memory, first, rows[1]) for first in firsts]
+    sums: Array = np.empty((2, *outer, lines, width, o), dtype)
+    return _Seamless(memory, places, matrices, sums, sums.reshape(2, *outer, -1, size, o).swapaxes(-2, -3))
+
+
+def _is_seamless(windows: Windows, count: int, features: Sequence[int]) -> bool:
+    """Tell whether windows move on by one, few lie on a seam, and copies would not be small beside the outputs."""
+    size, (c, o) = windows[-1].size, features
+    is_dense = all(window.stride == 1 for window in windows) and windows[-1].reach == size > 1
+    return is_dense and size * c >= o and 10 * _seamless_width(size, count) <= 11 * count
+
+
+def _seamless_width(size: int, count: int) -> int:
+    """On how many places so many windows lie, and more up to a multiple of their size."""
+    return -(-(count + size - 1) // size) * size
+
+
 def _gradient_of_matrices(x: Array, cotangent: Array, gradient: Array, dtype: np.dtype[Any], windows: Windows) -> None:
     total = np.zeros(gradient.shape, dtype)
     for block, matrices in _matrices(x, cotangent.shape[:-1], dtype, windows):
         outputs = np.ascontiguousarray(cotangent[block.outputs], dtype)
         for matrix, row in zip(matrices, total.reshape(len(matrices), -1, total.shape[-1]), strict=True):
             products = np.matmul(matrix.swapaxes(-1, -2), outputs.reshape(*matrix.shape[:-1], -1))
-            np.add(row, products.reshape(-1, *row.shape).sum(axis=0), out=row)
+            np.add(row, products.reshape(-1, *row.shape).sum(axis=0, dtype=dtype), out=row)
     _store(total, gradient)
 
 

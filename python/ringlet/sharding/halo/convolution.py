@@ -183,7 +183,6 @@ def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Conv
     numbers = dimension_numbers_of(options.dimension_numbers, len(lhs_shape))
     feature_groups, batch_groups = options.feature_group_count, options.batch_group_count
     _check_groups(lhs_shape, rhs_shape, numbers, feature_groups, batch_groups)
-    _check_padding(options)
     windows = windows_of(
         [lhs_shape[dimension] for dimension in numbers.lhs_spec[2:]],
         [rhs_shape[dimension] for dimension in numbers.rhs_spec[2:]],
@@ -191,7 +190,9 @@ def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Conv
         options.padding,
         base_dilation=options.lhs_dilation,
         window_dilation=options.rhs_dilation,
+        names=("window_strides", "lhs_dilation", "rhs_dilation"),
     )
+    _check_padding(options)
     lhs_spatial, out_spatial = numbers.lhs_spec[2:], numbers.out_spec[2:]
     counts = [window.count(lhs_shape[dimension]) for window, dimension in zip(windows, lhs_spatial, strict=True)]
     sizes = (lhs_shape[numbers.lhs_spec[0]] // batch_groups, rhs_shape[numbers.rhs_spec[0]], *counts)

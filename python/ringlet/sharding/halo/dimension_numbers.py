@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ringlet.sharding.partition import whole_number
+
 __all__ = ["ConvDimensionNumbers", "dimension_numbers_of"]
 
 Spec = tuple[int, ...]
@@ -79,8 +81,8 @@ def dimension_numbers_of(given: Any, ndim: int) -> ConvDimensionNumbers:
         pass
     elif len(given) == 3 and all(isinstance(text, str) for text in given):
         specs = _positions(given, [letter for letter in given[1] if letter not in "OI"])
-    elif len(given) == 3:
-        specs = [tuple(spec) for spec in given]
+    elif all(isinstance(spec, Sequence) for spec in given):
+        specs = [tuple([-1 if (n := whole_number(d)) is None else n for d in spec]) for spec in given]
     if len(specs) != 3 or any(sorted(spec) != list(range(ndim)) for spec in specs):
         raise ValueError(
             f"dimension_numbers {given!r} do not name each of the {ndim} dimensions of input, kernel and result once: "

@@ -48,7 +48,13 @@ class Exchange:
 
 @lru_cache(maxsize=1024)
 def plan_exchange(
-    shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, needs: Needs, group: DeviceGroup
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    layout: Layout,
+    needs: Needs,
+    group: DeviceGroup,
+    *,
+    held: Layout | None = None,
 ) -> Exchange:
     """Plan how tiles come to have what they need, dimension by dimension.
 
@@ -63,6 +69,8 @@ def plan_exchange(
         Where it is.
     needs : tuple of (tuple of ranges or None)
     group : DeviceGroup
+    held : Layout, optional
+        What devices have already, if that is more than `layout` says.
 
     Examples
     --------
@@ -74,6 +82,7 @@ def plan_exchange(
     >>> [(c.kind, c.shape, c.pairs) for c in plan.collectives]
     [('collective-permute', (1, 2), ((0, 1),)), ('collective-permute', (1, 2), ((1, 0),))]
     """
+    has = held.boxes(shape) if held is not None else (None,) * layout.num_devices
     # [device][dimension]: ranges that it has by now
     sides: list[list[tuple[slice, ...]]] = [[(side,) for side in box] for box in layout.boxes(shape)]
     rounds, collectives = [], []
@@ -81,8 +90,10 @@ def plan_exchange(
         if ranges is None:
             continue
         by_distance: dict[int, list[Message]] = {}
-        for distance, message in _messages(shape, layout, sides, dimension, ranges):
-            by_distance.setdefault(distance, []).append(message)
+        for distance, (source, target, whole) in _messages(shape, layout, sides, dimension, ranges):
+            parts = [Message(source, target, box) for box in _lacking(whole, has[target])]
+            if parts:
+                by_distance.setdefault(distance, []).extend(parts)
         rounds.append(tuple(message for messages in by_distance.values() for message in messages))
         collectives += [_permute(messages, dtype, group) for _, messages in sorted(by_distance.items(), reverse=True)]
         for device in layout.holders:
@@ -125,7 +136,25 @@ def _permute(messages: Sequence[Message], dtype: np.dtype[Any], group: DeviceGro
     return timed(permute, group)
 
 
-def with_neighbours(x: Any, layout: Layout, needs: Needs, group: DeviceGroup) -> tuple[Sequence[Any], tuple[Box, ...]]:
+def _lacking(box: Box, has: Box | None) -> list[Box]:
+    """Give the parts of a box that are not in another."""
+    if has is None:
+        return [box]
+    bounds = [
+        (side.start, *(min(max(bound, side.start), side.stop) for bound in (there.start, there.stop)), side.stop)
+        for side, there in zip(box, has, strict=True)
+    ]
+    pieces = [[slice(*pair) for pair in itertools.pairwise(each) if pair[0] < pair[1]] for each in bounds]
+    return [part for part in itertools.product(*pieces) if not _within(part, has)]
+
+
+def _within(box: Box, other: Box) -> bool:
+    return all(o.start <= side.start and side.stop <= o.stop for side, o in zip(box, other, strict=True))
+
+
+def with_neighbours(
+    x: Any, layout: Layout, needs: Needs, group: DeviceGroup, given: Any = None
+) -> tuple[Sequence[Any], tuple[Box, ...]]:
     """Bring to each device what it needs of an array; nothing moves where memory is shared.
 
     Parameters
@@ -136,6 +165,8 @@ def with_neighbours(x: Any, layout: Layout, needs: Needs, group: DeviceGroup) ->
         Which part of it each device has, or is to use.
     needs : tuple of (tuple of ranges or None)
     group : DeviceGroup
+    given : ShardedArray or ndarray, optional
+        What `x` was brought from. If each device had its part in what it had of that, it has more than its part.
 
     Returns
     -------
@@ -152,13 +183,25 @@ def with_neighbours(x: Any, layout: Layout, needs: Needs, group: DeviceGroup) ->
     >>> spaces[1][boxes[1]]
     array([3, 4, 5, 6, 7])
     """
-    plan = plan_exchange(x.shape, x.dtype, layout, needs, group)
     if not isinstance(x, ShardedArray):
-        return (x,) * group.num_devices, plan.boxes
+        return (x,) * group.num_devices, plan_exchange(x.shape, x.dtype, layout, needs, group).boxes
+    source = given if isinstance(given, ShardedArray) and _has_parts(given._layout, layout, x.shape) else x
+    held = None if source._layout == layout else source._layout
+    plan = plan_exchange(x.shape, x.dtype, layout, needs, group, held=held)
     note("halo", x, x, plan.collectives)
     if x._whole is not None:
         return (x._whole,) * group.num_devices, plan.boxes
-    spaces = spaces_to_receive(x, layout)
+    spaces = spaces_to_receive(source, layout)
     for messages in plan.rounds:
         deliver(group, messages, spaces, spaces)
     return spaces, plan.boxes
+
+
+@lru_cache(maxsize=1024)
+def _has_parts(held: Layout, layout: Layout, shape: tuple[int, ...]) -> bool:
+    """Tell whether devices that have something in a layout have at least that in the one they hold."""
+    return (
+        held.parts == layout.parts
+        and {*layout.holders} <= {*held.holders}
+        and all(map(_within, layout.boxes(shape), held.boxes(shape)))
+    )

@@ -120,9 +120,10 @@ def choice_gradient(
     gradient[...] = 0
     if not x.size or not all(window.size for window in windows):
         return
-    identity = identity_of(function, x.dtype)
-    for block in blocks(x.shape, cotangent.shape, windows, _BLOCK_BYTES // x.dtype.itemsize):
-        places = filled(x, block, x.dtype, identity)
+    dtype = wide(x.dtype)
+    identity = identity_of(function, dtype)
+    for block in blocks(x.shape, cotangent.shape, windows, _BLOCK_BYTES // dtype.itemsize):
+        places = filled(x, block, dtype, identity)
         given = cotangent[block.outputs]
         best = _reduced(places, block.counts, windows, function)
         to_places, is_free = np.zeros(block.places, gradient.dtype), np.ones(block.counts, bool)

@@ -207,19 +207,25 @@ def _pool_windows(
 ) -> Windows:
     """The windows along spatial dimensions, and single elements along batch and features."""
     spatial = _spatial(x.ndim, data_format)
-    sizes = per_dimension("window sizes", window_shape, len(spatial))
-    lengths = [x.shape[dimension] for dimension in spatial]
+    if not spatial and not (isinstance(window_shape, Sequence) and not window_shape):
+        raise ValueError(
+            f"window_shape is {window_shape!r}, and an array of shape {x.shape} has no spatial dimensions, only batch "
+            "and features: add those, as in x[np.newaxis, ..., np.newaxis], or take ringlet.sharding.reduce_window, "
+            "whose windows lie along all dimensions"
+        )
+    sizes = per_dimension("window_shape", window_shape, len(spatial))
+    lengths, names = [x.shape[dimension] for dimension in spatial], ("strides", "", "")
     windows = [POINTWISE] * x.ndim
     for dimension, window in zip(
-        spatial, windows_of(lengths, sizes, sizes if strides is None else strides, padding), strict=True
+        spatial, windows_of(lengths, sizes, sizes if strides is None else strides, padding, names=names), strict=True
     ):
         windows[dimension] = window
     return tuple(windows)
 
 
-def _spatial(ndim: int, data_format: str | None) -> list[int]:
+def _spatial(ndim: int, data_format: Any) -> list[int]:
     letters = "N" + "." * (ndim - 2) + "C" if data_format is None else data_format
-    if len(letters) != ndim or letters.count("N") != 1 or letters.count("C") != 1:
+    if not isinstance(letters, str) or len(letters) != ndim or letters.count("N") != 1 or letters.count("C") != 1:
         raise ValueError(
             f"an array of {ndim} dimensions is to be pooled as {data_format or 'batch, spatial dimensions, features'}: "
             "give one letter for each dimension, N for the batch, C for features, others for spatial ones"

@@ -82,7 +82,7 @@ def reduce_window(
     array([ 4,  8,  6, 10, 15, 16, 17,  8])
     """
     x = as_operand(x)
-    sizes = per_dimension("window sizes", window_dimensions, x.ndim, least=0)
+    sizes = per_dimension("window_dimensions", window_dimensions, x.ndim, least=0)
     windows = windows_of(
         x.shape, sizes, window_strides, padding, base_dilation=base_dilation, window_dilation=window_dilation
     )
@@ -136,7 +136,7 @@ def reduce_window_vjp(
     array([1., 0., 6., 0.])
     """
     x, cotangent = as_operand(x), as_operand(cotangent)
-    sizes = per_dimension("window sizes", window_dimensions, x.ndim, least=0)
+    sizes = per_dimension("window_dimensions", window_dimensions, x.ndim, least=0)
     windows = windows_of(
         x.shape, sizes, window_strides, padding, base_dilation=base_dilation, window_dilation=window_dilation
     )

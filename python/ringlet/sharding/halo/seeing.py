@@ -81,8 +81,10 @@ def apply_seeing(
     def work() -> ShardedArray:
         ready = prepare(name, factor_map, operands, dtype, shape=shape)
         seen = [
-            with_neighbours(x, layout, needs(number, tuple(cut.count for cut in layout.cuts)), ready.group)
-            for number, (x, layout) in enumerate(zip(ready.operands, ready.plan.operand_layouts, strict=True))
+            with_neighbours(x, layout, needs(number, tuple(cut.count for cut in layout.cuts)), ready.group, given)
+            for number, (x, layout, given) in enumerate(
+                zip(ready.operands, ready.plan.operand_layouts, operands, strict=True)
+            )
         ]
         result = unfilled(ready)
         arrays, whole = arrays_at_once(ready, effort), result._whole

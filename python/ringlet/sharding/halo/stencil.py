@@ -106,7 +106,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
         ready = prepare("map_halo", FactorMap((dimensions,), dimensions), [x], x.dtype)
         layout = ready.plan.operand_layouts[0]
         needs = _needs(view, tuple(cut.count for cut in layout.cuts))
-        spaces, _ = with_neighbours(ready.operands[0], layout, needs, ready.group)
+        spaces, _ = with_neighbours(ready.operands[0], layout, needs, ready.group, x)
         filled = (d for d, box in enumerate(ready.plan.result_boxes) if spaces[d] is not None and box_size(box))
         device = next(filled, None)
         dtype = x.dtype if device is None else _dtype(function, spaces[device], ready.plan.result_boxes[device], view)

@@ -195,6 +195,7 @@ def windows_of(
     *,
     base_dilation: int | Sequence[int] | None = None,
     window_dilation: int | Sequence[int] | None = None,
+    names: tuple[str, str, str] = ("window_strides", "base_dilation", "window_dilation"),
 ) -> tuple[Window, ...]:
     """Give the windows of an operation, of each dimension.
 
@@ -207,6 +208,8 @@ def windows_of(
     padding : str or sequence of (int, int)
         ``"VALID"``: none. ``"SAME"``: as many outputs as inputs, divided by the stride and rounded up, with the odd
         place after them; ``"SAME_LOWER"``, before them. Else what to pad before and after each dimension.
+    names : tuple of str
+        What the user calls strides and dilations.
 
     Raises
     ------
@@ -227,9 +230,9 @@ def windows_of(
     ndim = len(sizes)
     columns = zip(
         sizes,
-        per_dimension("strides", strides, ndim),
-        per_dimension("base dilations", base_dilation, ndim),
-        per_dimension("window dilations", window_dilation, ndim),
+        per_dimension(names[0], strides, ndim),
+        per_dimension(names[1], base_dilation, ndim),
+        per_dimension(names[2], window_dilation, ndim),
         strict=True,
     )
     bare = [Window(size, stride, 0, 0, base, dilation) for size, stride, base, dilation in columns]
@@ -249,7 +252,7 @@ def per_dimension(what: str, given: int | Sequence[int] | None, ndim: int, least
 
     Examples
     --------
-    >>> per_dimension("strides", 2, 3)
+    >>> per_dimension("window_strides", 2, 3)
     (2, 2, 2)
     """
     if given is None:
@@ -257,7 +260,7 @@ def per_dimension(what: str, given: int | Sequence[int] | None, ndim: int, least
     one = whole_number(given)
     numbers = _whole_numbers(given) if one is None else (one,) * ndim
     if len(numbers) != ndim or any(number is None or number < least for number in numbers):
-        raise ValueError(f"{what} are {given!r}: expected {ndim} whole numbers of {least} or more, or one for all")
+        raise ValueError(f"{what} is {given!r}: expected {ndim} whole numbers of {least} or more, or one for all")
     return numbers  # type: ignore[return-value]
 
 

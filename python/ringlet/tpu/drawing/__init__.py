@@ -10,17 +10,15 @@ SVG and characters need nothing beyond this library.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from numpy.typing import ArrayLike
 
-from ringlet.tpu.drawing.canvas import ASCII
 from ringlet.tpu.drawing.figure import scene_to_axes
 from ringlet.tpu.drawing.picture import WIDTH, scene_of
 from ringlet.tpu.drawing.svg_writer import escape, scene_to_svg
-from ringlet.tpu.drawing.terminal import can_write, has_colours, paint_of, terminal_width
+from ringlet.tpu.drawing.terminal import print_drawing
 from ringlet.tpu.drawing.text_sheet import text_lines
 from ringlet.tpu.placed import topology_of
 
@@ -217,9 +215,9 @@ def draw(
     file : text file, optional
         By default standard output. If its encoding has no lines and boxes, ``|``, ``-`` and ``=`` stand for them.
     """
-    file = sys.stdout if file is None else file
-    paint = paint_of if (has_colours(file) if color is None else color) else None
-    width = max(20, terminal_width()) if width is None else width
-    lines = text_lines(drawn, loads, rings, slices, width=width, paint=paint)
-    printed = "\n".join(lines)
-    print(printed if can_write(file, printed) else printed.translate(ASCII), file=file)
+    print_drawing(
+        lambda width, in_colours: text_lines(drawn, loads, rings, slices, width=width, in_colours=in_colours),
+        width,
+        color,
+        file,
+    )

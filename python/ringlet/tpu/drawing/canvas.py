@@ -16,7 +16,7 @@ _THICK_ACROSS = {" ": "━", "│": "┿", "┤": "┥", "├": "┝", "┼": "�
 _THICK_DOWN = {" ": "┃", "─": "╂", "┴": "╂", "┬": "╂", "┼": "╂"}
 
 # For terminals that have no other letters.
-ASCII = str.maketrans("─│┌┐└┘├┤┬┴┼╴╶╵╷━┃┿╂┥┝↗↙↕·", "-|" + 9 * "+" + "--||=H####^v&.")
+ASCII = str.maketrans("─│┌┐└┘├┤┬┴┼╴╶╵╷━┃┿╂┥┝↗↙↕·…", "-|" + 9 * "+" + "--||=H####^v&..")
 
 Cell = tuple[str, int | None]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from typing import TextIO
 
-from ringlet.tpu.drawing.colours import colour_styles
-from ringlet.tpu.drawing.subject import Subject
+from ringlet.tpu.drawing.canvas import ASCII
+from ringlet.tpu.drawing.scene import Style
 
-__all__ = ["can_write", "has_colours", "paint_of", "terminal_width"]
+__all__ = ["can_write", "has_colours", "paint_of", "print_drawing", "terminal_width"]
 
 _SHADES = (0, 95, 135, 175, 215, 255)  # of each of red, green and blue, among the 256 colours of terminals
 _BLACK = "38;5;16"
@@ -46,18 +47,40 @@ def can_write(file: TextIO, text: str) -> bool:
     return True
 
 
-def paint_of(subject: Subject) -> dict[int, str]:
-    """Give for the number of each replica colour what a terminal is told: black on that colour.
+def print_drawing(
+    lines: Callable[[int, bool], Iterable[str]], width: int | None, color: bool | None, file: TextIO | None
+) -> None:
+    """Print the lines of a drawing, with what the terminal or the file can show.
 
     Parameters
     ----------
-    subject : Subject
+    lines : callable
+        Takes the characters of a line, and whether there are colours.
+    width : int, optional
+        By default that of the terminal.
+    color : bool, optional
+        By default as `has_colours` says.
+    file : text file, optional
+        By default standard output. If its encoding has no lines and boxes, ASCII stands for them.
+    """
+    file = sys.stdout if file is None else file
+    width = max(20, terminal_width()) if width is None else width
+    printed = "\n".join(lines(width, has_colours(file) if color is None else color))
+    print(printed if can_write(file, printed) else printed.translate(ASCII), file=file)
+
+
+def paint_of(styles: Iterable[Style]) -> dict[int, str]:
+    """Give for the number of each of these styles what a terminal is told: black on its colour.
+
+    Parameters
+    ----------
+    styles : iterable of Style
 
     Returns
     -------
     dict of int to str
     """
-    fills = (style.fill[0] for style in colour_styles(subject) if style.fill)
+    fills = (style.fill[0] for style in styles if style.fill)
     return {number: f"\033[{_BLACK};48;5;{_nearest(colour)}m" for number, colour in enumerate(fills)}
 
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
 from ringlet.tpu.drawing.canvas import Canvas
-from ringlet.tpu.drawing.colours import CATEGORIES, is_gradient
+from ringlet.tpu.drawing.colours import CATEGORIES, colour_styles, is_gradient
 from ringlet.tpu.drawing.hops import Hop, HopKind
 from ringlet.tpu.drawing.layout import chosen_slices
 from ringlet.tpu.drawing.legend import loads_in_words, ring_in_words, wraps_in_words
 from ringlet.tpu.drawing.panels import ClosePanel, Panel, TinyPanel, WidePanel
 from ringlet.tpu.drawing.rings import hops_of
 from ringlet.tpu.drawing.subject import Subject, rings_of, subject_of
+from ringlet.tpu.drawing.terminal import paint_of
 from ringlet.tpu.units import format_bytes
 
 if TYPE_CHECKING:
@@ -44,14 +45,14 @@ def text_lines(
     slices: Iterable[int] | None = None,
     *,
     width: int = 80,
-    paint: Callable[[Subject], dict[int, str]] | None = None,
+    in_colours: bool = False,
 ) -> list[str]:
     """Give the lines of a drawing; the other parameters are those of `ringlet.tpu.drawing.text`.
 
     Parameters
     ----------
-    paint : callable, optional
-        Gives for each colour what a terminal is told before a character of it.
+    in_colours : bool
+        Whether to tell a terminal the colours of replicas.
     """
     if width < _NARROWEST:
         raise ValueError(f"a drawing is at least {_NARROWEST} characters wide, got width={width}")
@@ -59,7 +60,7 @@ def text_lines(
     hops = hops_of(subject, rings_of(subject, rings))
     sheet = _sheet(subject, hops, chosen_slices(subject, slices), width, slices is None)
     lines = textwrap.wrap(subject.title, width)
-    lines += sheet.canvas().lines(paint(subject) if paint else None)
+    lines += sheet.canvas().lines(paint_of(colour_styles(subject)) if in_colours else None)
     for words in _legend(subject, hops, sheet):
         lines += textwrap.wrap(words, width, subsequent_indent="  ")
     return lines
