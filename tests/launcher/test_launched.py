@@ -30,7 +30,8 @@ def test_nothing_accumulates_over_launches():
     before, memory = (descriptors_of(), threads_of(), children()), memory_bytes()
     pids = {ringlet.launch(os.getpid, n=1)[0] for _ in range(LAUNCHES)}
     assert len(pids) == LAUNCHES
-    assert (descriptors_of(), threads_of(), children()) == before
+    after = descriptors_of(), threads_of(), children()
+    assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)  # others' may have ended
     assert memory_bytes() - memory < 1 << 20
 
 

@@ -99,6 +99,7 @@ def test_there_is_a_device_or_more(num_devices):
 def test_a_tiling_over_one_device_is_that_device():
     assert str(Sharding.tiled((1, 1))) == str(Sharding.tiled((1,), [0], last_tile_dims=["manual"])) == "{replicated}"
     assert Sharding.tiled((1, 1)).num_devices == 1
+    assert Sharding.from_serialized(Sharding.tiled((1, 1)).serialized()) == Sharding.tiled((1, 1))
     assert str(Sharding.tiled((1, 1), [3])) == "{maximal device=3}"
 
 

@@ -42,6 +42,8 @@ def write(sharding: Sharding) -> str:
     text: str = sharding.kind
     if sharding.kind == "maximal":
         text = f"maximal device={sharding.tile_assignment_devices[0]}"
+    elif sharding.kind == "tiled" and len(sharding.tile_assignment_devices) == 1:  # whose table is none to a reader
+        text = "replicated"
     elif sharding.kind == "tiled":
         is_listed = sharding.lists_devices or sharding.iota is None
         devices = ",".join(map(str, sharding.tile_assignment_devices)) if is_listed else str(sharding.iota)

@@ -391,8 +391,8 @@ class Sharding:
 def _tiled(dimensions: tuple[int, ...], devices: tuple[int, ...] | None, types: tuple[Subgroup, ...]) -> Sharding:
     listed = tuple(range(math.prod(dimensions))) if devices is None else checked_devices(devices, dimensions)
     shape, listed, groups = normal_form(dimensions, listed, types)
-    if len(listed) == 1:
-        return Sharding.replicated(1) if listed == (0,) else Sharding.maximal(listed[0])
+    if len(listed) == 1 and not (shape and listed == (0,)):
+        return Sharding.maximal(listed[0]) if any(listed) else Sharding.replicated(1)
     if len(groups) == 1 and math.prod(shape[:-1]) == 1:
         return Sharding(groups[0], num_devices=len(listed))
     are_all = max(listed) == len(listed) - 1
