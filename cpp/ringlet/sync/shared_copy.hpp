@@ -16,6 +16,8 @@ namespace ringlet::sync {
 using SharedWord = std::atomic<std::uint64_t>;
 static_assert(SharedWord::is_always_lock_free && sizeof(SharedWord) == sizeof(std::uint64_t));
 
+// Words are copied four a turn: the time of a turn with one word depends on where the compiler happens to put it.
+
 // Copies bytes from anywhere in words that somebody may be storing. What was stored in a word is what its reader sees,
 // and with it, acquire, all that came before store_shared().
 inline void load_shared(const std::byte* from, std::span<std::byte> to) noexcept {
@@ -28,6 +30,12 @@ inline void load_shared(const std::byte* from, std::span<std::byte> to) noexcept
   };
   if (skipped != 0) load(std::min(sizeof(SharedWord) - skipped, to.size()));
   skipped = 0;
+  while (to.size() >= 4 * sizeof(SharedWord)) {
+    load(sizeof(SharedWord));
+    load(sizeof(SharedWord));
+    load(sizeof(SharedWord));
+    load(sizeof(SharedWord));
+  }
   while (to.size() >= sizeof(SharedWord)) load(sizeof(SharedWord));
   if (!to.empty()) load(to.size());
 }
@@ -35,10 +43,18 @@ inline void load_shared(const std::byte* from, std::span<std::byte> to) noexcept
 // Copies words to where others may be loading them. release pairs with load_shared.
 inline void store_shared(std::span<const std::uint64_t> from, std::byte* to) noexcept {
   auto* const words = reinterpret_cast<SharedWord*>(to);
-  for (std::size_t i = 0; i < from.size(); ++i) {
+  const auto store = [&](std::size_t i) {
     fault_point();
     words[i].store(from[i], std::memory_order_release);
+  };
+  std::size_t i = 0;
+  for (; i + 4 <= from.size(); i += 4) {
+    store(i);
+    store(i + 1);
+    store(i + 2);
+    store(i + 3);
   }
+  for (; i < from.size(); ++i) store(i);
 }
 
 }  // namespace ringlet::sync
