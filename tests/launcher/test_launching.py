@@ -16,14 +16,14 @@ import pytest
 
 import ringlet
 from tests.launcher import tasks
-from tests.processes.harness import children, descriptors_of, eventually, threads_of
+from tests.processes.harness import are_no_more, children, descriptors_of, eventually, threads_of
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left():
     before = descriptors_of(), threads_of(), children()
     yield
-    assert eventually(lambda: (descriptors_of(), threads_of(), children()) == before, seconds=5.0)
+    assert eventually(lambda: are_no_more((descriptors_of(), threads_of(), children()), before), seconds=5.0)
 
 
 def test_the_results_come_in_the_order_of_the_workers():
