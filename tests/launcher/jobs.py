@@ -61,6 +61,10 @@ class Job:
         """The processes of the job that live, the launcher aside."""
         return {pid for pid in marked(self.mark) if pid != self.popen.pid}
 
+    def has_processes(self, count: int) -> bool:
+        """Whether so many live soon; one that has just been started shows no environment yet."""
+        return eventually(lambda: len(self.processes()) == count)
+
     def leaves_nothing(self, seconds: float = PATIENCE_SECONDS) -> bool:
         """Whether no process of the job is left soon."""
         return eventually(lambda: not self.processes(), seconds)

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.harness import eventually
-
 # Within which all processes of a job have ended, once one has failed or the launcher was asked to end.
 END_SECONDS = 2.0
 
@@ -308,8 +306,7 @@ def test_a_failure_does_not_wait_until_all_workers_have_started(launcher):
 def test_nothing_outlives_a_launcher_that_was_killed(launcher, stubborn):
     job = launcher.start(stubborn + SLEEPS, "-n", 2)
     job.wait_for_lines(2)
-    # Two workers, a child of each, and who looks after them; one that has just been started has no environment yet.
-    assert eventually(lambda: len(job.processes()) == 5)
+    assert job.has_processes(5)  # two workers, a child of each, and who looks after them
     job.send(signal.SIGKILL)
     assert job.leaves_nothing(seconds=2.0)
 
@@ -344,7 +341,7 @@ def test_nohup_protects_the_workers_too(launcher):
     job.send(signal.SIGHUP)
     time.sleep(0.3)
     assert job.popen.poll() is None
-    assert eventually(lambda: len(job.processes()) == 5)
+    assert job.has_processes(5)
 
 
 def test_a_user_signal_reaches_the_workers_and_ends_nothing(launcher):

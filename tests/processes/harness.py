@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -180,11 +180,6 @@ def children() -> set[str]:
 def threads_of(pid: int | str = "self") -> int:
     """How many threads a process has."""
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
-
-
-def are_no_more(after: Iterable[Any], before: Iterable[Any]) -> bool:
-    """Whether none of some counts and sets has become more; what others have left may end at any time."""
-    return all(now <= then for now, then in zip(after, before, strict=True))
 
 
 def eventually(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:

@@ -56,7 +56,7 @@ def test_nothing_is_left_of_a_group_that_was_closed():
         worker.close()
         keeper.close()
         worker.close()
-    assert descriptors_of() <= before
+    assert descriptors_of() == before
 
 
 def test_a_keeper_that_cannot_start_is_an_error_that_says_so(monkeypatch, tmp_path):
@@ -65,7 +65,7 @@ def test_a_keeper_that_cannot_start_is_an_error_that_says_so(monkeypatch, tmp_pa
     before = descriptors_of()
     with pytest.raises(ChildProcessError, match=r"did not start: .* exited with status 5"):
         Keeper()
-    assert descriptors_of() <= before
+    assert descriptors_of() == before
 
 
 @pytest.mark.parametrize(
