@@ -11,7 +11,7 @@ import pytest
 
 from tests.processes.harness import Processes
 
-KILLS = int(os.environ.get("RINGLET_KILLS", "60"))
+KILLS = int(os.environ.get("RINGLET_KILLS", "100"))
 # Nothing but a hang lets a survivor take so long; the figure to keep, 1 s, is asked of nearly all of them.
 PATIENCE_SECONDS = 20.0
 SOON_SECONDS = 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 
@@ -67,7 +66,7 @@ def test_two_ranks_need_no_more_than_32_open_files(processes, name):
 
 def test_a_limit_of_open_files_that_is_too_low_raises_and_ends_no_process(processes, name):
     kinds = ("OSError", "SharedMemoryFullError", "WorkerLostError", "CollectiveAborted", "DeadlineExceededError")
-    for limit in range(5, 20, 1 if os.environ.get("RINGLET_CI_NIGHTLY") else 4):
+    for limit in range(5, 20, 2):
         script = REDUCE + LIMITED % ("RLIMIT_NOFILE", limit, limit)
         ranks = [processes.start(script, rank, 2, f"{name} {limit}", 2) for rank in range(2)]
         told = [process.told() for process in ranks]

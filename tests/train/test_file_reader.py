@@ -21,7 +21,7 @@ from ringlet.train.file_writer import checksum_of
 from ringlet.train.kinds import Kind
 
 # The catalogue of robustness asks for so many at least.
-MUTATIONS = int(os.environ.get("RINGLET_MUTATIONS", "1000000" if os.environ.get("RINGLET_CI_NIGHTLY") else "40000"))
+MUTATIONS = int(os.environ.get("RINGLET_MUTATIONS", "1000000" if os.environ.get("RINGLET_CI_NIGHTLY") else "100000"))
 
 
 @pytest.fixture(scope="module")

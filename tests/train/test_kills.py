@@ -15,7 +15,7 @@ import sys
 import pytest
 
 # Kills of random moments, besides those at every call.
-RANDOM_KILLS = 200 if os.environ.get("RINGLET_CI_NIGHTLY") else 5
+RANDOM_KILLS = 200 if os.environ.get("RINGLET_CI_NIGHTLY") else 10
 
 SHIM = r"""
 #define _GNU_SOURCE
