@@ -18,7 +18,9 @@
 #include "check.hpp"
 #include "plan.hpp"
 #include "processes.hpp"
+#include "ringlet/collectives/control.hpp"
 #include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/parts.hpp"
 #include "ringlet/collectives/world.hpp"
 #include "ringlet/core/error.hpp"
 
@@ -225,7 +227,7 @@ void live_until_strike(Group& group, int rank, Fate fate, std::uint64_t seed, St
   } catch (const core::DeadlineError& error) {
     check_end(error);
   } catch (const core::WorkerLostError& error) {
-    check(error.reason == "exited with status 3", "how a process ended is told");
+    check(error.reason == "exited with status 3", std::string("how a process ended is told: ") + error.what());
     check_end(error);
   }
 }
@@ -257,6 +259,41 @@ void failures_reach_all_processes(const Layout& layout, std::uint64_t seed) {
   }
 }
 
+// Rank 2 exits, and rank 0 ends once it has been told. Rank 1 makes a part of the group with rank 0 when both are gone:
+// it must take rank 2 for the lost one, not rank 0, which ended for that reason.
+void a_late_part_knows_the_first_cause() {
+  Processes processes({.ranks = {1, 1, 1}});
+  processes.start([&](int process) {
+    Group group(3, {.timeout = kTimeout}, processes.world(process));
+    const auto is_told = [](const core::WorkerLostError& error) {
+      check(error.rank == 2 && error.reason == "exited with status 3", std::string("told: ") + error.what());
+    };
+    try {
+      group.member(process).barrier();
+      if (process == 2) std::_Exit(3);
+      for (;;) group.member(process).barrier();
+    } catch (const core::WorkerLostError& error) {
+      is_told(error);
+    }
+    if (process == 0) return;
+    collectives::World& world = *group.world();
+    while (!world.is_gone(0) || !world.is_gone(2)) usleep(100);
+    const std::vector<int> ranks{0, 1};
+    memory::Block memory = world.allocate(collectives::ControlBlock::bytes_for(2, 3));
+    collectives::ControlBlock::make(memory->data(), 2, 3);
+    Group part(Group::PartOf{group, ranks, std::move(memory)});
+    try {
+      part.member(1).barrier();
+      check(false, "a part of a group that has failed makes no calls");
+    } catch (const core::WorkerLostError& error) {
+      is_told(error);
+    }
+  });
+  for (int process = 0; process < 3; ++process) {
+    check(processes.wait_for(process, 20) == (process == 2 ? 3 : 0), "each process is told the first cause");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -270,6 +307,7 @@ int main(int argc, char** argv) {
   for (std::uint64_t failure = 0; failure < calls / 20; ++failure) {
     failures_reach_all_processes({.ranks = homes[failure % 5], .may_cross = failure / kNumFates % 2 == 0}, failure);
   }
+  for (int time = 0; time < 5; ++time) a_late_part_knows_the_first_cause();
   for (std::uint64_t kill = 0; kill < calls / 10; ++kill) {
     const auto& ranks = homes[kill % 5];
     a_loss_is_told({.ranks = ranks, .may_cross = kill % 3 != 0, .has_pidfds = kill % 7 != 0}, kill);

@@ -222,8 +222,9 @@ void Group::raise_failure(const std::string& waiting) const {
 }
 
 // Ranks that have departed are no loss: whoever waits for one of them says so. Those who are lost have the numbers of
-// the whole world, also in a part of it.
+// the whole world, also in a part of it. Who ended because the parent has failed is not the cause.
 bool Group::lose(int process, const std::string& reason) noexcept {
+  follow_parent();
   bool is_lost = false;
   for (int rank = 0; rank < num_ranks(); ++rank) {
     is_lost |= process_of(rank) == process && !control_->board(rank).has_departed.is_set();
