@@ -19,6 +19,7 @@
 #include "plan.hpp"
 #include "processes.hpp"
 #include "ringlet/collectives/control.hpp"
+#include "ringlet/collectives/holds.hpp"
 #include "ringlet/collectives/member.hpp"
 #include "ringlet/collectives/parts.hpp"
 #include "ringlet/collectives/world.hpp"
@@ -294,6 +295,37 @@ void a_late_part_knows_the_first_cause() {
   }
 }
 
+// Rank 2 exits, and then rank 0, when both have made their part of the meeting. Rank 1 makes the group when both are
+// gone: it takes the one that ended first for the lost one.
+void a_late_group_knows_who_ended_first() {
+  Processes processes({.ranks = {1, 1, 1}});
+  processes.start([&](int process) {
+    const std::shared_ptr<collectives::World> world = processes.world(process);
+    world->meet(collectives::JoinLimit::after(kTimeout, kTimeout));
+    if (process == 2) std::_Exit(3);
+    if (process == 0) {
+      const memory::Block memory = world->allocate(collectives::ControlBlock::bytes_for(3, 3));
+      collectives::ControlBlock::make(memory->data(), 3, 3);
+      collectives::header_of(memory->data()).holds[1].add(1);
+      world->send_control(world->place_of(memory->data()));
+      while (!world->is_gone(2) || processes.board().calls.load() == 0) usleep(100);
+      std::_Exit(0);
+    }
+    processes.board().calls.store(1);
+    while (!world->is_gone(0) || !world->is_gone(2)) usleep(100);
+    Group group(3, {.timeout = kTimeout}, world);
+    try {
+      group.member(1).barrier();
+      check(false, "a group whose ranks have ended makes no calls");
+    } catch (const core::WorkerLostError& error) {
+      check(error.rank == 2 && error.reason == "exited with status 3", std::string("told: ") + error.what());
+    }
+  });
+  for (int process = 0; process < 3; ++process) {
+    check(processes.wait_for(process, 20) == (process == 2 ? 3 : 0), "each process ends as it shall");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -308,6 +340,7 @@ int main(int argc, char** argv) {
     failures_reach_all_processes({.ranks = homes[failure % 5], .may_cross = failure / kNumFates % 2 == 0}, failure);
   }
   for (int time = 0; time < 5; ++time) a_late_part_knows_the_first_cause();
+  for (int time = 0; time < 5; ++time) a_late_group_knows_who_ended_first();
   for (std::uint64_t kill = 0; kill < calls / 10; ++kill) {
     const auto& ranks = homes[kill % 5];
     a_loss_is_told({.ranks = ranks, .may_cross = kill % 3 != 0, .has_pidfds = kill % 7 != 0}, kill);

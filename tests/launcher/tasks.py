@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -35,6 +36,15 @@ def fail_on_worker_1_with_others():
     from ringlet.errors import CollectiveAborted
 
     raise CollectiveAborted("worker 1 raised ValueError: bad data")
+
+
+def fail_on_worker_1_then_on_worker_0(folder):
+    index = index_of_this_worker()
+    atexit.register(time.sleep, 300)
+    atexit.register((folder / str(index)).mkdir)  # when its exception is on its way
+    while index == 0 and not (folder / "1").exists():
+        time.sleep(0.01)
+    raise ValueError("bad data") if index == 1 else ConnectionError("worker 1 has hung up")
 
 
 def end_on_worker_1(status):

@@ -13,6 +13,8 @@ def raised(worker, at, error="ValueError: bad", asked_at=None, status=1):
     return Ending(worker, status, at, asked_at, f"Traceback (most recent call last):\n  File ...\n{error}\n", error)
 
 
+LINK = "During handling of the above exception, another exception occurred:"
+HEAD = "Traceback (most recent call last):\n  File ..."
 FOLLOWS = "ringlet.errors.CollectiveAborted: /job:worker/task:2 raised ValueError: bad"
 
 
@@ -23,10 +25,15 @@ FOLLOWS = "ringlet.errors.CollectiveAborted: /job:worker/task:2 raised ValueErro
         ([Ending(0, 0, 1.0), Ending(1, 0, 2.0)], None, 0),
         ([Ending(0, 0, 1.0), Ending(1, 3, 2.0)], 1, 3),
         ([raised(0, 2.0), raised(1, 1.0)], 1, 1),
+        # what came of such an error follows as well, and what such an error came of does not
+        ([raised(0, 1.0, f"{FOLLOWS}\n\n{LINK}\n\n{HEAD}\nRuntimeError: failed"), raised(2, 1.1)], 2, 1),
+        ([raised(0, 1.0, FOLLOWS), raised(2, 1.1, f"ValueError: bad\n\n{LINK}\n\n{HEAD}\n{FOLLOWS}")], 2, 1),
         ([raised(0, 1.0, FOLLOWS), raised(2, 1.1)], 2, 1),
         ([raised(0, 1.0, FOLLOWS), Ending(2, -9, 1.1)], 2, 137),
         ([raised(0, 1.0, "ringlet.errors.WorkerLostError: rank 2 ..."), Ending(2, 7, 1.1)], 2, 7),
         ([Ending(0, -15, 1.2, asked_at=1.1), raised(1, 1.0)], 1, 1),
+        # it has a handler for the signal with which it was asked to end
+        ([raised(0, 1.0, FOLLOWS), Ending(1, -15, 1.3, asked_at=1.3), Ending(2, 5, 1.4, asked_at=1.3)], 0, 1),
         # its traceback came first, but it took its time to end, and was killed while it did
         ([raised(0, 1.0, FOLLOWS), raised(2, 0.9, asked_at=1.3, status=-15)], 2, 1),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringlet.launcher.last_words import LastWords, exception_line
+from ringlet.launcher.last_words import LastWords, exception_line, first_exception_line
 
 TRACEBACK = b'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyError: 3\n'
 
@@ -85,3 +85,25 @@ def test_a_line_that_only_speaks_of_a_traceback_passes():
 )
 def test_the_exception_of_a_traceback_is_found(traceback, line):
     assert exception_line(traceback) == line
+
+
+DIRECT = "\nThe above exception was the direct cause of the following exception:\n\n"
+LATER = "\nDuring handling of the above exception, another exception occurred:\n\n"
+
+
+@pytest.mark.parametrize(
+    ("traceback", "line"),
+    [
+        # text, line that names the exception with which it began
+        (TRACEBACK.decode(), "KeyError: 3"),
+        (DIRECT.join(TRACEBACK.decode().replace("3", number) for number in "456"), "KeyError: 4"),
+        (LATER.join(TRACEBACK.decode().replace("3", number) for number in "45"), "KeyError: 4"),
+        # what was only logged before is no part of it, whatever came of that
+        (TRACEBACK.decode() + TRACEBACK.decode().replace("3", "4"), "KeyError: 4"),
+        (LATER.join([TRACEBACK.decode()] * 2) + TRACEBACK.decode().replace("3", "4"), "KeyError: 4"),
+        ("KeyError: 5\n", "KeyError: 5"),
+        ("", ""),
+    ],
+)
+def test_the_exception_with_which_a_traceback_began_is_found(traceback, line):
+    assert first_exception_line(traceback) == line

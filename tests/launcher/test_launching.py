@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import ringlet
+from ringlet.launcher.supervisor import Supervisor
 from tests.launcher import tasks
 from tests.processes.harness import children, descriptors_of, eventually, threads_of
 
@@ -81,6 +82,18 @@ def test_the_exception_of_the_worker_that_failed_first_is_raised_here():
 def test_an_exception_that_follows_from_another_one_is_not_the_one_that_is_raised():
     with pytest.raises(ValueError, match="bad data"):
         ringlet.launch(tasks.fail_on_worker_1_with_others, n=3)
+
+
+def test_who_failed_first_is_known_also_where_nobody_has_looked_for_a_while(monkeypatch, tmp_path):
+    turn = Supervisor.turn
+
+    def late_turn(self, longest_seconds):
+        assert eventually((tmp_path / "0").exists)
+        turn(self, longest_seconds)
+
+    monkeypatch.setattr(Supervisor, "turn", late_turn)
+    with pytest.raises(ValueError, match="bad data"):
+        ringlet.launch(tasks.fail_on_worker_1_then_on_worker_0, n=2, args=(tmp_path,))
 
 
 @pytest.mark.parametrize("end", [0, 3])

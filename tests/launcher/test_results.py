@@ -7,8 +7,9 @@ import os
 import numpy as np
 import pytest
 
+from ringlet.errors import CollectiveAborted
 from ringlet.launcher.results import ResultChannel
-from ringlet.processes.failures import Failure
+from ringlet.processes.failures import failure_of
 from ringlet.processes.parcels import pack_result, send
 
 
@@ -38,10 +39,24 @@ def test_an_empty_pipe_is_no_end(pipe):
         pipe[0].read(0.0)
 
 
-def test_a_failure_is_read_and_whether_it_follows_from_another_one(pipe):
+def raised_from(cause):
+    try:
+        raise RuntimeError("the step failed") from cause
+    except RuntimeError as error:
+        return failure_of(error)
+
+
+def test_a_failure_is_read_and_when_it_came(pipe):
     channel, writer = pipe
-    failure = Failure(b"", "CollectiveAborted", "rank 1 raised", "Traceback")
+    failure = raised_from(None)
     send(writer, pack_result(False, failure))
+    channel.read(5.0)
+    channel.read(6.0)
+    assert (channel.failure, channel.follows, channel.at) == (failure, False, 5.0)
+
+
+def test_a_failure_follows_from_another_one_whatever_the_function_has_made_of_that(pipe):
+    channel, writer = pipe
+    send(writer, pack_result(False, raised_from(CollectiveAborted("rank 1 raised"))))
     channel.read(0.0)
-    assert channel.failure == failure
     assert channel.follows

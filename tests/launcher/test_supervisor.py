@@ -70,6 +70,29 @@ def test_who_does_not_end_when_asked_is_killed(supervise):
     assert statuses(supervisor) == [-signal.SIGKILL]
 
 
+WHEN_TOLD = "import os, sys, time\nwhile not os.path.exists({gate!r}):\n    time.sleep(0.01)\n"
+
+
+def test_who_ended_first_is_heard_of_first_also_where_nobody_has_looked_for_a_while(supervise, tmp_path):
+    gates = [tmp_path / str(index) for index in range(2)]
+    said = []
+
+    def has_failed(worker):
+        said.append((worker.index, b"".join(written)))
+        return False
+
+    says_why = "print('the other one has gone'); sys.exit(1)"
+    supervisor, written = supervise(
+        *(WHEN_TOLD.format(gate=str(gate)) + says_why * (1 - index) for index, gate in enumerate(gates)),
+        has_failed=has_failed,
+    )
+    for index in (1, 0):
+        gates[index].touch()
+        os.waitid(os.P_PID, supervisor.workers[index].process.pid, os.WEXITED | os.WNOWAIT)
+    go_on(supervisor)
+    assert said == [(1, b""), (0, b"the other one has gone\n")]
+
+
 def test_a_failure_may_be_none_to_the_caller(supervise):
     supervisor, _ = supervise("raise SystemExit(3)", "import time; time.sleep(0.5)", has_failed=lambda worker: False)
     go_on(supervisor)

@@ -58,6 +58,16 @@ def test_shared_memory_does_not_depend_on_dev_shm(processes, name, command):
 LIMITED = "\nimport resource\nresource.setrlimit(resource.%s, (%s, %s))\nattempt()\n"
 
 
+def test_who_cannot_make_the_group_tells_the_others_why(processes, name):
+    scripts = [REDUCE + LIMITED % ("RLIMIT_FSIZE", 4096, 4096), REDUCE + "attempt()"]
+    unable, other = [processes.start(script, rank, 2, name) for rank, script in enumerate(scripts)]
+    assert unable.told()[0] == "SharedMemoryFullError"
+    kind, _, text = other.told()
+    assert kind == "WorkerLostError"
+    assert f"rank 0 (pid {unable.pid} on " in text
+    assert ") could not go on (cannot make a file of " in text
+
+
 def test_two_ranks_need_no_more_than_32_open_files(processes, name):
     script = REDUCE + LIMITED % ("RLIMIT_NOFILE", 32, 32)
     ranks = [processes.start(script, rank, 2, name) for rank in range(2)]

@@ -1,6 +1,7 @@
 #include "ringlet/collectives/group.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "ringlet/collectives/control.hpp"
@@ -60,6 +61,9 @@ Group::Group(int num_ranks, const Options& options, std::shared_ptr<World> world
     interruption.rethrow();
   } catch (const core::DeadlineError&) {
     world_->leave("gave up after " + seconds_text(options.timeout));
+    throw;
+  } catch (const std::exception& error) {
+    world_->leave(std::string("could not go on (") + error.what() + ")");
     throw;
   } catch (...) {
     world_->leave("could not go on");

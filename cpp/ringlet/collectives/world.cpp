@@ -1,14 +1,14 @@
 #include "ringlet/collectives/world.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <functional>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "ringlet/collectives/fixed_text.hpp"
 #include "ringlet/collectives/group.hpp"
 #include "ringlet/collectives/text.hpp"
 #include "ringlet/core/error.hpp"
@@ -50,6 +50,7 @@ World::World(int index, std::vector<ProcessInfo> processes, std::string token, b
                               ": a group has 1 to " + std::to_string(BlockHeader::kMostProcesses) + " processes.");
   }
   memory::SharedHeap::of_this_process().set_number(index);
+  ended_.reserve(peers_.size());
   std::size_t total = 0;
   for (const auto& known : peers_) total += known->info.ranks.size();
   process_of_.assign(total, -1);
@@ -242,9 +243,7 @@ void World::send_control(Place place, sync::Poll* poll) {
 void World::add(Group& group) {
   const std::scoped_lock lock(groups_mutex_);
   groups_.push_back(&group);
-  for (int process = 0; process < num_processes(); ++process) {
-    if (!peer(process).ending.empty()) group.lose(process, peer(process).ending);
-  }
+  for (const int process : ended_) group.lose(process, peer(process).ending);
 }
 
 void World::remove(Group& group) noexcept {
@@ -276,8 +275,8 @@ void World::tell_to_look(int process, const Message& message) noexcept {
 void World::leave(std::string_view reason) noexcept {
   Message message;
   message.subject = Subject::kLeave;
-  message.number = static_cast<std::uint32_t>(std::min(reason.size(), message.bytes.size()));
-  std::memcpy(message.bytes.data(), reason.data(), message.number);
+  const std::span<char> text(reinterpret_cast<char*>(message.bytes.data()), message.bytes.size());
+  message.number = static_cast<std::uint32_t>(shorten(reason, text));
   for (int process = 0; process < num_processes(); ++process) {
     if (is_other(process)) tell_to_look(process, message);
   }
@@ -306,6 +305,7 @@ void World::on_end(int process, sync::Ending how) noexcept {
   {
     const std::scoped_lock lock(groups_mutex_);
     peer(process).ending = reason;
+    ended_.push_back(process);
     bool is_lost = false;
     for (Group* const group : groups_) is_lost |= group->lose(process, reason);
     if (is_lost && pidfd.fd() < 0) borrowers_->set_ended(process);

@@ -172,6 +172,7 @@ class World {
 
   std::mutex groups_mutex_;
   std::vector<Group*> groups_;
+  std::vector<int> ended_;  // processes, in the order of their ends; guarded by groups_mutex_
 
   std::vector<std::unique_ptr<Peer>> peers_;
 };

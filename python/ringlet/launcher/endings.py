@@ -8,10 +8,10 @@ from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ringlet.launcher.last_words import exception_line
+from ringlet.launcher.last_words import exception_line, first_exception_line
 from ringlet.processes.workers import ending_text, shell_status, signal_name
 
-__all__ = ["Ending", "first_failure", "job_status", "summary", "workers_text"]
+__all__ = ["Ending", "first_failure", "follows_another", "job_status", "summary", "workers_text"]
 
 # Errors that ringlet raises where another worker has failed.
 _FOLLOWING = re.compile(r"(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)\b")
@@ -59,19 +59,40 @@ class Ending:
     @property
     def follows(self) -> bool:
         """Whether it failed because another one had failed."""
-        return bool(_FOLLOWING.match(self.error or self.last_line))
+        return follows_another(self.words or self.last_line)
 
     @property
     def is_own(self) -> bool:
         """Whether it failed by itself, rather than of a signal that the launcher has sent."""
-        if self.status == 0:
-            return False
-        return self.asked_at is None or self.status > 0 or (bool(self.words) and self.at < self.asked_at)
+        if self.status == 0 or self.asked_at is None:
+            return self.status != 0
+        # A handler of that signal may end it with a status, and has nothing to show.
+        return bool(self.words) and (self.status > 0 or self.at < self.asked_at)
 
     @property
     def own_status(self) -> int:
         """Its status; that of its exception, if it was killed after it had shown that."""
         return _FAILED if self.is_own and self.status < 0 and self.asked_at is not None else self.status
+
+
+def follows_another(words: str) -> bool:
+    r"""Tell whether a worker that ends with these words failed because another one had failed.
+
+    Parameters
+    ----------
+    words : str
+        Its last traceback, or line. Whatever it has made of the exception that it met, that one decides.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> follows_another("ringlet.errors.CollectiveAborted: /job:worker/task:2 raised ValueError: bad\n")
+    True
+    """
+    return bool(_FOLLOWING.match(first_exception_line(words)))
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LastWords", "exception_line"]
+__all__ = ["LastWords", "exception_line", "first_exception_line"]
 
 # How long a worker may live on after a traceback that nevertheless is its last words: an interpreter has work to do
 # while it ends. A traceback that a program only logs is seen so much later.
@@ -16,6 +16,13 @@ _BEGINNING = re.compile(
     rb"^(?:(?:  \+ Exception Group )?Traceback \(most recent call last\):|  File \"|Fatal Python error: )", re.MULTILINE
 )
 _HEADER = re.compile(r"^(?:Traceback \(most recent call last\):|  File \").*$", re.MULTILINE)
+# What stands between the tracebacks of exceptions that came of each other.
+_LINK = re.compile(
+    r"^(?:The above exception was the direct cause of the following exception"
+    r"|During handling of the above exception, another exception occurred):\n\n(?=Traceback )",
+    re.MULTILINE,
+)
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 
 
 class LastWords:
@@ -105,3 +112,29 @@ def exception_line(traceback: str) -> str:
     headers = list(_HEADER.finditer(traceback))
     lines = traceback[headers[-1].end() :].splitlines() if headers else traceback.splitlines()[:1]
     return next((line for line in lines if line.strip() and not line.startswith(" ")), "")
+
+
+def first_exception_line(traceback: str) -> str:
+    r"""Find the line that names the exception of which the last one came, in one or more steps.
+
+    Parameters
+    ----------
+    traceback : str
+        As for :func:`exception_line`.
+
+    Returns
+    -------
+    str
+        That of the last exception, if it came of no other.
+
+    Examples
+    --------
+    >>> link = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
+    >>> head = "Traceback (most recent call last):\n  File ...\n"
+    >>> first_exception_line(f"{head}KeyError: 1\n{head}OSError: 2{link}{head}ValueError: 3\n")
+    'OSError: 2'
+    """
+    parts = _LINK.split(traceback)
+    while len(parts) > 1 and len(_TRACEBACK.findall(parts[-1])) == 1:
+        parts.pop()
+    return exception_line(parts[-1])

@@ -210,7 +210,8 @@ class Launched:
         result = self._results[worker.index]
         # A worker that was ended before it had said anything has not failed.
         if result.failure is not None if result.is_complete else worker.asked_at is None:
-            self._failed.setdefault(worker.index, (result.is_complete and result.follows, time.monotonic()))
+            failed = (result.follows, result.at) if result.is_complete else (False, time.monotonic())
+            self._failed.setdefault(worker.index, failed)
         return worker.index in self._failed
 
     def _note_results(self) -> None:
@@ -218,7 +219,7 @@ class Launched:
         complete = [result for result in self._results if result.is_complete]
         for result in complete:
             if result.failure is not None and result.worker not in self._failed:
-                self._failed[result.worker] = (result.follows, time.monotonic())
+                self._failed[result.worker] = (result.follows, result.at)
                 self._supervisor.ask_to_end_after(_FAILED_EXIT_SECONDS)
         if len(complete) == len(self._results):
             self._supervisor.ask_to_end_after(_EXIT_SECONDS)

@@ -7,6 +7,7 @@ import fcntl
 import os
 from typing import Any
 
+from ringlet.launcher.endings import follows_another
 from ringlet.processes.failures import Failure
 from ringlet.processes.parcels import ParcelReader
 
@@ -14,7 +15,6 @@ __all__ = ["ResultChannel"]
 
 _READINGS = 16  # of a pipe in one go, so that other workers have their turn
 _PIPE_BYTES = 1 << 20  # large results take fewer turns
-_FOLLOWING = frozenset({"CollectiveAborted", "WorkerLostError"})
 
 
 class ResultChannel:
@@ -25,10 +25,16 @@ class ResultChannel:
     worker : int
     descriptor : int
         Of the pipe; taken over.
+
+    Attributes
+    ----------
+    at : float
+        When the end of it was read.
     """
 
     def __init__(self, worker: int, descriptor: int) -> None:
         self.worker = worker
+        self.at = 0.0
         self._descriptor = descriptor
         self._parcel = ParcelReader()
         self._outcome: tuple[bool, Any] | None = None
@@ -42,6 +48,8 @@ class ResultChannel:
 
     def read(self, now: float) -> bool:
         """Read what there is, up to a bound."""
+        if not self.is_complete:
+            self.at = now
         return all(not self.is_complete and self._parcel.read(self._descriptor) for _ in range(_READINGS))
 
     def worker_ended(self, now: float) -> None:
@@ -71,7 +79,7 @@ class ResultChannel:
     @property
     def follows(self) -> bool:
         """Whether the function failed because another worker had failed."""
-        return self.failure is not None and self.failure.name in _FOLLOWING
+        return self.failure is not None and follows_another(self.failure.text)
 
     def value(self) -> Any:
         """Give what the function has returned."""

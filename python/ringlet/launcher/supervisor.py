@@ -91,7 +91,7 @@ class Supervisor:
         self._streams = selectors.DefaultSelector()
         self._selector = selectors.DefaultSelector()
         self._selector.register(_fileno_of(self._streams), selectors.EVENT_READ)
-        self._pidfds: set[int] = set()
+        self._pidfds: dict[int, Worker] = {}
         self._can_see_ends = True
         self.add(workers, channels)
 
@@ -112,7 +112,7 @@ class Supervisor:
             if worker.pidfd is None:
                 self._can_see_ends = False
             else:
-                self._pidfds.add(worker.pidfd)
+                self._pidfds[worker.pidfd] = worker
                 self._selector.register(worker.pidfd, selectors.EVENT_READ)
 
     @property
@@ -163,11 +163,13 @@ class Supervisor:
             change = self._selector.unregister if self._was_held_up else self.watch
             change(_fileno_of(self._streams))
         seconds = min(longest_seconds, self._seconds_to_wait())
-        ready = {key.fd for key, _ in self._selector.select(seconds)}
+        ready = [key.fd for key, _ in self._selector.select(seconds)]
+        # Ends before words, and in the order of `ready`, which is that in which they came: where this process was kept
+        # from its work, a worker that failed because another one had gone has said so meanwhile, and ended, too.
+        ended = [self._pidfds[descriptor] for descriptor in ready if descriptor in self._pidfds]
+        self._note_ends(ended if self._can_see_ends else self._living)
         if _fileno_of(self._streams) in ready:
             self._read_streams()
-        if not self._can_see_ends or ready & self._pidfds:
-            self._note_ends()
         self._keep_deadlines()
 
     def close(self) -> None:
@@ -206,8 +208,8 @@ class Supervisor:
         self._channels.remove(channel)
         channel.close()
 
-    def _note_ends(self) -> None:
-        for worker in [worker for worker in self._living if worker.has_ended()]:
+    def _note_ends(self, workers: Sequence[Worker]) -> None:
+        for worker in [worker for worker in workers if worker.has_ended()]:
             self._living.remove(worker)
             self._rest_ends_at = time.monotonic() + _REST_SECONDS
             if worker.pidfd is not None:
