@@ -77,7 +77,7 @@ def train(folder: Path, steps: int, num_replicas: int = 2) -> Training:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the checkpoints are")
     parser.add_argument("--steps", type=int, default=100, help="in all runs together")
     options = parser.parse_args(arguments)

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from examples import resume_training
 
 
@@ -36,3 +38,9 @@ def test_the_program_runs_as_it_says(tmp_path):
     outputs = [subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout for _ in range(2)]
     assert outputs[0].startswith("begin\nstep 5: y = ")
     assert outputs[1].startswith("go on at step 5\nstep 5: y = ")
+
+
+def test_its_help_shows_the_commands_in_lines_of_their_own(capsys):
+    with pytest.raises(SystemExit):
+        resume_training.main(["--help"])
+    assert resume_training.__doc__ in capsys.readouterr().out

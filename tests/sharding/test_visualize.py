@@ -60,7 +60,11 @@ def test_a_sharding_that_does_not_say_it_needs_the_number_of_devices():
         visualize(Sharding.replicated(), (4,))
 
 
-@pytest.mark.parametrize("shape", [None, 4, "4"])
+def test_sizes_of_any_whole_numbers_are_shown_as_numbers():
+    assert str(visualize(MESH.sharding("x"), (np.int64(4), np.int8(3)))) == str(visualize(MESH.sharding("x"), (4, 3)))
+
+
+@pytest.mark.parametrize("shape", [None, 4, "4", (-4, 3), (2.5, 3), (None, 3)])
 def test_a_sharding_is_drawn_for_a_shape(shape):
     with pytest.raises(TypeError, match=r"write visualize\(sharding, \(8, 4\)\)"):
         visualize(MESH.sharding("x"), shape)

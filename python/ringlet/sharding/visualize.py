@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from ringlet.sharding.layout_of import layout_of, sharding_of
 from ringlet.sharding.mesh import NamedSharding
+from ringlet.sharding.partition import whole_number
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.sharding import Sharding
 
@@ -160,7 +161,7 @@ def visualize(
     Raises
     ------
     TypeError
-        If `drawn` is something else, or there is no shape.
+        If `drawn` is something else, or `shape` is none.
     ShardingError, PartitionError
         If the sharding is not for that shape, or does not say where values are.
 
@@ -183,10 +184,11 @@ def visualize(
     if isinstance(drawn, ShardedArray):
         combined = "summed" if drawn._combine.name == "SUM" else f"combined ({drawn._combine.name})"
         return Visualization(TileTable(drawn.shape, drawn._layout, str(drawn.sharding), combined))
-    if shape is None or isinstance(shape, (int, str)):
+    sizes = tuple(map(whole_number, shape)) if isinstance(shape, Iterable) else (None,)
+    if any(size is None or size < 0 for size in sizes):
         raise TypeError(
             "visualize draws a ShardedArray, or arrays of a shape: write visualize(sharding, (8, 4)), got "
             f"{type(drawn).__name__} and shape={shape!r}"
         )
-    layout = layout_of(drawn, len(shape), num_devices)
-    return Visualization(TileTable(tuple(shape), layout, str(sharding_of(layout))))
+    layout = layout_of(drawn, len(sizes), num_devices)
+    return Visualization(TileTable(sizes, layout, str(sharding_of(layout))))  # type: ignore[arg-type]

@@ -150,6 +150,8 @@ def test_shared_and_copied_memory_give_the_same_bits(dtype, rows):
         ((1, 4, 8), (2, 4, 3), {"feature_group_count": "2"}, "feature_group_count is '2' and"),
         ((1, 4, 8), (2, 4, 3), {"lhs_dilation": 2}, "'SAME' has no one meaning where lhs_dilation is 2"),
         ((1, 4, 8), (2, 4, 3), {"lhs_dilation": "two"}, "lhs_dilation is 'two': expected 1 whole numbers"),
+        ((1, 4, 8), (2, 4, 3), {"lhs_dilation": {2: 1}}, r"lhs_dilation is \{2: 1\}: expected 1 whole numbers"),
+        ((1, 4, 8), (2, 4, 3), {"dimension_numbers": {"NCH"}}, r"dimension_numbers \{'NCH'\} do not name each"),
         ((1, 4, 8), (2, 4, 3), {"rhs_dilation": (1, 2)}, r"rhs_dilation is \(1, 2\): expected 1 whole numbers"),
     ],
 )

@@ -14,6 +14,12 @@ def test_plain_arrays_give_plain_arrays():
     assert type(as_operand([1, 2])) is np.ndarray
 
 
+def test_an_array_that_would_lose_its_mask_is_refused():
+    masked = np.ma.masked_equal(np.ones((1, 4, 1)), 1)
+    with pytest.raises(TypeError, match=r"would lose its mask: give array\.filled\(0\)"):
+        max_pool(masked, 2)
+
+
 def test_sharded_arrays_give_sharded_arrays_in_one_operation_of_a_report():
     x = shard(np.ones((1, 1, 8)), Sharding.tiled((1, 1, 2)))
     with explain() as report:

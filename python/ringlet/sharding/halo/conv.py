@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -218,11 +218,11 @@ def _frozen(option: Any) -> Any:
     if isinstance(option, (list, tuple)):
         return tuple(map(_frozen, option))
     is_other_number = isinstance(option, (bool, float, complex, np.generic)) and whole_number(option) is None
-    return _OtherNumber(option) if is_other_number else option
+    return _Other(option) if is_other_number or not isinstance(option, Hashable) else option
 
 
-class _OtherNumber(str):
-    """A number that is not whole, as text: one that equals a whole number would be taken for it where plans are kept.
+class _Other(str):
+    """What plans cannot be kept by, as text: a number that only equals a whole one, and what has no hash.
 
     Errors show it as it was given.
     """

@@ -107,11 +107,18 @@ def apply_seeing(
 def as_operand(given: ArrayLike) -> Any:
     """Give what an operation is to work on: sharded arrays as they are, anything else as an array.
 
+    Raises
+    ------
+    TypeError
+        If it is masked.
+
     Examples
     --------
     >>> as_operand([1, 2])
     array([1, 2])
     """
+    if isinstance(given, np.ma.MaskedArray):
+        raise TypeError("a masked array would lose its mask: give array.filled(0), or another value that is right here")
     return given if isinstance(given, ShardedArray) else np.asarray(given)
 
 
