@@ -138,6 +138,27 @@ def test_the_name_is_free_once_the_doorway_is_closed_and_nothing_is_left(job):
     assert descriptors_of() == before
 
 
+def test_the_name_is_free_again_where_an_interrupt_came_while_the_doorway_was_opened(job, open_doorway, monkeypatch):
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    def is_open():
+        with contextlib.suppress(FailedPreconditionError):
+            open_doorway()
+            return True
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt) as kept:
+            open_doorway()
+    assert eventually(is_open)
+    del kept
+
+
 def test_strangers_are_dropped_within_a_second_and_servers_still_come(job, open_doorway, strangers):
     open_doorway()
     before = descriptors_of()

@@ -36,8 +36,11 @@ class ThreadTasks:
     def _start(self, task_type: str, task_id: int) -> LocalChannel:
         ours, theirs = LocalChannel.pair("the coordinator", f"/job:{task_type}/task:{task_id}")
         self._channels[task_type, task_id], self._far_ends[task_type, task_id] = ours, theirs
-        threading.Thread(target=serve, args=(theirs, task_type, task_id), daemon=True).start()
+        self._serve(theirs, task_type, task_id)
         return ours
+
+    def _serve(self, channel: LocalChannel, task_type: str, task_id: int) -> None:
+        threading.Thread(target=serve, args=(channel, task_type, task_id), daemon=True).start()
 
     def lose(self, task_type: str, task_id: int) -> None:
         """Close the connection as the death of a process does; what runs goes on, and nobody hears of it."""
@@ -93,7 +96,7 @@ def tasks_of(coordinator: ClusterCoordinator) -> ThreadTasks:
     return coordinator.strategy.extended._cluster()
 
 
-def wait_for(is_so: Callable[[], bool], seconds: float = 5.0) -> None:
+def wait_for(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
     """Wait until something is so, which other threads see to."""
     deadline = time.monotonic() + seconds
     while not is_so():
@@ -105,7 +108,7 @@ def status_in_child(call: Callable[[], object]) -> int:
     """Call something in a forked child, which then ends; give its exit status: 0, or 1 after an exception."""
     pid = os.fork()
     if not pid:
-        signal.alarm(5)
+        signal.alarm(60)
         try:
             call()
         except BaseException:

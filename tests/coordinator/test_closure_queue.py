@@ -81,7 +81,7 @@ def test_a_full_queue_makes_whoever_schedules_wait():
     thread.join(0.05)
     assert thread.is_alive()
     assert numbers(queue.take(everything, 1)) == [0]
-    thread.join(5)
+    thread.join(30)
     assert outcome == [None]
     assert len(queue) == 2
 
@@ -94,7 +94,7 @@ def test_an_error_wakes_who_waits_for_room_and_is_raised_there():
     thread, outcome = in_thread(lambda: queue.put(late))
     thread.join(0.05)
     queue.fail(KeyError("weights"))
-    thread.join(5)
+    thread.join(30)
     assert [type(each) for each in outcome] == [KeyError]
     with pytest.raises(CancelledError):
         value.fetch()
@@ -108,7 +108,7 @@ def test_join_waits_for_what_is_in_flight():
     thread.join(0.05)
     assert thread.is_alive()
     queue.finish(1)
-    thread.join(5)
+    thread.join(30)
     assert outcome == [None]
     assert queue.is_done()
 
@@ -123,8 +123,8 @@ def test_who_joins_does_not_wait_for_what_others_schedule_meanwhile():
     putting.join(0.02)
     assert len(queue) == 0
     queue.finish(1)
-    joining.join(5)
-    putting.join(5)
+    joining.join(30)
+    putting.join(30)
     assert len(queue) == 1
 
 
@@ -139,7 +139,7 @@ def test_an_error_waits_for_what_is_in_flight_and_cancels_the_rest():
     assert queue.take(everything, 1) == []
     queue.put_back([closures[2]])  # a worker gives back what it has not begun
     queue.finish(1)
-    thread.join(5)
+    thread.join(30)
     assert [type(each) for each in outcome] == [KeyError]
     for value in values[2:]:
         with pytest.raises(CancelledError, match="Please reschedule the function"):
@@ -165,7 +165,7 @@ def test_two_threads_that_find_an_error_raise_it_once():
     threads[0][0].join(0.05)
     queue.finish(1)
     for thread, _ in threads:
-        thread.join(5)
+        thread.join(30)
     outcomes = [each for _, outcome in threads for each in outcome]
     assert sorted(type(each).__name__ for each in outcomes) == ["KeyError", "bool"]
 
@@ -183,7 +183,7 @@ def test_of_two_threads_that_find_an_error_one_alone_cancels():
     wait_for(lambda: queue._num_waiting == 2)
     queue.finish(1)
     for thread in threads:
-        thread.join(5)
+        thread.join(30)
     assert cancelling == [False, False, True]
 
 
@@ -193,10 +193,30 @@ def test_a_final_error_is_raised_for_good_and_releases_who_waits():
     thread, outcome = in_thread(queue.join)
     thread.join(0.02)
     queue.end(OSError("gone"), CancelledError("not run"))
-    thread.join(5)
+    thread.join(30)
     assert [type(each) for each in outcome] == [OSError]
     with pytest.raises(CancelledError, match="not run"):
         values[1].fetch()
     for call in (queue.join, queue.is_done, lambda: queue.put(closure(9)[0])):
         with pytest.raises(OSError, match="gone"):
             call()
+
+
+def test_who_is_interrupted_while_all_is_cancelled_holds_up_nobody():
+    calls = []
+
+    def interrupted_once():
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    queue = ClosureQueue(interrupted_once)
+    made, _ = closure(0)
+    queue.put(made)
+    queue.take(everything, 1)
+    queue.fail(ValueError("bad"))
+    with pytest.raises(KeyboardInterrupt):
+        queue.join()
+    _, outcome = in_thread(queue.join)
+    wait_for(lambda: outcome)
+    assert str(outcome[0]) == "bad"

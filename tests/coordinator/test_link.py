@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import gc
 import logging
 import threading
 import time
@@ -13,10 +15,12 @@ from ringlet.coordinator.closure_queue import ClosureQueue
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.link import Link
 from ringlet.coordinator.orders import Batch, Order, Report, items_of
-from ringlet.coordinator.remote_value import RemoteValue
+from ringlet.coordinator.per_worker import PerWorkerValues
+from ringlet.coordinator.remote_value import RemoteValue, RemoteValueStatus
 from ringlet.coordinator.resources import Resource
 from ringlet.coordinator.sending import SentFunction, pack_arguments, pack_value
 from ringlet.engine import LocalChannel
+from ringlet.errors import CancelledError
 
 
 @pytest.fixture
@@ -90,6 +94,73 @@ def test_behind_a_function_that_runs_long_nothing_is_given_again(ends):
     assert taken(link, closures[1:]) == 3
 
 
+def test_what_is_gone_here_is_forgotten_there(ends):
+    link, theirs = ends
+    closures = closures_of(0.0001, 1)
+    number = closures[0].function.number
+    link.give(closures)
+    closures.clear()
+    assert link.post()
+    reports = Batch()
+    reports.add(Report.RESULT, 0, (0.0001, None))
+    theirs.send(*reports.take())
+    link.hear()
+    gc.collect()
+    assert link.post()
+    theirs.receive()
+    (forget,) = items_of(theirs.receive())
+    assert (forget.kind, forget.content) == (Order.FORGET, [("function", number)])
+    assert not link._known
+
+
+def test_a_function_that_others_wait_behind_is_known_to_take_as_long_as_it_has(ends):
+    link, _ = ends
+    closures = closures_of(0.0001, 2)
+    link.give(closures)
+    link.recall(link.heard_at + 0.5)
+    assert closures[0].function.seconds == 0.5
+
+
+def test_time_is_counted_from_when_a_worker_with_nothing_to_do_is_given_something(ends):
+    link, _ = ends
+    link.heard_at -= 1000
+    begin = time.monotonic()
+    closures = closures_of(0.0001, 2)
+    link.give(closures[:1])
+    heard_at = link.heard_at
+    assert heard_at >= begin
+    link.give(closures[1:])
+    assert link.heard_at == heard_at
+
+
+def test_a_call_whose_arguments_cannot_be_had_fails_alone(ends):
+    link, _ = ends
+    lost, output, (good,) = RemoteValue._promised(), RemoteValue._promised(), closures_of(0.0001, 1)
+    lost._settle(error=OSError("there is no such value"))
+    arguments = dataclasses.replace(good.arguments, values=[PerWorkerValues([lost])])
+    link.give([Closure(7, good.function, arguments, output), good])
+    assert list(link.in_flight.values()) == [good]
+    for call in (output.fetch, link._queue.is_done):
+        with pytest.raises(OSError, match="no such value"):
+            call()
+
+
+def test_what_a_lost_worker_has_made_is_awaited_again_once_it_is_back(ends):
+    link, _ = ends
+    resource, copy = Resource(closures_of(None, 1)[0].function, None, lambda _: copy), RemoteValue._promised()
+    link.make(resource)
+    link.lose(OSError("gone"))
+    assert resource._status is RemoteValueStatus.ABORTED
+    link.request(resource, copy)
+    with pytest.raises(CancelledError, match="aborted"):
+        copy.fetch()
+    one, other = LocalChannel.pair("coordinator", "worker")
+    link.connect(one, pack_value(None))
+    assert resource._status is RemoteValueStatus.NOT_READY
+    for channel in (one, other):
+        channel.close()
+
+
 def test_what_is_asked_of_a_worker_that_was_given_up_fails(ends):
     link, _ = ends
     link.end(OSError("it cannot be started"))
@@ -144,6 +215,6 @@ def test_a_message_is_sent_before_another_thing_would_be_too_much(ends):
     link.give(closures)
     while not link.post():
         time.sleep(0.001)
-    reader.join(5)
+    reader.join(30)
     counts = [sum(item.kind == Order.CALL for item in items_of(message)) for message in received]
     assert counts == [2, 2, 1]

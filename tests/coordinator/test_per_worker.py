@@ -31,6 +31,15 @@ def test_it_belongs_to_its_coordinator():
         pickle.dumps(PerWorkerValues([RemoteValue()]))
 
 
+def test_whoever_schedules_hears_that_a_value_is_not_there():
+    lost = RemoteValue._promised()
+    lost._settle(error=OSError("gone"))
+    with coordinator_of(workers=1) as coordinator:
+        with pytest.raises(OSError, match="gone"):
+            coordinator.schedule(len, args=(PerWorkerValues([lost]),))
+        coordinator.join()
+
+
 def test_values_of_functions_are_handed_to_each_worker_its_own():
     with coordinator_of(workers=2) as coordinator:
         values = PerWorkerValues([coordinator.schedule(lambda i: [i], args=(i,)) for i in range(2)])

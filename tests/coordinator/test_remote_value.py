@@ -28,6 +28,20 @@ def test_a_value_is_given_as_often_as_it_is_asked_for():
     assert value.get()["b"] is None
 
 
+def test_threads_that_ask_at_the_same_time_are_given_the_same_value(monkeypatch):
+    value, given = settled({"a": 1}), []
+    unpack = remote_value.unpack
+
+    def slowly(*arguments):
+        if not given:
+            given.append(None)
+            given.append(value.get())  # as another thread may, meanwhile
+        return unpack(*arguments)
+
+    monkeypatch.setattr(remote_value, "unpack", slowly)
+    assert value.get() is given[1]
+
+
 def test_tensors_are_fetched_as_arrays_and_got_as_they_are():
     class Tensor(int):
         def numpy(self):
@@ -47,7 +61,7 @@ def test_whoever_waits_is_woken_by_the_value():
         thread.start()
     value._settle(pack(5))
     for thread in threads:
-        thread.join(5)
+        thread.join(30)
     assert found == [5, 5, 5]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -56,6 +57,15 @@ def test_functions_that_are_gone_are_forgotten():
         functions(lambda: 1)
     gc.collect()
     assert not functions._known
+
+
+def test_another_function_is_not_taken_for_one_that_is_gone_and_was_not_forgotten():
+    functions = Functions()
+    gone, other = functions(lambda: 1), lambda: 2
+    functions(other)
+    (key,) = functions._known
+    functions._known[key] = weakref.ref(lambda: 1), gone  # where an interrupt came while it was to be forgotten
+    assert functions(other) is not gone
 
 
 def test_arrays_are_copied_when_they_are_packed():

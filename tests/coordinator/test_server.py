@@ -92,6 +92,7 @@ def test_a_server_knows_its_task(given, arguments, told):
         (SPEC, {}, ValueError, "Must specify an explicit `job_name`."),
         (SPEC, {"job_name": "worker"}, ValueError, "Must specify an explicit `task_index`."),
         (5, {}, TypeError, "Could not convert `server_or_cluster_def` to a `tf.train.ServerDef` or"),
+        ({}, {}, ValueError, "explicit `job_name`. The cluster is empty: is TF_CONFIG set?"),
         ({"worker": "a:1"}, {}, TypeError, "Could not convert `server_or_cluster_def` to a `tf.train.ServerDef` or"),
         (SPEC, {"job_name": "ps", "protocol": "x"}, NotFoundError, "No server factory registered"),
         (SPEC, {"job_name": "nope", "task_index": 0}, ClusterConfigError, 'Job "nope" was not defined in cluster'),

@@ -9,6 +9,7 @@ import pytest
 
 from ringlet.coordinator.task import serve
 from ringlet.engine import LocalChannel, pack, unpack
+from tests.processes.harness import descriptors_of
 
 
 @pytest.mark.parametrize("task_type", ["worker", "ps"])
@@ -17,7 +18,7 @@ def test_it_ends_when_the_coordinator_is_gone(task_type):
     thread = threading.Thread(target=serve, args=(theirs, task_type, 0), daemon=True)
     thread.start()
     ours.close()
-    thread.join(5)
+    thread.join(30)
     assert not thread.is_alive()
     assert theirs.is_closed
 
@@ -31,3 +32,19 @@ def test_a_parameter_server_answers_requests_for_tables():
     (descriptor,) = reply.descriptors
     os.close(descriptor)
     ours.close()
+
+
+def test_a_parameter_server_has_no_open_files_but_its_tables():
+    before = descriptors_of()
+    ours, theirs = LocalChannel.pair("the coordinator", "the task")
+    thread = threading.Thread(target=serve, args=(theirs, "ps", 0), daemon=True)
+    thread.start()
+    for key in range(20):
+        ours.send(*pack((key, ("create", key, (2, 3), "float32"))))
+        (descriptor,) = ours.receive().descriptors
+        os.close(descriptor)
+    ours.send(*pack((20, ("forget", list(range(20))))))
+    assert unpack(ours.receive().header, []) == (20, ("forgotten", 0))
+    ours.close()
+    thread.join(30)
+    assert descriptors_of() <= before

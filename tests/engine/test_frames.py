@@ -42,6 +42,12 @@ def test_a_message_with_any_byte_changed_is_refused(data):
         read(bytes(start), 7)
 
 
+def test_a_message_of_another_kind_is_refused_although_its_check_is_right():
+    head = struct.pack("<4sIIIII", b"RLf2", 0, 0, 0, 0, 0)
+    with pytest.raises(BadFrame, match="no message of ours"):
+        Head.read(memoryview(head + crc32(head).to_bytes(4, "little")), 0)
+
+
 def test_a_message_that_comes_again_or_is_left_out_is_refused():
     for number in (6, 8):
         with pytest.raises(BadFrame, match=f"has sent message {number} in place of 7"):

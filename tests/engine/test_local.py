@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import gc
 import os
 import pickle
+import resource
 import select
 import signal
 import socket
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -220,6 +224,22 @@ def test_a_channel_can_be_closed_by_who_interrupts_its_use(ends):
         ends[0].send(b"", (), [Interrupting()])
 
 
+@pytest.mark.parametrize("number", [errno.ETOOMANYREFS, errno.ENOBUFS])
+def test_descriptors_that_the_system_does_not_take_now_are_sent_later(ends, number):
+    errors = [OSError(number, "not now")]
+
+    class Refused:
+        def fileno(self):
+            if errors:
+                raise errors.pop()
+            return 0
+
+    assert not ends[0].post(b"file", (), [Refused()])
+    assert ends[0].flush()
+    (descriptor,) = ends[1].receive().descriptors
+    os.close(descriptor)
+
+
 def test_a_child_that_is_forked_while_another_thread_uses_the_channel_does_not_wait_for_it(ends):
     is_held, is_over = threading.Event(), threading.Event()
 
@@ -248,12 +268,17 @@ def test_a_child_that_is_forked_while_another_thread_uses_the_channel_does_not_w
 def test_nothing_is_left_of_a_channel_with_messages_on_their_way():
     before = descriptors_of()
     one, other = LocalChannel.pair("one", "other")
-    other.post(b"", [bytes(10_000_000)], [0])
+    array = np.zeros(10_000_000, np.uint8)
+    other.post(b"", [array], [0])
     other.post(b"", (), [0, 1])
     assert one.poll() is None
     one.close()
     other.close()
     assert descriptors_of() == before
+    reference = weakref.ref(array)
+    del array
+    gc.collect()
+    assert reference() is None
 
 
 def test_a_forked_child_cannot_use_the_channel_and_closing_it_there_changes_nothing(ends):
@@ -301,6 +326,23 @@ def test_descriptors_that_nobody_announced_do_not_pile_up(raw):
     with pytest.raises(ChannelClosed, match="has sent descriptors that belong to no message"):
         send_many()
     assert descriptors_of() < before
+
+
+def test_descriptors_for_which_there_is_no_room_are_missed_at_once():
+    child = os.fork()
+    if child == 0:
+        signal.alarm(int(PATIENCE_SECONDS))
+        one, other = LocalChannel.pair("one", "other")
+        other.send(b"x", (), [0, 0])
+        first_free = os.dup(0)
+        os.close(first_free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (first_free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        try:
+            one.receive()
+        except OSError as error:
+            os._exit(0 if error.errno == errno.EMFILE and one.fileno() < 0 else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_half_a_message_is_waited_for(raw):

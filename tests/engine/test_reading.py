@@ -74,6 +74,10 @@ def test_memory_that_is_not_there_is_a_fault_of_the_message(monkeypatch):
         )
         with pytest.raises(BadFrame, match=f"{missing} bytes, for which no memory is left"):
             read(frame_start(0, b"", [5], 0))
+    monkeypatch.undo()
+    monkeypatch.setattr("ringlet.engine.reading.read_sizes", lambda *_: exec("raise MemoryError"))
+    with pytest.raises(BadFrame, match="6 bytes, for which no memory is left"):
+        read(frame_start(0, b"header", [], 0))
 
 
 def test_a_damaged_stream_gives_messages_that_were_sent_and_then_none():

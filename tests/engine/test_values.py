@@ -146,3 +146,20 @@ def test_without_cloudpickle_a_function_of_a_script_is_refused_with_the_extra_th
     with pytest.raises(Unsendable, match=r"cannot send .*step.*: step is defined in __main__.*ringlet\[cluster\]"):
         pack({"step": step})
     assert through({"max": max, "x": np.arange(2)})["max"] is max
+
+
+class _Made:
+    """Something that makes an array of its state when it is pickled, and keeps nothing of that."""
+
+    def __init__(self, number=0):
+        self.number = number
+
+    def __reduce__(self):
+        return _Made, (), np.full((4, 2), self.number)[:, 0]
+
+    def __setstate__(self, state):
+        self.number = int(state[0])
+
+
+def test_arrays_that_are_made_while_others_are_pickled_are_told_apart():
+    assert [made.number for made in through([_Made(number) for number in range(100)])] == list(range(100))

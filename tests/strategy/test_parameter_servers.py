@@ -101,6 +101,13 @@ def test_tables_whose_variables_are_gone_are_forgotten_by_their_parameter_server
     tasks.stop()
 
 
+def test_no_files_stay_open_but_those_of_tables_that_there_are(servers):
+    before = open_files()
+    for _ in range(30):
+        servers.create(0, FORM, np.ndarray)
+    assert open_files() < before + 15
+
+
 def test_many_threads_make_tables_at_once(servers):
     made = []
     threads = [
@@ -169,6 +176,18 @@ def test_a_request_that_is_interrupted_before_it_is_sent_takes_no_reply_of_the_n
             servers.create(0, FORM, np.ndarray)
     monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", "5")
     assert servers.create(0, FORM, np.ndarray).shape(0) == (3,)
+
+
+def test_no_message_is_torn_by_an_interrupt_as_the_main_thread_alone_has_those(servers, monkeypatch):
+    users = set()
+    for name in ("send", "poll"):
+        method = getattr(servers.tasks.ps[0], name)
+        monkeypatch.setattr(
+            servers.tasks.ps[0], name, lambda *args, of=method: [users.add(threading.current_thread()), of(*args)][1]
+        )
+    servers.create(0, FORM, np.ndarray)
+    assert users
+    assert threading.main_thread() not in users
 
 
 def test_more_files_are_allowed_when_variables_are_as_many_as_may_be_open(servers):

@@ -102,7 +102,11 @@ class Doorway:
         self._bell, self._ear = pair(socket.SOCK_STREAM)
         self._reception.watch(self._ear)
         self._thread = threading.Thread(target=self._run, name="ringlet-doorway", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:  # an interrupt: the thread has started, or is about to
+            self._bell.close()
+            raise
 
     def close(self) -> None:
         """Let nobody in any more; once is enough."""

@@ -138,6 +138,7 @@ class ClosureQueue:
         """Keep an error for good; what is queued fails with the other one. Nothing is in flight from now on."""
         with self._lock:
             self._final = error
+            self._on_work = lambda: None  # nobody takes anything any more
             self._cancel_queued(error_of_closures)
             self._num_in_flight = 0
             self._has_changed.notify_all()
@@ -171,9 +172,9 @@ class ClosureQueue:
         self._wait_until(lambda: not self.is_cancelling)
         if not self._has_error:
             return
-        self.is_cancelling = True
-        self._on_work()
         try:
+            self.is_cancelling = True
+            self._on_work()
             self._wait_until(lambda: not self._num_in_flight or self._final is not None)
             self._cancel_queued(None)
         finally:

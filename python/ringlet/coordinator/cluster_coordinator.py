@@ -81,7 +81,6 @@ class ClusterCoordinator:
             if strategy._cluster_coordinator is None:
                 coordinator = super().__new__(cls)
                 coordinator._start(strategy)
-                strategy._cluster_coordinator = coordinator
             made: ClusterCoordinator = strategy._cluster_coordinator
         return made
 
@@ -95,8 +94,14 @@ class ClusterCoordinator:
         self._functions = Functions()
         self._numbers = itertools.count()
         self._dispatcher = Dispatcher(servers.tasks, pack_value(strategy), servers.mark_lost)
-        self._dispatcher.start()
-        self._finalizer = weakref.finalize(self, self._dispatcher.leave, _shut_down(), 1.0)
+        try:
+            self._dispatcher.start()
+            self._finalizer = weakref.finalize(self, self._dispatcher.leave, _shut_down(), 1.0)
+            strategy._cluster_coordinator = self
+        except BaseException:  # else it would take half of what workers tell the next one
+            del _claimed[id(servers.tasks)]
+            self._dispatcher.leave(_shut_down(), 1.0)
+            raise
 
     @property
     def strategy(self) -> ParameterServerStrategy:

@@ -129,7 +129,7 @@ class Dispatcher:
             self._parting = error
             self._is_stopping = True
             self._wake()
-        if threading.current_thread() is not self._thread:
+        if threading.current_thread() is not self._thread and self._thread.is_alive():
             self._thread.join(timeout_seconds)
 
     def _check_process(self) -> None:
@@ -154,6 +154,7 @@ class Dispatcher:
         self._end(self._parting, error_of_closures)
         self._has_ended = True
         self._make_calls()
+        self._readers.clear()  # nothing refers back to this now: it goes with its coordinator, and the cluster with it
         self._bell.close()
         self._button.close()
 
@@ -250,8 +251,9 @@ class Dispatcher:
     def _hear(self, link: Link) -> None:
         try:
             link.hear()
-        except ChannelClosed:
-            self._lose(link)
+        except ChannelClosed as error:
+            # What could not be read is a reason of its own; else the end of its process tells more.
+            self._lose(link, str(error.__cause__ or ""))
 
     def _disconnect(self, link: Link) -> None:
         descriptor = self._descriptors.pop(link, None)

@@ -92,7 +92,7 @@ class Functions:
         owner = method.__self__ if isinstance(method, types.MethodType) else function
         key = id(owner), id(getattr(method, "__func__", None))
         known = self._known.get(key)
-        if known is not None:
+        if known is not None and known[0]() is owner:  # not where an interrupt kept one that is gone from leaving
             return known[1]
         sent = SentFunction(pack_value(function), _name_of(function), code_digest(function))
         with contextlib.suppress(TypeError):  # no weak references to it: another object may get its id

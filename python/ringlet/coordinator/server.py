@@ -175,7 +175,8 @@ def _server_def(given: Any, job_name: str | None, task_index: int | None, protoc
         ) from None
     if job_name is None:
         if len(spec.jobs) != 1:
-            raise ValueError(f"Must specify an explicit `job_name`. The cluster has the jobs {', '.join(spec.jobs)}")
+            known = f"has the jobs {', '.join(spec.jobs)}" if spec.jobs else "is empty: is TF_CONFIG set?"
+            raise ValueError(f"Must specify an explicit `job_name`. The cluster {known}")
         job_name = spec.jobs[0]
     if task_index is None:
         indices = _indices(spec, job_name)

@@ -54,6 +54,7 @@ class Worker:
     def __init__(self, channel: Channel, index: int) -> None:
         self._channel = channel
         self._index = index
+        self._pid = os.getpid()
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # of the reports
         self._waiting: dict[int, bool] = {}  # calls that were not begun; who removes one has it
@@ -131,9 +132,11 @@ class Worker:
                 is_busy = len(self._reports) or not self._inbox.empty()
                 if not poll.poll(_LOOK_MILLISECONDS if is_busy else None):
                     self._send_reports()
-        except (ChannelClosed, ValueError, OSError) as error:  # it is gone, or was closed here
-            if isinstance(error, OSError) and error.errno == errno.EMFILE:
-                _log.error("worker %d ends, as it cannot take a variable: %s", self._index, error)
+        except Exception as error:
+            if not _tells_of_the_end(error):
+                what = str(error) or type(error).__name__
+                _log.error("worker %d ends, as it cannot take what it is sent: %s", self._index, what)
+        finally:
             self._inbox.put(None)
 
     def _take_in(self, item: Item) -> None:
@@ -165,6 +168,7 @@ class Worker:
             value = self._apply(item)
             header, buffers = (None, ()) if value is None else self._packed(value, item)
         except BaseException as error:
+            self._leave_child(error)
             failure = self._failure_of(error, item)
             self._report(Report.FAILURE, item.number, (time.perf_counter() - began, failure))
         else:
@@ -174,6 +178,7 @@ class Worker:
         try:
             self._values[item.number] = self._apply(item)
         except BaseException as error:
+            self._leave_child(error)
             self._values[item.number] = _NotMade(error)
             self._report(Report.NOT_MADE, item.number, self._failure_of(error, item))
         else:
@@ -184,11 +189,18 @@ class Worker:
         number, header = item.content
         args, kwargs = ((), {}) if header is None else unpack(header, item.buffers, self._resolve)
         try:
-            return self._functions[number](*args, **kwargs)
+            value = self._functions[number](*args, **kwargs)
+            self._leave_child(SystemExit())
+            return value
         except StopIteration as error:  # of next(iterator), which programs catch as TensorFlow's class
             raise OutOfRangeError(
                 "End of sequence: the iterator that the function reads has no more elements"
             ) from error
+
+    def _leave_child(self, error: BaseException) -> None:
+        """End a process that a function has forked, and that comes back from it: there is one worker."""
+        if os.getpid() != self._pid:
+            raise error
 
     def _packed(self, value: Any, item: Item) -> tuple[bytes, Sequence[Any]]:
         try:
@@ -196,8 +208,10 @@ class Worker:
             check_size(header, buffers)
         except Unsendable as error:
             name = named(self._functions[item.content[0]])
+            cause = error.__cause__ or error
             raise Unsendable(
-                f"cannot send the result of {name} back: {error.__cause__ or error}. Return arrays or plain objects"
+                f"cannot send the result of {name} back: {str(cause) or type(cause).__name__}. Return arrays or plain "
+                "objects"
             ) from error
         return header, buffers
 
@@ -308,6 +322,12 @@ class _NotMade:
 
 
 _NEVER_MADE = _NotMade(FailedPreconditionError("it belongs to another worker, or was given up by the coordinator"))
+
+
+def _tells_of_the_end(error: Exception) -> bool:
+    """Whether an exception means no more than that the coordinator is gone, or the channel was closed here."""
+    is_unread = error.__cause__ is not None or getattr(error, "errno", None) == errno.EMFILE
+    return isinstance(error, (ChannelClosed, ValueError, OSError)) and not is_unread
 
 
 def _refusing(error: Exception) -> Callable[..., Any]:

@@ -144,7 +144,7 @@ class LocalChannel:
             header, buffers, count = frame
             return Message(header, buffers, self._take_descriptors(count) if count else [])
         except BadFrame as error:
-            raise self._fail(str(error)) from None
+            raise self._fail(str(error)) from error
 
     def close(self) -> None:
         """Close the connection; once is enough."""

@@ -92,19 +92,17 @@ def _read_frame(number: int, most_bytes: int) -> Generator[memoryview, None, Fra
     data = memoryview(bytearray(HEAD_BYTES))
     yield data
     head = Head.read(data, number)
-    (rest,) = _room([head.rest_bytes])
-    if rest.size:
-        yield rest.data
-    sizes, header = read_sizes(head, rest.data, most_bytes)
-    buffers = _room(sizes)
+    num_bytes = head.rest_bytes
+    try:
+        rest = np.empty(num_bytes, np.uint8)
+        if rest.size:
+            yield rest.data
+        sizes, header = read_sizes(head, rest.data, most_bytes)
+        num_bytes = sum(sizes)
+        buffers = [np.empty(size, np.uint8) for size in sizes]
+    except MemoryError:
+        raise BadFrame(f"has sent a message of {num_bytes} bytes, for which no memory is left") from None
     for buffer in buffers:
         if buffer.size:
             yield buffer.data
     return header, buffers, head.num_descriptors
-
-
-def _room(sizes: list[int]) -> list[npt.NDArray[np.uint8]]:
-    try:
-        return [np.empty(size, np.uint8) for size in sizes]
-    except MemoryError:
-        raise BadFrame(f"has sent a message of {sum(sizes)} bytes, for which no memory is left") from None

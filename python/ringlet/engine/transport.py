@@ -23,7 +23,9 @@ OpenFile: TypeAlias = "int | _HasFile"
 
 
 class ChannelClosed(ConnectionError):
-    """One peer is gone, or has sent what is no message: its channel is closed, and nothing else is disturbed.
+    """One peer is gone, or has sent what cannot be read: its channel is closed, and nothing else is disturbed.
+
+    What could not be read is its cause.
 
     Attributes
     ----------

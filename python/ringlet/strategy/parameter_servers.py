@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import contextlib
 import errno
 import itertools
@@ -12,6 +13,7 @@ import resource
 import select
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from ringlet import _core
@@ -87,7 +89,7 @@ class ParameterServers:
         """
         key = new_table_key()
         try:
-            storage = TableStorage(key, self._new_table(index, key, form), form, array_type)
+            storage = TableStorage(key, _undisturbed(self._new_table, index, key, form), form, array_type)
         except BaseException:  # it may have been made
             self._gone[index].append(key)
             raise
@@ -155,6 +157,25 @@ class ParameterServers:
         if reply[0] == "failed":
             raise exception_of(reply[1], task_name("ps", index))
         return message
+
+
+def _undisturbed(call: Callable[..., _core.Table], *args: Any) -> _core.Table:
+    """Call something where no handler of signals can raise, which would tear a message: not in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return call(*args)
+    future: concurrent.futures.Future[_core.Table] = concurrent.futures.Future()
+    threading.Thread(target=_fulfil, args=(future, call, args), name="ringlet-table", daemon=True).start()
+    try:
+        return future.result()
+    finally:
+        del future  # its exception refers to this frame
+
+
+def _fulfil(future: concurrent.futures.Future[Any], call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    try:
+        future.set_result(call(*args))
+    except BaseException as error:
+        future.set_exception(error)
 
 
 def _stopped() -> FailedPreconditionError:
