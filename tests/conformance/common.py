@@ -9,6 +9,7 @@ has shape []), ``{"__tuple__": [...]}``, ``{"__namedtuple__": [name, fields]}``,
 
 from __future__ import annotations
 
+import enum
 import json
 import os
 import re
@@ -59,7 +60,7 @@ def decode_array(dtype: str, shape: list[int], flat: list[Any]) -> np.ndarray[An
         texts[:] = [text.encode("latin-1") for text in flat]
         return texts.reshape(shape)
     if dtype.startswith("complex"):
-        return np.array([complex(*pair) for pair in flat], dtype).reshape(shape)
+        return np.array([complex(*map(float, pair)) for pair in flat], dtype).reshape(shape)
     return np.array([float(x) if isinstance(x, str) else x for x in flat], dtype).reshape(shape)
 
 
@@ -72,7 +73,7 @@ def decode_components(values: list[Any]) -> list[np.ndarray[Any, Any]]:
 
 
 def assert_same(expected: Any, found: Any, where: str = "answer") -> None:
-    """The found value is the recorded one: exactly, floats to the precision above."""
+    """The found value is the recorded one: exactly, floats to the precision above; a found exception as an error."""
     if isinstance(expected, dict) and "__array__" in expected:
         assert_same_array(decode(expected), expected["__array__"][0], found, where)
     elif isinstance(expected, dict) and expected.keys() & DISTRIBUTED.keys():
@@ -86,6 +87,8 @@ def assert_same(expected: Any, found: Any, where: str = "answer") -> None:
     elif isinstance(expected, dict) and "__tuple__" in expected:
         assert type(found) is tuple, f"{where} is {found!r}"
         assert_same_items(expected["__tuple__"], found, where)
+    elif isinstance(expected, dict) and isinstance(found, Exception):
+        assert_same_error(expected, found)
     elif isinstance(expected, dict):
         assert isinstance(found, dict), f"{where} is {found!r}"
         assert sorted(found) == sorted(expected), where
@@ -96,7 +99,8 @@ def assert_same(expected: Any, found: Any, where: str = "answer") -> None:
         assert_same_items(expected, found, where)
     else:
         assert not isinstance(found, DistributedValues), where
-        assert found == expected, where
+        named = f"{type(found).__name__}.{found.name}" if isinstance(found, enum.Enum) else found
+        assert named == expected, where
 
 
 def assert_same_items(expected: list[Any], found: Any, where: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ringlet
+from ringlet.compat import tf
 from ringlet.strategy import ValueContext
 from ringlet.values import Mirrored, PerReplica
 from tests.conformance.common import decode
@@ -201,7 +202,10 @@ def op_of(given: Given) -> Any:
 
 def reduce(given: Given) -> Any:
     value = decode(given["plain"]) if "plain" in given else distributed(given)
-    return strategy_of(given).reduce(op_of(given), value, axis=decode(given.get("axis")))
+    strategy = strategy_of(given)
+    if isinstance(value, (int, float)):  # numbers have TensorFlow's dtypes under its names only
+        strategy = tf.distribute.MirroredStrategy(strategy.extended.worker_devices)
+    return strategy.reduce(op_of(given), value, axis=decode(given.get("axis")))
 
 
 def reduce_nested(given: Given) -> Any:

@@ -19,6 +19,27 @@ from tests.coordinator.in_threads import strategy_of
 
 CASES = [case for case in load("parameter_server") if case["group"] == "coordinator"]
 
+# What TensorFlow answered in the scenarios that the public cases leave out, on two workers.
+LEFT_OUT: dict[str, Any] = {
+    "concrete_function": {"__array__": ["int32", [], [12]]},
+    "per_worker_dataset": {
+        "sum": 10,
+        "values_type": "PerWorkerDistributedIterator",
+        "next": {
+            "error": {
+                "type": "NotImplementedError",
+                "message": "Iterating over an `AsyncDistributedIterator` is not supported right now.",
+            }
+        },
+    },
+    "properties": {
+        "num_replicas_in_sync": 1,
+        "worker_devices": ["/device:CPU:0"],
+        "cluster_resolver": "NoneType",
+        "plain_fetch": [1, {"a": 2}],
+    },
+}
+
 # What TensorFlow calls the class of a tensor.
 CLASSES = {"Tensor": "EagerTensor"}
 
@@ -36,7 +57,7 @@ def outcome_of(call: Callable[[], Any]) -> dict[str, Any]:
     try:
         return {"ok": call()}
     except Exception as error:
-        return {"error": {"type": type(error).__name__}}
+        return {"error": error}
 
 
 @tf.function
@@ -65,6 +86,7 @@ class Scenarios:
         return {
             "num_replicas_in_sync": self.strategy.num_replicas_in_sync,
             "worker_devices": list(self.strategy.extended.worker_devices),
+            "cluster_resolver": type(self.strategy.cluster_resolver).__name__,
             "plain_fetch": self.coordinator.fetch([1, {"a": 2}]),
         }
 
@@ -131,6 +153,11 @@ class Scenarios:
 
     def not_a_function(self) -> Any:
         return self.coordinator.schedule(lambda: 1)
+
+    def concrete_function(self) -> Any:
+        # There are no graphs: the function itself is what TensorFlow asks one of.
+        value = self.coordinator.schedule(add, args=(tf.constant(3), tf.constant(9)))
+        return self.coordinator.fetch(value)["sum"]
 
     def per_worker_dataset(self) -> Any:
         dataset = self.coordinator.create_per_worker_dataset(
@@ -214,6 +241,11 @@ def test_a_recorded_scenario_has_the_recorded_outcome(case, scenarios):
         assert_same_error(case["expect"]["error"], caught.value)
     else:
         assert_same(case["expect"]["ok"], run())
+
+
+@pytest.mark.parametrize("scenario", LEFT_OUT)
+def test_a_scenario_without_a_public_case_has_the_same_outcome(scenario, scenarios):
+    assert_same(LEFT_OUT[scenario], getattr(scenarios(worker=2, ps=1), scenario)())
 
 
 def test_cases_are_counted(capsys):

@@ -51,6 +51,36 @@ def test_a_recorded_case_has_the_recorded_answer(case):
         assert expected.get("incidental"), f"no error, but {found!r}, where TensorFlow said {expected['message']}"
 
 
+# What TensorFlow answered in cases that the public ones leave out.
+LEFT_OUT: list[dict[str, Any]] = [
+    {
+        "group": "repr_other",
+        "input": {"object": "InputOptions()"},
+        "expect": {
+            "__namedtuple__": [
+                "InputOptions",
+                {
+                    "experimental_fetch_to_device": True,
+                    "experimental_replication_mode": "InputReplicationMode.PER_WORKER",
+                    "experimental_place_dataset_on_device": False,
+                    "experimental_per_replica_buffer_size": 1,
+                },
+            ]
+        },
+    },
+    {
+        "group": "reduce/plain_value",
+        "input": {"replicas": 1, "op": "SUM", "plain": -5},
+        "expect": {"__array__": ["int32", [], [-5]]},
+    },
+]
+
+
+@pytest.mark.parametrize("case", LEFT_OUT, ids=lambda case: case["group"])
+def test_a_case_that_is_not_public_has_the_same_answer(case):
+    assert_same(case["expect"], answer(case))
+
+
 # What TensorFlow's reduce combines and its all_reduce refuses.
 MORE_DTYPES = ["int8", "int16", "uint8", "uint16", "uint32", "uint64", "complex64", "complex128"]
 

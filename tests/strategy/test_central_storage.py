@@ -92,6 +92,13 @@ def test_options_of_datasets_are_taken():
     assert [part.tolist() for part in next(iter(dataset)).values] == [[0, 1], [2, 3]]
 
 
+def test_a_last_step_that_has_elements_for_some_replicas_only_is_kept():
+    strategy = CentralStorageStrategy(["CPU:0", "CPU:1"])
+    batches = strategy.distribute_datasets_from_function(lambda _: ringlet.data.Dataset.range(5).batch(2))
+    steps = [[part.tolist() for part in strategy.experimental_local_results(step)] for step in batches]
+    assert steps == [[[0, 1], [2, 3]], [[4], []]]
+
+
 def test_one_device_may_have_several_replicas():
     strategy = CentralStorageStrategy(["CPU:0", "cpu:0"])
     assert strategy.extended.worker_devices == ("/job:localhost/replica:0/task:0/device:CPU:0",) * 2

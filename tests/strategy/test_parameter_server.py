@@ -12,6 +12,7 @@ import pytest
 import ringlet
 from ringlet import VariableAggregation, VariableSynchronization
 from ringlet.cluster_resolver import LocalClusterResolver, SimpleClusterResolver
+from ringlet.compat import tf
 from ringlet.data import Dataset, InputOptions, InputReplicationMode
 from ringlet.errors import FailedPreconditionError
 from ringlet.experimental.partitioners import FixedShardsPartitioner
@@ -171,6 +172,20 @@ def test_a_deep_copy_is_another_variable_in_the_same_place(cutting):
     assert [shard.device for shard in whole] == [shard.device for shard in table]
 
 
+def test_a_deep_copy_is_all_that_the_variable_is(shared):
+    with shared.scope():
+        v = tf.Variable(
+            [1.0, 2.0],
+            constraint=abs,
+            synchronization=VariableSynchronization.ON_WRITE,
+            aggregation=VariableAggregation.MEAN,
+        )
+    twin = copy.deepcopy(v)
+    assert (twin.constraint, twin.synchronization, twin.aggregation) == (abs, v.synchronization, v.aggregation)
+    assert v.synchronization is VariableSynchronization.ON_WRITE
+    assert type(twin.read_value()) is type(v.read_value()) is not np.ndarray
+
+
 def test_nonsense_of_a_partitioner_is_refused():
     strategy = over_threads(partitioner=lambda shape, dtype: [2, 2])
     with strategy.scope(), pytest.raises(ValueError, match=r"variable_partitioner must return .*, got: \[2, 2\]"):
@@ -289,9 +304,16 @@ def test_a_worker_has_one_strategy_in_the_place_of_the_coordinator_s(shared):
     assert worker.run(lambda: ringlet.get_replica_context().num_replicas_in_sync) == 1
 
 
+def test_nothing_is_said_of_what_a_worker_runs(shared, caplog):
+    worker = task_strategy(*reduce_strategy(shared)[1])
+    assert worker.run(lambda: 1) == 1
+    assert worker.reduce("SUM", 1.0, axis=None) == 1
+    assert not caplog.records
+
+
 def test_workers_make_no_variables_and_start_no_processes(shared):
     worker = task_strategy(*reduce_strategy(shared)[1])
-    with worker.scope(), pytest.raises(RuntimeError, match=r"Variable 'v' float64\[\] cannot be made here"):
+    with worker.scope(), pytest.raises(ValueError, match=r"Variable 'v' float64\[\] cannot be made here"):
         ringlet.Variable(1.0, name="v")
     with pytest.raises(RuntimeError, match="only the coordinator"):
         worker.extended._cluster()

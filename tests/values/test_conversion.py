@@ -176,8 +176,10 @@ def test_an_initial_value_that_would_lose_something_is_refused(value, dtype):
 
 @pytest.mark.parametrize("value", [None, object(), ["a", None], {"a": 1}])
 def test_python_objects_are_no_initial_value(value):
-    with pytest.raises(TypeError, match="initial value of variable v is an array of Python objects"):
+    with pytest.raises(TypeError, match="initial value of variable 'v' is an array of Python objects"):
         as_initial_value(value, None, "v")
+    with pytest.raises(TypeError, match="initial value of variable 'Variable' is"):
+        as_initial_value(value, None, None)
 
 
 def test_the_byte_order_is_native_whatever_the_values_have():

@@ -39,6 +39,18 @@ def test_it_is_its_value_in_expressions(make):
     np.testing.assert_array_equal(variable @ np.ones(2), VALUE @ np.ones(2))
 
 
+@both
+def test_slices_that_begin_at_a_row_are_those_of_the_whole(make):
+    variable, count = make(), len(VALUE)
+    for start in (None, *range(-count, count)):
+        for stop in (None, *range(-count - 2, count + 3)):
+            for step in (None, 1, 2, 5, -1, -2, -5):
+                key = slice(start, stop, step)
+                found = variable[key]
+                assert found.tolist() == VALUE[key].tolist(), key
+                assert found.shape == VALUE[key].shape, key
+
+
 def test_it_is_no_variable_but_its_shards_are_and_iteration_gives_them():
     variable = private()
     assert not isinstance(variable, ringlet.Variable)
@@ -122,6 +134,8 @@ def test_scatters_and_sparse_reads_take_a_list_of_rows():
         private().sparse_read(1)
     with pytest.raises(NotImplementedError, match=r"\[2, 1, 3\] rows, and would have \[2, 2, 2\]"):
         private(VALUE[:6], [2, 1, 3]).sparse_read([1])
+    with pytest.raises(NotImplementedError, match=r"\[2, 3, 2\] rows, and would have \[3, 2, 2\]"):
+        private(VALUE, [2, 3, 2]).scatter_add(IndexedSlices(np.ones((1, 2)), [1]))
 
 
 @both

@@ -73,6 +73,13 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(slices, text):
     assert not table.read(0).any()
 
 
+def test_a_division_by_zero_is_refused_and_nothing_is_written():
+    table = stored([[6, 6], [6, 6]])
+    with pytest.raises(InvalidArgumentError, match="updates must not contain 0"):
+        table.write(SCATTERS["scatter_div"], IndexedSlices(np.array([[2, 3], [2, 0]]), [0, 1]))
+    assert table.read(0).tolist() == [[6, 6], [6, 6]]
+
+
 def test_text_is_replaced_by_rows_and_never_added():
     table = stored(["abc", "de", "f"])
     table.write(SCATTERS["scatter_update"], IndexedSlices(np.array(["xyz"]), [1]))

@@ -200,7 +200,7 @@ class ParameterServerExtended(OneDeviceExtended):
         if refusal is not None:
             raise ValueError(refusal)
         if self._resolver is None:
-            raise RuntimeError(
+            raise ValueError(
                 f"{request.describe()} cannot be made here: a function that a worker runs uses variables that were "
                 "made before it was scheduled. Make it in the coordinator, in the scope of its strategy"
             )

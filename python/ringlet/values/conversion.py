@@ -118,13 +118,14 @@ def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
     >>> as_initial_value(lambda: [1, 2], np.float32, "v")
     array([1., 2.], dtype=float32)
     """
-    array = as_ndarray(value() if callable(value) else value, f"the initial value of variable {name}")
+    what = f"the initial value of variable '{name or 'Variable'}'"
+    array = as_ndarray(value() if callable(value) else value, what)
     # Variables are in native byte order, whatever they begin with.
     wanted = (array.dtype if dtype is None else as_dtype(dtype)).newbyteorder("=")
     if array.dtype.hasobject or wanted.hasobject:
         raise TypeError(
-            f"the initial value of variable {name} is an array of Python objects, {value!r}: variables hold numbers, "
-            "bools and strings of a fixed length. Give an array of one of those dtypes"
+            f"{what} is an array of Python objects, {value!r}: variables hold numbers, bools and strings of a fixed "
+            "length. Give an array of one of those dtypes"
         )
     return array if array.dtype == wanted else _converted(array, wanted, value)
 

@@ -56,6 +56,14 @@ def test_numbers_and_arrays_of_replicas_are_combined_as_tensors(strategy):
     assert strategy.reduce("MEAN", 3.0, axis=None) == 3.0
 
 
+def test_the_sum_of_a_number_over_one_replica_is_a_tensor_where_strategies_mirror_what_they_sum():
+    mirrored, one = tf.distribute.MirroredStrategy(["CPU:0"]), tf.distribute.OneDeviceStrategy("CPU:0")
+    total = mirrored.reduce("SUM", {"a": 5, "b": [2.5]}, axis=None)
+    assert [total["a"].dtype, total["b"][0].dtype] == [tf.int32, tf.float32]
+    assert total == {"a": 5, "b": [2.5]}
+    assert type(mirrored.reduce("MEAN", 5, axis=None)) is type(one.reduce("SUM", 5, axis=None)) is int
+
+
 def test_a_replica_context_is_the_object_of_the_run(strategy):
     def step():
         replica = tf.distribute.get_replica_context()

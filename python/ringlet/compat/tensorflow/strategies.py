@@ -10,11 +10,13 @@ import numpy as np
 from ringlet import data, nest
 from ringlet import strategy as strategies
 from ringlet.cluster import ClusterResolver
-from ringlet.collectives import CommunicationImplementation, CommunicationOptions
+from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
 from ringlet.compat.tensorflow.elements import TensorElements, as_tensors
 from ringlet.compat.tensorflow.tensor import as_tensor
 from ringlet.strategy import multi_worker
+from ringlet.strategy.mirrored import MirroredExtended
 from ringlet.strategy.per_worker_dataset import DatasetForWorkers
+from ringlet.strategy.reduction import parse_reduce_op
 from ringlet.values import PerReplica, Variable
 
 __all__ = [
@@ -82,7 +84,11 @@ class TensorCalls(strategies.Strategy):
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
         """Combine the components of a value into one, as :meth:`ringlet.Strategy.reduce` does; gives tensors."""
-        return _results(super().reduce(reduce_op, _components(value), axis))
+        result = _results(super().reduce(reduce_op, _components(value), axis))
+        # The mean of a number is that object. Its sum, over one replica, is a tensor where strategies mirror sums.
+        if parse_reduce_op(reduce_op) is ReduceOp.SUM and isinstance(self.extended, MirroredExtended):
+            return nest.map_structure(_as_tensor, result)
+        return result
 
     def gather(self, value: Any, axis: int) -> Any:
         """Join the components of a value, as :meth:`ringlet.Strategy.gather` does; gives tensors."""
