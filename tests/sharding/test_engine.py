@@ -104,10 +104,14 @@ def test_out_may_be_an_array_that_is_not_sharded():
     np.testing.assert_array_equal(out, numbers().sum(0))
 
 
-def test_out_may_be_an_operand_that_other_tiles_are_computed_from():
-    x = shard(numbers(4, 4), ROWS)
-    transposed = FactorMap((("j", "i"),), ("i", "j"))
-    apply("transpose", transposed, lambda tiles, into, _: np.copyto(into, tiles[0].T), [x], x.dtype, out=x)
+@pytest.mark.parametrize("sharding", [ROWS, Sharding.replicated(4)])
+def test_out_may_be_an_operand_that_other_elements_are_computed_from(sharding):
+    def transpose(tiles, into, where):
+        for row, column in zip(into, tiles[0].T, strict=True):
+            row[...] = column
+
+    x = shard(numbers(4, 4), sharding)
+    apply("transpose", FactorMap((("j", "i"),), ("i", "j")), transpose, [x], x.dtype, out=x)
     np.testing.assert_array_equal(np.asarray(x), numbers(4, 4).T)
 
 

@@ -91,6 +91,14 @@ def test_a_mask_of_another_sharding_goes_where_it_is_needed():
     assert np.asarray(x).tolist() == np.where(numbers() % 3 == 0, -1, numbers()).tolist()
 
 
+def test_a_mask_writes_what_numpy_makes_of_another_dtype():
+    x, whole = shard(numbers(), ROWS), numbers()
+    for array in (x, whole):
+        array[array > 20] = np.float64(7.9)
+    np.testing.assert_array_equal(np.asarray(x), whole)
+    assert x.dtype == whole.dtype
+
+
 def test_a_mask_chooses_as_many_elements_as_it_has_and_gathers():
     x = shard(numbers(), ROWS)
     with pytest.warns(GatherWarning, match="an index of arrays"):

@@ -29,6 +29,12 @@ def test_joining_along_a_cut_dimension_sends_what_is_not_there_yet():
     assert report.nbytes == 6 * 2 * 4 * 8  # two of the eight tiles of two rows are where they belong
 
 
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_one_array_alone_is_joined_with_nothing(axis):
+    made = np.concatenate([shard(numbers(), ROWS)], axis)
+    np.testing.assert_array_equal(np.asarray(made), np.concatenate([numbers()], axis))
+
+
 def test_the_result_lies_as_the_operand_that_costs_least():
     large, small = shard(numbers(80), ROWS), shard(numbers(2), COLUMNS)
     assert np.concatenate([small, large]).sharding == large.sharding

@@ -66,6 +66,7 @@ def test_the_number_of_devices_is_that_which_is_known():
         (Sharding.tiled((2, 1), [5, 7]), 4, "names device 7"),
         (Sharding.tiled((2, 1), [5, 7]), 8, "has tiles for 2 of 8 devices"),
         (Sharding.manual(4), 4, "does not say which part of an array a device has"),
+        (Sharding.unknown(), None, "does not say which part of an array a device has"),
         (Sharding.tiled((2, 1, 2), last_tile_dims=["manual"]), 4, "does not say which part"),
         (Sharding.of_tuple([]), 4, "take one of its elements"),
     ],

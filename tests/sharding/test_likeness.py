@@ -74,7 +74,10 @@ def test_one_value_for_each_column_is_sent_nowhere():
     [
         lambda x: x.astype("int8", casting="safe"),
         lambda x: np.full_like(x, "a", dtype=np.uint8),
+        lambda x: np.empty_like(x, order="B"),
         lambda x: np.zeros_like(x, order="B"),
+        lambda x: np.ones_like(x, order="B"),
+        lambda x: np.full_like(x, 1, order="B"),
         lambda x: x.astype("no dtype"),
     ],
 )

@@ -31,6 +31,10 @@ def test_axes_become_tiles(spec, text):
     assert str(NamedSharding(MESH, spec).for_ndim(2)) == text
 
 
+def test_an_axis_may_have_one_device():
+    assert str(Mesh({"x": 1, "y": 2}).sharding("x", "y").for_ndim(2)) == "{devices=[1,2]<=[2]}"
+
+
 def test_axes_that_are_summed_over_are_in_the_order_of_the_mesh():
     grid = Mesh({"y": 2, "x": 2, "z": 2})  # as jax has it
     assert str(grid.sharding("z", unreduced=["x", "y"]).for_ndim(1)) == (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.sharding import Sharding, explain, shard
+from ringlet.sharding import Sharding, explain, mode, shard
 from ringlet.sharding.moments import from_moments, moment_dtype
 from ringlet.sharding.reducing import Reduction
 
@@ -47,3 +47,13 @@ def test_all_moments_are_gathered_at_once():
     with explain() as report:
         np.std(shard(np.arange(12.0).reshape(4, 3), Sharding.tiled((4, 1))), axis=0)
     assert [[sent.kind for sent in each.collectives] for each in report.operations] == [["all-gather"]]
+
+
+@pytest.mark.parametrize("function", [np.var, np.std, np.nanvar, np.nanstd])
+def test_where_a_reduced_dimension_is_cut_moments_are_sent_in_place_of_elements(function):
+    values = np.arange(400.0).reshape(40, 10)
+    x = shard(values, Sharding.tiled((4, 1)))
+    with mode("copy"), explain() as report:
+        found = function(x)
+    assert float(found) == pytest.approx(function(values))
+    assert report.nbytes < values.nbytes / 5

@@ -40,6 +40,12 @@ def test_vdot_refuses_arrays_of_different_sizes():
     assert str(outcome(lambda: np.vdot(shard(A, ROWS), B))) == str(outcome(lambda: np.vdot(A, B)))
 
 
+@pytest.mark.parametrize("other", [(12,), (3, 4), (2, 6)])
+def test_vdot_takes_arrays_of_other_shapes_in_one_row(other):
+    x, y = shard(A, ROWS), B.repeat(2).reshape(other)
+    assert float(np.vdot(x, y)) == float(np.vdot(y, x)) == np.vdot(A, y)
+
+
 def test_vdot_conjugates_the_first():
     x = np.array([1 + 2j, 3 - 1j])
     assert complex(np.vdot(shard(x, Sharding.tiled((2,))), x * 1j)) == np.vdot(x, x * 1j)

@@ -69,3 +69,9 @@ def test_what_is_wanted_says_what_it_is_called(parts, target, kind):
 def test_copies_of_parts_are_combined_among_themselves():
     plan = plan_reduction((4,), Layout(4, (WHOLE,), Cut(2, (0, 0, 1, 1))), Layout.replicated(4, 1))
     assert (plan.groups, plan.kind) == (((0, 2), (1, 3)), "all-reduce")
+
+
+@pytest.mark.parametrize(("target", "kind"), [((0, 1, 2, 3), "reduce-scatter"), ((3, 2, 1, 0), None)])
+def test_it_is_a_reduce_scatter_only_among_devices_that_have_a_part_of_what_they_want(target, kind):
+    source = Layout(4, (Cut(2, (0, 0, 1, 1)),), Cut(2, (0, 1, 0, 1)))
+    assert plan_reduction((8,), source, Layout(4, (Cut(4, target),))).kind == kind

@@ -93,6 +93,12 @@ def test_running_results_go_into_any_dtype_and_are_computed_as_numpy_does(ufunc)
     np.testing.assert_array_equal(np.asarray(found), expected)
 
 
+def test_a_plain_array_runs_into_a_sharded_one():
+    out = shard(np.zeros(4), Sharding.tiled((2,)))
+    assert np.cumsum(np.arange(4.0), out=out) is out
+    assert np.asarray(out).tolist() == [0, 1, 3, 6]
+
+
 def test_a_single_number_has_a_running_sum():
     x = shard(np.array(3), Sharding.replicated(2))
     if hasattr(np, "cumulative_sum"):

@@ -21,6 +21,15 @@ def test_a_transposed_array_is_in_transposed_tiles_of_the_same_memory():
     assert np.shares_memory(turned._tile(1), whole)
 
 
+@pytest.mark.parametrize("shape", [(1, 5), (8, 1), (1, 1), (0, 5)])
+@pytest.mark.parametrize("turn", [np.flip, np.flipud, np.fliplr, np.rot90, lambda x: np.rot90(x, 2)])
+def test_dimensions_of_one_element_or_none_are_turned_around_too(turn, shape):
+    values = np.arange(shape[0] * shape[1]).reshape(shape)
+    found = np.asarray(turn(shard(values, Sharding.tiled((2, 1)))))
+    np.testing.assert_array_equal(found, turn(values))
+    assert found.shape == turn(values).shape
+
+
 @pytest.mark.parametrize(
     "turn", [np.transpose, np.squeeze, np.atleast_3d, lambda x: np.swapaxes(x, 0, 1), lambda x: np.expand_dims(x, 1)]
 )

@@ -182,6 +182,16 @@ def test_nothing_is_copied_for_what_is_gone():
     assert x._whole is memory
 
 
+def test_what_goes_while_an_array_is_written_to_does_no_harm():
+    x = ShardedArray(np.arange(4), Sharding.tiled((2,)))
+    held = {}
+    x._readers[0] = held.clear  # asked as the first one, it lets go of the second, as another thread may
+    held["second"] = x[1:]
+    third = x[2:]
+    x[...] = 9
+    assert (not held, np.asarray(third).tolist()) == (True, [2, 3])
+
+
 def test_arrays_die_when_nobody_has_them(sharded):
     gc.disable()
     try:

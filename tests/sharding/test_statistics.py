@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringlet.errors import GatherWarning
-from ringlet.sharding import Sharding, explain, shard
+from ringlet.sharding import Mesh, Sharding, explain, shard
 
 WHOLE = np.arange(35.0).reshape(7, 5)
 
@@ -24,6 +24,16 @@ def test_a_mean_is_partial_until_it_is_used(x):
     assert [each.collectives for each in report.operations] == [()]
     assert mean._layout.is_partial
     assert float(mean) == 17
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int64, np.uint8])
+def test_means_of_whole_numbers_are_those_of_numpy_to_the_bit(dtype):
+    mesh = Mesh({"x": 4})
+    for size in (35, 49, 55):
+        assert float(shard(np.ones(size, dtype), mesh.sharding("x")).mean()) == 1
+        numbers = np.arange(2 * size).reshape(2, size).astype(dtype)
+        found = shard(numbers, mesh.sharding(None, "x")).mean(axis=1)
+        np.testing.assert_array_equal(np.asarray(found), numbers.mean(axis=1))
 
 
 def test_means_of_integers_and_of_half_precision_have_the_dtypes_of_numpy():

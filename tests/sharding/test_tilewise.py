@@ -29,8 +29,10 @@ def test_what_is_the_same_for_all_tiles_may_not_be_sharded():
         assert np.isin(x, x).all()
 
 
-def test_numbers_are_changed_in_place_where_no_copy_is_wanted():
+def test_numbers_are_changed_in_place_only_where_no_copy_is_wanted():
     x = shard(np.array([np.nan, 1.0]), HALVES)
+    assert np.asarray(np.nan_to_num(x)).tolist() == [0.0, 1.0]
+    assert np.isnan(np.asarray(x)).tolist() == [True, False]
     assert np.nan_to_num(x, copy=False) is x
     assert np.asarray(x).tolist() == [0.0, 1.0]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.errors import GatherError, GatherWarning
-from ringlet.sharding import ShardedArray, Sharding, explain, shard, strict, ufuncs
+from ringlet.errors import GatherError, GatherWarning, ShardingError
+from ringlet.sharding import Mesh, ShardedArray, Sharding, explain, shard, strict, ufuncs
 from ringlet.sharding.execution import INLINE_BYTES
 
 VALUES = np.arange(12.0).reshape(4, 3)
@@ -149,3 +149,16 @@ def test_a_matrix_is_refused_because_its_operators_mean_something_else():
     x = shard(np.eye(2), Sharding.tiled((2, 1)))
     with pytest.warns(PendingDeprecationWarning), pytest.raises(TypeError, match=r"np\.matrix: give np\.asarray"):
         x * np.matrix([[1, 2], [3, 4]])
+
+
+def test_out_on_the_devices_of_another_topology_is_refused():
+    x, out = (shard(VALUES[:4], _mesh_in(name).sharding("x")) for name in ("v5litepod-4", "v2-8"))
+    for call in (lambda: np.add(x, 1, out=out), lambda: np.add(x, out)):
+        with pytest.raises(ShardingError, match="add was given arrays on different device groups"):
+            call()
+
+
+def _mesh_in(accelerator_type):
+    topology = ringlet.tpu.Topology.from_accelerator_type(accelerator_type)
+    shape = [1, 1, 1, topology.mesh_shape[-1]]
+    return Mesh({"x": shape[-1]}, assignment=ringlet.tpu.DeviceAssignment.build(topology, shape, num_replicas=1))

@@ -30,6 +30,13 @@ def test_what_is_written_is_laid_out_again(write):
     np.testing.assert_array_equal(whole, expected)
 
 
+def test_a_plain_array_is_written_to_at_places_that_are_sharded():
+    whole = np.zeros(4)
+    with pytest.warns(GatherWarning, match=r"np\.put"):
+        np.put(whole, shard(np.array([0, 2]), Sharding.tiled((2,))), 5)
+    assert whole.tolist() == [5, 0, 5, 0]
+
+
 def test_slices_are_not_written_to():
     with pytest.raises(ShardingError, match="read-only"):
         np.put(shard(np.zeros((4, 2)), ROWS)[1:], [0], 1)

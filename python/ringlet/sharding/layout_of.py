@@ -79,11 +79,6 @@ def _for_ndim(sharding: Sharding | NamedSharding, ndim: int) -> Sharding:
 
 @lru_cache(maxsize=4096)
 def _layout(sharding: Sharding, ndim: int, count: int) -> Layout:
-    if sharding.kind in ("manual", "unknown", "tuple") or "manual" in sharding.last_tile_dims:
-        raise ShardingError(
-            f"{sharding} does not say which part of an array a device has"
-            + (": take one of its elements" if sharding.kind == "tuple" else ". Use a tiled or a replicated sharding")
-        )
     whole = (WHOLE,) * ndim
     if sharding.kind == "replicated":
         return Layout(count, whole)
@@ -99,7 +94,12 @@ def _layout(sharding: Sharding, ndim: int, count: int) -> Layout:
 
 
 def _count(sharding: Sharding, num_devices: int | None) -> int:
-    """How many devices there are, if the sharding can be one of theirs."""
+    """How many devices there are, if the sharding says which of them has what."""
+    if sharding.kind in ("manual", "unknown", "tuple") or "manual" in sharding.last_tile_dims:
+        raise ShardingError(
+            f"{sharding} does not say which part of an array a device has"
+            + (": take one of its elements" if sharding.kind == "tuple" else ". Use a tiled or a replicated sharding")
+        )
     count = sharding.num_devices if num_devices is None else num_devices
     if count is None:
         raise ShardingError(f"{sharding} does not say how many devices there are: give num_devices=")

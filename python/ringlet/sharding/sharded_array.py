@@ -224,7 +224,8 @@ class ShardedArray(ArrayMethods, Conversions):
         if self._root is not None:
             self._own()
         readers, self._readers = self._readers, {}
-        for reader in [reference() for reference in readers.values()]:
+        # A list first: other threads, and the garbage collector, may let go of readers meanwhile.
+        for reader in [reference() for reference in list(readers.values())]:
             if reader is not None and reader._root is self:
                 reader._own()
         return self._spaces if self._spaces is not None else (self._whole,) * self._group.num_devices

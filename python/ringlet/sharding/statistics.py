@@ -67,7 +67,8 @@ def _mean(
         return NotImplemented
     result_dtype, work_dtype = _modelled(np.mean, a, out, where, axis=axis, dtype=dtype), _work_dtype(a, dtype)
     reduction = Reduction.of("mean", a, axis, keepdims, where)
-    if reduction.mask is not None or out is not None:
+    # Sums of whole numbers are exact, so they are divided as a whole: the mean of nothing but ones is 1.
+    if reduction.mask is not None or out is not None or a.dtype.kind in "biu":
         known = True if reduction.mask is None else np.broadcast_to(reduction.mask, a.shape)
         count = reduction.count if known is True else np.sum(known, axis, np.intp, keepdims=keepdims)
         total = np.sum(a, axis, work_dtype, out, keepdims, where=known)

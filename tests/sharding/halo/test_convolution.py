@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ringlet.sharding.halo.convolution import Options, convolution_of
 
@@ -21,6 +22,12 @@ def test_groups_of_the_batch_are_viewed_as_groups_of_features():
     spec = convolution_of((6, 2, 5), (8, 2, 3), Options(1, "VALID", None, None, None, 1, 2))
     x = np.arange(60).reshape(6, 2, 5)
     np.testing.assert_array_equal(spec.inputs(x)[:, :, 1], x[3:].transpose(0, 2, 1))
+
+
+def test_there_may_be_no_spatial_dimension_but_not_less():
+    assert convolution_of((3, 2), (8, 2), Options((), "VALID", None, None, None, 1, 1)).out_shape == (3, 8)
+    with pytest.raises(ValueError, match=r"cannot convolve shape \(3,\) with a kernel of shape \(8,\)"):
+        convolution_of((3,), (8,), Options((), "VALID", None, None, None, 1, 1))
 
 
 def test_the_same_question_is_answered_once():
