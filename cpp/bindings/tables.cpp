@@ -81,6 +81,7 @@ std::byte* memory_of_out(py::array& out) {
   throw core::ArgumentError("out has to be writeable, and to lie in memory row by row: see its flags.");
 }
 
+// To be asked for with the interpreter in hand: the size of an element is what its dtype says, an object of Python.
 template <class T = std::byte>
 std::span<const T> elements_of(const py::array& array) {
   return {static_cast<const T*>(array.data()), static_cast<std::size_t>(array.nbytes()) / sizeof(T)};
@@ -138,16 +139,18 @@ void update(Table& table, int op, const py::array& value, std::size_t begin) {
   check_fits(value, table.layout().dtype, shape_of_range(table, num_rows), "value");
   check_range(table, begin, begin + num_rows);
   const py::array plain = contiguous(value);
+  const auto rows = elements_of(plain);
   sync::Poll* const poll = signal_poll();
-  without_interpreter([&] { table.update(change_of(op), begin, elements_of(plain), poll); });
+  without_interpreter([&] { table.update(change_of(op), begin, rows, poll); });
 }
 
 py::object gather(Table& table, const py::array& indices, std::optional<py::array> out) {
   check_fits(indices, core::DType::kInt64, shape_of(indices), "indices");
   const py::array plain = contiguous(indices);
+  const auto numbers = elements_of<std::int64_t>(plain);
   sync::Poll* const poll = signal_poll();
   return filled(table, shape_of_rows(table, shape_of(indices)), out,
-                [&](std::span<std::byte> rows) { table.gather(elements_of<std::int64_t>(plain), rows, poll); });
+                [&](std::span<std::byte> rows) { table.gather(numbers, rows, poll); });
 }
 
 void scatter(Table& table, int op, const py::array& indices, const py::array& values) {
@@ -155,9 +158,10 @@ void scatter(Table& table, int op, const py::array& indices, const py::array& va
   check_fits(values, table.layout().dtype, shape_of_rows(table, shape_of(indices)), "values");
   const py::array plain_indices = contiguous(indices);
   const py::array plain_values = contiguous(values);
+  const auto numbers = elements_of<std::int64_t>(plain_indices);
+  const auto rows = elements_of(plain_values);
   sync::Poll* const poll = signal_poll();
-  without_interpreter(
-      [&] { table.scatter(change_of(op), elements_of<std::int64_t>(plain_indices), elements_of(plain_values), poll); });
+  without_interpreter([&] { table.scatter(change_of(op), numbers, rows, poll); });
 }
 
 }  // namespace
