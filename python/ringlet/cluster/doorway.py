@@ -184,7 +184,7 @@ def knock(job: ServersJob, task: Task, deadline: Deadline) -> LocalChannel:
         if deadline.is_over():
             raise DeadlineExceededError(_waited_text(job, hello, deadline))
         if silence.is_over():
-            _log.warning(_waited_text(job, hello, silence))
+            _log.warning("%s. It goes on waiting (limit: %s)", _waited_text(job, hello, silence), deadline)
             silence = Deadline.after(math.inf)
         time.sleep(deadline.left(pause))
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)

@@ -145,7 +145,7 @@ class _Seats:
                 if deadline.is_over():
                     raise DeadlineExceededError(self._waited_text(ranks, deadline))
                 if silence.is_over():
-                    _log.warning(self._waited_text(ranks, silence))
+                    _log.warning("%s. It goes on waiting (limit: %s)", self._waited_text(ranks, silence), deadline)
                     silence = Deadline.after(math.inf)
                 self._changed.wait(min(deadline.left(60.0), silence.left(60.0)))
             if self._is_closed:
