@@ -49,6 +49,22 @@ said(lambda: run(step))
     "A value that is not ready is an argument": "said(lambda: run(len, coordinator.schedule(len, args=([],))))\n",
     "A function makes a variable": "said(lambda: run(lambda: ringlet.Variable(1.0)))\n",
     "A function ends every worker that runs it": "def step(): os._exit(3)\nsaid(lambda: run(step))\n",
+    # Of another length: else Python may take what it has compiled of the first one.
+    "A worker has other code": """
+with open("steps.py", "w") as file:
+    file.write("def step(): return 1")
+import steps
+with open("steps.py", "w") as file:
+    file.write("def step(): return 'other'")
+said(lambda: run(steps.step))
+""",
+    "A worker does not find a module": """
+with open("moved.py", "w") as file:
+    file.write("def step(): return 1")
+import moved
+os.remove("moved.py")
+said(lambda: run(moved.step))
+""",
     "A dataset has come to its end": """
 batches = iter(coordinator.create_per_worker_dataset(ringlet.data.Dataset.range(1)))
 said(lambda: [run(next, batches) for _ in range(2)])
