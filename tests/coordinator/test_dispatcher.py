@@ -44,6 +44,7 @@ def held(monkeypatch):
     monkeypatch.setattr(link_module, "_STUCK_SECONDS", 1e9)
     tasks = HeldTasks(2)
     dispatcher = Dispatcher(tasks, pack_value(None), lambda index: OSError("a server is lost"))
+    dispatcher._ask_seconds = 1000.0
     dispatcher.start()
     yield dispatcher, tasks
     dispatcher.stop(OSError("the end"), 2.0)
@@ -62,6 +63,13 @@ def put_at_once(dispatcher, closures):
     for closure in closures:
         dispatcher.queue.put(closure)
     may_go.set()
+
+
+def heard(worker, orders):
+    """Give all orders that a worker was given, with those that have come since."""
+    while (message := worker.poll()) is not None:
+        orders += [item.kind for item in items_of(message)]
+    return orders
 
 
 def counts_of(dispatcher):
@@ -113,8 +121,7 @@ def test_after_an_error_what_no_worker_has_begun_is_called_back_and_cancelled(he
     threading.Thread(target=join, daemon=True).start()
     for index, running, waiting in ((0, first, others), (1, failing, rest)):
         worker, orders = tasks.worker(index), []
-        while Order.RECALL not in orders:
-            orders += [item.kind for item in items_of(worker.receive())]
+        wait_for(lambda worker=worker, orders=orders: Order.RECALL in heard(worker, orders))
         reports = Batch()
         reports.add(Report.RETURNED, None, waiting)
         reports.add(Report.RESULT, running, (0.0, None))
@@ -134,17 +141,7 @@ def test_what_is_more_than_a_connection_holds_is_sent_as_soon_as_the_worker_read
     resource = Resource(function, pack_arguments((bytes(20_000_000),), None, "len"), lambda _: RemoteValue())
     dispatcher.call_soon(lambda: dispatcher.links[0].make(resource))
     orders = []
-    reader = threading.Thread(target=lambda: orders.extend(_until_made(tasks.worker(0))), daemon=True)
-    reader.start()
-    reader.join(25)  # the dispatcher looks after its workers every 30 s even if nothing wakes it
-    assert orders[-1:] == [Order.MAKE]
-
-
-def _until_made(worker):
-    orders = []
-    while Order.MAKE not in orders:
-        orders += [item.kind for item in items_of(worker.receive())]
-    return orders
+    wait_for(lambda: Order.MAKE in heard(tasks.worker(0), orders))
 
 
 def test_short_functions_do_not_stay_behind_one_that_turns_out_long():

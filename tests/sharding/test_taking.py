@@ -28,6 +28,13 @@ def test_rows_come_from_the_devices_that_have_them(memory):
 
 
 @pytest.mark.parametrize("memory", ["shared", "copy"])
+def test_no_rows_come_from_nobody(memory):
+    made, report = taken(memory, np.zeros((0, 2), int))
+    assert made.shape == (0, 2, 3)
+    assert report.nbytes == 0
+
+
+@pytest.mark.parametrize("memory", ["shared", "copy"])
 def test_other_dimensions_stay_in_their_tiles(memory):
     made, _ = taken(memory, [[1, 7], [4, 4]], MESH.sharding("x", "y"))
     assert str(made.sharding) == "{devices=[1,1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate}"
