@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 
@@ -10,11 +9,10 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.coordinator import ClusterCoordinator, RemoteValue
-from ringlet.coordinator.dispatcher import Dispatcher
+from ringlet.coordinator import RemoteValue
 from ringlet.errors import CancelledError, FailedPreconditionError, PSUnavailableError
 from ringlet.processes.parcels import Unsendable
-from tests.coordinator.in_threads import coordinator_of, strategy_of, tasks_of, wait_for
+from tests.coordinator.in_threads import coordinator_of, tasks_of, wait_for
 
 
 @pytest.fixture
@@ -258,62 +256,6 @@ def test_a_remote_value_is_no_argument(coordinator):
 def test_a_coordinator_is_not_sent_to_workers_with_what_refers_to_it(coordinator):
     with pytest.raises(Unsendable, match=r"cannot send a ClusterCoordinator to workers: .* Have them return"):
         coordinator.schedule(lambda: coordinator.schedule(len))
-
-
-# --- one for each strategy --------------------------------------------------------------------------------------------
-
-
-def test_a_strategy_has_one_coordinator(coordinator):
-    assert ClusterCoordinator(coordinator.strategy) is coordinator
-
-
-def test_a_coordinator_whose_making_was_interrupted_leaves_everything_to_the_next_one(monkeypatch):
-    start = Dispatcher.start
-
-    def interrupted(dispatcher):
-        start(dispatcher)
-        raise KeyboardInterrupt
-
-    strategy = strategy_of(2, 1, ringlet.ParameterServerStrategy)
-    with monkeypatch.context() as patch:
-        patch.setattr(Dispatcher, "start", interrupted)
-        with pytest.raises(KeyboardInterrupt) as kept:
-            ClusterCoordinator(strategy)
-    coordinator = ClusterCoordinator(strategy)
-    assert coordinator.fetch([coordinator.schedule(int, args=(i,)) for i in range(50)]) == list(range(50))
-    coordinator.shutdown()
-    del kept
-
-
-def test_other_strategies_have_none():
-    with pytest.raises(ValueError, match=r"Only `tf\.distribute.*ParameterServerStrategy` is supported"):
-        ClusterCoordinator(ringlet.OneDeviceStrategy("CPU:0"))
-
-
-def test_two_strategies_do_not_share_the_workers_of_a_cluster(coordinator):
-    other = ringlet.ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(2, 1))
-    other.extended._known_servers = coordinator.strategy.extended._servers()
-    with pytest.raises(FailedPreconditionError, match="make another resolver"):
-        ClusterCoordinator(other)
-
-
-def test_a_strategy_that_is_gone_leaves_its_cluster_to_the_next_one():
-    with coordinator_of(workers=2) as first:
-        first.schedule(lambda: 1).fetch()
-        servers = first.strategy.extended._servers()
-        first._dispatcher._tasks.stop = lambda timeout: None
-        other = ringlet.ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(2, 1))
-        other.extended._known_servers = servers
-    first.strategy.of_a_program_in_a_cycle = first
-    gc.disable()
-    try:
-        del first
-        second = ClusterCoordinator(other)
-    finally:
-        gc.enable()
-    assert second.schedule(lambda: 2).fetch() == 2
-    del servers.tasks.stop
-    second.shutdown()
 
 
 # --- loss and return --------------------------------------------------------------------------------------------------
