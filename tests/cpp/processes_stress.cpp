@@ -326,6 +326,28 @@ void a_late_group_knows_who_ended_first() {
   }
 }
 
+// Rank 1 sleeps and rank 2 is gone while rank 0 makes the group: it does not wait for rank 1 before it tells of rank 2.
+void a_loss_is_told_whoever_else_is_late() {
+  Processes processes({.ranks = {1, 1, 1}});
+  processes.start([&](int process) {
+    if (process == 2) std::_Exit(3);
+    if (process == 1) {
+      while (processes.board().calls.load() == 0) usleep(1000);
+      return;
+    }
+    try {
+      const Group group(3, {.timeout = kTimeout}, processes.world(process));
+      check(false, "no group is made without a rank");
+    } catch (const core::WorkerLostError& error) {
+      check(error.rank == 2, std::string("told: ") + error.what());
+    }
+    processes.board().calls.fetch_add(1);
+  });
+  for (int process = 0; process < 3; ++process) {
+    check(processes.wait_for(process, 20) == (process == 2 ? 3 : 0), "a loss is told while another rank is late");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -340,6 +362,7 @@ int main(int argc, char** argv) {
     failures_reach_all_processes({.ranks = homes[failure % 5], .may_cross = failure / kNumFates % 2 == 0}, failure);
   }
   for (int time = 0; time < 5; ++time) a_late_part_knows_the_first_cause();
+  a_loss_is_told_whoever_else_is_late();
   for (int time = 0; time < 5; ++time) a_late_group_knows_who_ended_first();
   for (std::uint64_t kill = 0; kill < calls / 10; ++kill) {
     const auto& ranks = homes[kill % 5];

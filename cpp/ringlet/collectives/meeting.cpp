@@ -3,6 +3,7 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -43,23 +44,30 @@ int count_bits(const std::array<std::byte, 128>& mask) {
 // Waits until `is_ready(process)` has held for every other process, reading what they send.
 template <class Ready>
 void World::wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_ready) {
-  for (int process = 0; process < num_processes(); ++process) {
-    while (is_other(process)) {
+  for (;;) {
+    std::optional<int> missing;  // the first
+    std::optional<int> lost;     // rather one that could say nothing: the others left because something had happened
+    for (int process = 0; process < num_processes(); ++process) {
+      if (!is_other(process)) continue;
       receive_from(process);
-      bool has_left = false;
-      {
-        const std::scoped_lock lock(mail_mutex_);
-        if (is_ready(process)) break;
-        has_left = peer(process).mailbox.is_closed() || !peer(process).farewell.empty();
+      const std::scoped_lock lock(mail_mutex_);
+      if (is_ready(process)) continue;
+      if (!missing) missing = process;
+      const bool has_said_why = !peer(process).farewell.empty();
+      if (!has_said_why && peer(process).mailbox.is_closed()) {
+        lost = process;
+        break;
       }
-      if (has_left) raise_lost(process, reason_of_leaving(process, poll));
-      peer(process).mailbox.wait(false, kWaitMilliseconds);
-      if (poll != nullptr) (*poll)();
-      if (Clock::now() > limit.end) {
-        throw core::DeadlineError(whereabouts_of(process) + " did not answer within " + seconds_text(limit.asked) +
-                                  " while the group was made. Find out what it does, or allow more with "
-                                  "timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
-      }
+      if (has_said_why && !lost) lost = process;
+    }
+    if (lost) raise_lost(*lost, reason_of_leaving(*lost, poll));
+    if (!missing) return;
+    peer(*missing).mailbox.wait(false, kWaitMilliseconds);
+    if (poll != nullptr) (*poll)();
+    if (Clock::now() > limit.end) {
+      throw core::DeadlineError(whereabouts_of(*missing) + " did not answer within " + seconds_text(limit.asked) +
+                                " while the group was made. Find out what it does, or allow more with "
+                                "timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
     }
   }
 }
