@@ -18,7 +18,7 @@ ROWS = re.findall(r"^\| (.*) \| (.*) \|$", PAGE, re.MULTILINE)
 COLUMNS = [re.findall(r"`([\w.]+)`", " ".join(column)) for column in zip(*ROWS, strict=True)]
 
 # Gather for some arguments only, or change their array: called below.
-OTHERS = {"inv", "solve", "det", "put", "place", "fill_diagonal", "sort"}
+OTHERS = {"inv", "solve", "det", "put", "place", "fill_diagonal", "sort", "pad"}
 
 
 def functions(names):
@@ -54,6 +54,7 @@ def x():
         lambda: x()[x() > 3],
         lambda: x()[[0, 1], [1, 2]],
         lambda: np.fft.fft(x(), axis=1),
+        lambda: np.pad(x(), 1, "mean"),
     ],
 )
 def test_these_gather_in_some_cases(call):
@@ -69,6 +70,8 @@ def test_these_gather_in_some_cases(call):
         lambda: np.multiply.reduce(x(), axis=0),
         lambda: np.add(x(), 1, where=x() > 2, out=x()),
         lambda: np.sort(x(), axis=1),
+        lambda: np.pad(x(), 1, "edge"),
+        lambda: np.add.reduceat(x(), [0, 2], axis=0),
         lambda: np.argpartition(x(), 1),
         lambda: x()[::-2, None, 1],
         lambda: x()[[3, 0]],
