@@ -22,7 +22,7 @@ def value_of(value, dtype, shape=()):
 
 @pytest.mark.parametrize(
     ("value", "dtype"),  # Python number, dtype that takes it
-    [(1, F32), (1.5, F32), (1, I32), (True, BOOL), (1, C64), (1.5, C64), (1j, C64)],
+    [(1, F32), (1.5, F32), (1, I32), (True, BOOL), (True, I32), (True, F32), (1, C64), (1.5, C64), (1j, C64)],
 )
 def test_python_numbers_are_taken_by_dtypes_that_can_hold_them(value, dtype):
     array = np.empty((), dtype)
@@ -32,7 +32,7 @@ def test_python_numbers_are_taken_by_dtypes_that_can_hold_them(value, dtype):
 
 @pytest.mark.parametrize(
     ("value", "dtype"),  # Python number, dtype that does not take it
-    [(1.5, I32), (1.0, I32), (1j, F32), (True, F32), (True, I32), (1, BOOL), (0.0, BOOL)],
+    [(1.5, I32), (1.0, I32), (1j, F32), (True, C64), (1, BOOL), (0.0, BOOL)],
 )
 def test_python_numbers_that_would_lose_something_are_refused(value, dtype):
     with pytest.raises(TypeError, match=rf"Cannot convert .*{dtype}.*astype"):
@@ -168,7 +168,7 @@ def test_an_initial_value_takes_numpy_s_dtype_or_the_one_asked_for(value, dtype,
     assert as_initial_value(value, dtype, "v").dtype == (expected or np.dtype(int))
 
 
-@pytest.mark.parametrize(("value", "dtype"), [(1.5, I32), (np.ones(2), I32), (True, F32), (1j, F32), (1, BOOL)])
+@pytest.mark.parametrize(("value", "dtype"), [(1.5, I32), (np.ones(2), I32), (True, C64), (1j, F32), (1, BOOL)])
 def test_an_initial_value_that_would_lose_something_is_refused(value, dtype):
     with pytest.raises(TypeError, match="Cannot convert"):
         as_initial_value(value, dtype, "v")

@@ -21,7 +21,7 @@ Shape = tuple["int | None", ...] | None
 # Python's numbers take the dtype of the variable that they are written to.
 _NUMBER_KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
 # Kind of a variable: kinds of Python numbers, lists and initial values that it takes.
-_TAKEN = {"b": "b", "i": "i", "f": "fi", "c": "cfi"}
+_TAKEN = {"b": "b", "i": "ib", "f": "fib", "c": "cfi"}
 # Kinds of dtypes that hold numbers (those of ml_dtypes are V), and those whose conversions to each other lose nothing.
 _NUMBERS, _EXACT = "biufcV", "iuUS"
 # Values that are converted as the Python numbers in them are.
