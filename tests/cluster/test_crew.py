@@ -50,7 +50,7 @@ def test_those_that_do_not_end_are_killed_in_time(crew, program):
     time.sleep(0.1)
     started = time.monotonic()
     crew.end_all(0.6)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 2.0
     assert worker.status == -signal.SIGKILL
 
 

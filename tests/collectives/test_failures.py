@@ -49,7 +49,7 @@ def test_a_rank_that_fails_releases_the_others_from_any_collective(name: str, co
     group.abort("rank 2 raised KeyError: 'weights'")
     for thread in threads:
         thread.join(30)
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 1
     assert raised == ["rank 2 raised KeyError: 'weights'"] * 2
 
 

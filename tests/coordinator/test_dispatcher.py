@@ -310,7 +310,9 @@ def test_shutdown_of_who_holds_the_queue_ends_it_later():
     with coordinator_of(workers=1) as coordinator:
         value = coordinator.schedule(time.sleep, args=(0.5,))
         with coordinator._dispatcher.queue._lock:  # as where a handler of signals calls
+            begin = time.monotonic()
             coordinator.shutdown(0.4)
+            assert time.monotonic() - begin < 2
         with pytest.raises(CancelledError):
             value.fetch()
         with pytest.raises(FailedPreconditionError, match="was shut down"):

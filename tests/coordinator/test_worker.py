@@ -165,8 +165,10 @@ def test_a_function_that_runs_does_not_hold_up_the_end(worker):
     worker.tell(Order.CALL, 0, (0, None))
     worker.send()
     time.sleep(0.05)
+    begin = time.monotonic()
     worker.channel.close()
     worker.thread.join(30)
+    assert time.monotonic() - begin < 2
     assert not worker.thread.is_alive()
 
 

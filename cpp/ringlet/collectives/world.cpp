@@ -243,7 +243,7 @@ void World::send_control(Place place, sync::Poll* poll) {
 void World::add(Group& group) {
   const std::scoped_lock lock(groups_mutex_);
   groups_.push_back(&group);
-  for (const int process : ended_) group.lose(process, peer(process).ending);
+  for (const auto& [process, reason] : ended_) group.lose(process, reason);
 }
 
 void World::remove(Group& group) noexcept {
@@ -304,8 +304,7 @@ void World::on_end(int process, sync::Ending how) noexcept {
   }
   {
     const std::scoped_lock lock(groups_mutex_);
-    peer(process).ending = reason;
-    ended_.push_back(process);
+    ended_.emplace_back(process, reason);
     bool is_lost = false;
     for (Group* const group : groups_) is_lost |= group->lose(process, reason);
     if (is_lost && pidfd.fd() < 0) borrowers_->set_ended(process);

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ringlet/collectives/crossing.hpp"
@@ -128,7 +129,6 @@ class World {
     bool has_judged = false;
     bool can_read_all = false;
     std::string farewell;     // why the process left before the group was made; guarded by mail_mutex_
-    std::string ending;       // how the process ended, if it has; guarded by groups_mutex_
     sync::Watching watching;  // ends first
   };
 
@@ -172,7 +172,8 @@ class World {
 
   std::mutex groups_mutex_;
   std::vector<Group*> groups_;
-  std::vector<int> ended_;  // processes, in the order of their ends; guarded by groups_mutex_
+  // Processes, in the order of their ends, and how they ended; guarded by groups_mutex_.
+  std::vector<std::pair<int, std::string>> ended_;
 
   std::vector<std::unique_ptr<Peer>> peers_;
 };
