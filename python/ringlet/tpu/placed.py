@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from ringlet.tpu.topology import Topology
 
 if TYPE_CHECKING:
+    from ringlet.tpu.cost_results import CollectiveCost, StepCost
     from ringlet.tpu.device_assignment import DeviceAssignment
 
 __all__ = ["topology_of"]
 
 
-def topology_of(placed: DeviceAssignment | Topology) -> Topology:
-    """Give the slice of an assignment; a topology is its own.
+def topology_of(placed: DeviceAssignment | Topology | CollectiveCost | StepCost) -> Topology:
+    """Return the slice of an assignment or of a cost; a topology is its own.
 
     Raises
     ------

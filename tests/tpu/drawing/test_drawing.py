@@ -142,7 +142,10 @@ def test_notebooks_show_topologies_and_assignments_as_pictures():
 def test_costs_show_the_loads_of_links(capsys):
     drawn = assignment(*SIXTEEN)
     for cost in (drawn.cost("all_reduce", 2**30), simulate(drawn, Collective("all_reduce", 2**30))):
-        assert cost._repr_svg_() == drawing.svg(drawn, loads=cost.link_bytes)
+        assert drawing.svg(cost) == cost._repr_svg_() == drawing.svg(drawn, loads=cost.link_bytes)
+        assert drawing.html(cost) == drawing.html(drawn, loads=cost.link_bytes)
+        assert drawing.text(cost) == drawing.text(drawn, loads=cost.link_bytes)
+        assert drawing.text(cost, loads=0 * cost.link_bytes) == drawing.text(drawn, loads=0 * cost.link_bytes)
         assert cost._repr_html_() == drawing.html(drawn, loads=cost.link_bytes)
         cost.draw(width=80)
         assert capsys.readouterr().out == drawing.text(drawn, loads=cost.link_bytes) + "\n"

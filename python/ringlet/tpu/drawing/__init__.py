@@ -11,40 +11,38 @@ SVG and characters need nothing beyond this library.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from numpy.typing import ArrayLike
 
 from ringlet.tpu.drawing.figure import scene_to_axes
 from ringlet.tpu.drawing.picture import WIDTH, scene_of
+from ringlet.tpu.drawing.subject import Drawn
 from ringlet.tpu.drawing.svg_writer import escape, scene_to_svg
 from ringlet.tpu.drawing.terminal import print_drawing
 from ringlet.tpu.drawing.text_sheet import text_lines
 from ringlet.tpu.placed import topology_of
 
-if TYPE_CHECKING:
-    from ringlet.tpu.device_assignment import DeviceAssignment
-    from ringlet.tpu.topology import Topology
-
 __all__ = ["draw", "html", "plot", "svg", "text"]
 
 
 def svg(
-    drawn: Topology | DeviceAssignment,
+    drawn: Drawn,
     *,
     loads: ArrayLike | None = None,
     rings: str = "auto",
     slices: Iterable[int] | None = None,
     width: int = WIDTH,
 ) -> str:
-    """Draw a slice, or what runs where on it, as SVG.
+    """Draw a slice, what runs where on it, or what it costs, as SVG.
 
     Parameters
     ----------
-    drawn : Topology or DeviceAssignment
+    drawn : Topology, DeviceAssignment, CollectiveCost or StepCost
+        A cost is drawn with the loads of its links.
     loads : array_like, optional
         Bytes over each directed link, in the order of ``topology.links()``: links are drawn wider and darker the more
-        they carry, in five classes.
+        they carry, in five classes. By default those of a cost, if one is drawn.
     rings : {"auto", "cores", "replicas", "none"}
         Which rings are drawn as paths: over the cores of each replica, or over the first core of all replicas. "auto"
         takes the second where a replica has one core, else the first, and none where there are loads.
@@ -76,7 +74,7 @@ def svg(
 
 
 def html(
-    drawn: Topology | DeviceAssignment,
+    drawn: Drawn,
     *,
     loads: ArrayLike | None = None,
     rings: str = "auto",
@@ -111,7 +109,7 @@ def html(
 
 
 def plot(
-    drawn: Topology | DeviceAssignment,
+    drawn: Drawn,
     *,
     loads: ArrayLike | None = None,
     rings: str = "auto",
@@ -142,14 +140,14 @@ def plot(
 
 
 def text(
-    drawn: Topology | DeviceAssignment,
+    drawn: Drawn,
     *,
     loads: ArrayLike | None = None,
     rings: str = "auto",
     slices: Iterable[int] | None = None,
     width: int = 80,
 ) -> str:
-    """Draw a slice, or what runs where on it, in characters.
+    """Draw a slice, what runs where on it, or what it costs, in characters.
 
     Parameters
     ----------
@@ -193,7 +191,7 @@ def text(
 
 
 def draw(
-    drawn: Topology | DeviceAssignment,
+    drawn: Drawn,
     *,
     loads: ArrayLike | None = None,
     rings: str = "auto",

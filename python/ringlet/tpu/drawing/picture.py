@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
@@ -13,11 +12,7 @@ from ringlet.tpu.drawing.legend import draw_legend, legend_height, legend_rows
 from ringlet.tpu.drawing.link_loads import draw_chip_loads, draw_link_loads
 from ringlet.tpu.drawing.rings import draw_rings, hops_of
 from ringlet.tpu.drawing.scene import INK, Item, Scene, Words
-from ringlet.tpu.drawing.subject import Subject, rings_of, subject_of
-
-if TYPE_CHECKING:
-    from ringlet.tpu.device_assignment import DeviceAssignment
-    from ringlet.tpu.topology import Topology
+from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of
 
 __all__ = ["WIDTH", "scene_of"]
 
@@ -29,7 +24,7 @@ _NARROWEST = 200
 
 
 def scene_of(
-    drawn: Topology | DeviceAssignment,
+    drawn: Drawn,
     loads: ArrayLike | None = None,
     rings: str = "auto",
     slices: Iterable[int] | None = None,

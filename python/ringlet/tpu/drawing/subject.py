@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +14,14 @@ from ringlet.tpu.links import twist_of
 from ringlet.tpu.placed import topology_of
 
 if TYPE_CHECKING:
+    from ringlet.tpu.cost_results import CollectiveCost, StepCost
     from ringlet.tpu.device_assignment import DeviceAssignment
     from ringlet.tpu.topology import Topology
 
-__all__ = ["Loads", "Subject", "rings_of", "subject_of"]
+__all__ = ["Drawn", "Loads", "Subject", "rings_of", "subject_of"]
+
+# What can be drawn.
+Drawn: TypeAlias = "Topology | DeviceAssignment | CollectiveCost | StepCost"
 
 Integers = NDArray[np.int64]
 
@@ -110,14 +114,14 @@ class Subject:
         return hosts
 
 
-def subject_of(drawn: Topology | DeviceAssignment, loads: ArrayLike | None = None) -> Subject:
-    """Read a topology, or an assignment with its topology.
+def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
+    """Read a topology, an assignment with its topology, or a cost with the loads of its links.
 
     Parameters
     ----------
-    drawn : Topology or DeviceAssignment
+    drawn : Topology, DeviceAssignment, CollectiveCost or StepCost
     loads : array_like, optional
-        One number for each directed link, in the order of ``topology.links()``.
+        One number for each directed link, in the order of ``topology.links()``; by default those of a cost.
 
     Returns
     -------
@@ -129,7 +133,8 @@ def subject_of(drawn: Topology | DeviceAssignment, loads: ArrayLike | None = Non
         If there is not one load for each link, or one is negative or not finite.
     """
     topology = topology_of(drawn)
-    assigned = getattr(drawn, "core_assignment", np.zeros((0, 0, 4)))
+    loads = getattr(drawn, "link_bytes", None) if loads is None else loads
+    assigned = getattr(getattr(drawn, "assignment", drawn), "core_assignment", np.zeros((0, 0, 4)))
     core_assignment = np.asarray(assigned, np.int64)
     x, y, z, cores = map(int, topology.mesh_shape)
     mesh = (x, y, z, cores)

@@ -10,7 +10,6 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
@@ -21,13 +20,9 @@ from ringlet.tpu.drawing.layout import chosen_slices
 from ringlet.tpu.drawing.legend import loads_in_words, ring_in_words, wraps_in_words
 from ringlet.tpu.drawing.panels import ClosePanel, Panel, TinyPanel, WidePanel
 from ringlet.tpu.drawing.rings import hops_of
-from ringlet.tpu.drawing.subject import Subject, rings_of, subject_of
+from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of
 from ringlet.tpu.drawing.terminal import paint_of
 from ringlet.tpu.units import format_bytes
-
-if TYPE_CHECKING:
-    from ringlet.tpu.device_assignment import DeviceAssignment
-    from ringlet.tpu.topology import Topology
 
 __all__ = ["text_lines"]
 
@@ -39,7 +34,7 @@ _TITLE_WIDTH = len("z = 10 to 19")
 
 
 def text_lines(
-    drawn: Topology | DeviceAssignment,
+    drawn: Drawn,
     loads: ArrayLike | None = None,
     rings: str = "auto",
     slices: Iterable[int] | None = None,
