@@ -85,6 +85,21 @@ def test_a_pod_has_the_published_number_of_chips(name, chips):
     assert GENERATIONS[name].pod_chips == chips == pod(name).num_chips
 
 
+@pytest.mark.parametrize(
+    ("name", "gibibytes", "bandwidth", "low_precision_ops"),
+    [
+        # generation, HBM of a chip, its bytes/s, int8 operations/s
+        ("v5e", 16, 819e9, 394e12),
+        ("v6e", 32, 1638e9, 1836e12),
+    ],
+)
+def test_a_chip_has_the_published_memory(name, gibibytes, bandwidth, low_precision_ops):
+    generation = GENERATIONS[name]
+    assert generation.hbm_bytes == gibibytes * 2**30
+    assert generation.hbm_bandwidth == bandwidth
+    assert generation.low_precision_ops == low_precision_ops
+
+
 @pytest.mark.parametrize("generation", GENERATIONS.values(), ids=GENERATIONS)
 def test_in_a_pod_every_axis_of_the_network_wraps(generation):
     topology = pod(generation.name)

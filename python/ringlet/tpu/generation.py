@@ -221,7 +221,8 @@ _V5E = Generation(
     machine="ct5lp-hightpu", machine_chips=(1, 4, 8),
     cores_per_chip=1, devices_per_chip=1, torus_rank=2, pod_shape=(16, 16, 1), wrap_rule="sixteen",
     shapes=_LITE_SHAPES, single_host_shapes=_LITE_HOSTS, chips_per_machine=8,
-    hbm_bytes=16 * 10**9, hbm_bandwidth=8.19e11, vmem_bytes=128 * _MIB, flops=1.97e14, low_precision_ops=3.94e14,  # GC
+    hbm_bytes=16 * _GIB, hbm_bandwidth=8.19e11, vmem_bytes=128 * _MIB,  # JAX; GC, which calls the capacity 16 GB
+    flops=1.97e14, low_precision_ops=3.94e14,  # GC
     ici_bandwidth=5e10, ici_bandwidth_usable=4.5e10,  # GC: 4 ports, 400 GB/s both ways; HSM
     dcn_bandwidth=2.5e10,  # GC: 6.4 Tbit/s for a pod of 256 chips
 )  # fmt: skip
@@ -239,7 +240,8 @@ _V6E = Generation(
     machine="ct6e-standard", machine_chips=(1, 4, 8),
     cores_per_chip=1, devices_per_chip=1, torus_rank=2, pod_shape=(16, 16, 1), wrap_rule="sixteen",
     shapes=_LITE_SHAPES, single_host_shapes=_LITE_HOSTS, chips_per_machine=8,
-    hbm_bytes=32 * 10**9, hbm_bandwidth=1.64e12, vmem_bytes=128 * _MIB, flops=9.18e14, low_precision_ops=1.84e15,  # GC
+    hbm_bytes=32 * _GIB, hbm_bandwidth=1.638e12, vmem_bytes=128 * _MIB,  # JAX; GC, which calls the capacity 32 GB
+    flops=9.18e14, low_precision_ops=1.836e15,  # GC
     ici_bandwidth=1e11, ici_bandwidth_usable=9e10,  # GC: 4 ports, 800 GB/s both ways; HSM
     dcn_bandwidth=1e11, pcie_bandwidth=3.2e10,  # GC: 25.6 Tbit/s for a pod of 256 chips; HSM
 )  # fmt: skip
