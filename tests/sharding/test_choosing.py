@@ -85,3 +85,21 @@ def test_numbers_that_do_not_fit_wrap_around_where_numpy_lets_them():
     whole = np.arange(4, dtype=np.uint8)
     x = shard(whole, Sharding.tiled((2,)))
     np.testing.assert_array_equal(np.asarray(np.where(x > 1, x, -1)), np.where(whole > 1, whole, -1))
+
+
+@pytest.mark.parametrize(
+    "clip",
+    [
+        lambda x: np.clip(x, 1, 2, min=1),
+        lambda x: np.clip(x, 1, 2, max=3),
+        lambda x: np.clip(x, 1, max=1),
+        lambda x: np.clip(x, a_max=1),
+        lambda x: np.clip(x, 1, a_min=2, a_max=3),
+    ],
+)
+def test_limits_are_refused_where_numpy_refuses_them(clip):
+    with pytest.raises((TypeError, ValueError)) as expected:
+        clip(np.arange(4.0))
+    with pytest.raises(expected.type) as found:
+        clip(shard(np.arange(4.0), Sharding.tiled((2,))))
+    assert str(found.value) == str(expected.value)

@@ -20,9 +20,9 @@ from ringlet.sharding.functions import _CREATORS, implementations
 # Run on the gathered arrays, with a warning.
 _NAMES = """
     alltrue apply_along_axis apply_over_axes argwhere bincount busday_count busday_offset
-    can_cast compress corrcoef cov cumproduct datetime_as_string delete ediff1d extract
+    compress corrcoef cov cumproduct datetime_as_string delete ediff1d extract
     flatnonzero geomspace gradient histogram histogram2d histogram_bin_edges histogramdd in1d insert intersect1d
-    is_busday ix_ lexsort linspace logspace median min_scalar_type msort nanmedian nanpercentile nanquantile nonzero
+    is_busday ix_ lexsort linspace logspace median msort nanmedian nanpercentile nanquantile nonzero
     packbits percentile piecewise poly polyadd polyder polydiv polyfit polyint polymul polysub product
     quantile ravel_multi_index real_if_close resize roots save savetxt savez savez_compressed setdiff1d setxor1d
     sometrue sort_complex trapezoid trapz trim_zeros union1d unique unique_all unique_counts unique_inverse

@@ -87,3 +87,12 @@ def test_a_chain_of_matrices_is_multiplied_from_the_cheaper_end():
     for wrong in ([x], [x, np.ones((5, 5))], [x, np.ones(6), np.ones(6)]):
         found = outcome(lambda wrong=wrong: np.linalg.multi_dot(wrong))
         assert str(found) == str(outcome(lambda wrong=wrong: np.linalg.multi_dot([np.asarray(each) for each in wrong])))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_infinite_numbers_are_multiplied_before_they_are_summed(count):
+    a, b = np.array([1.0, -1.0, 3.0]), np.array([np.inf, 2.0])
+    x = shard(a, Sharding.tiled((count,)))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(np.einsum("i,j->j", x, b), np.einsum("i,j->j", a, b))
+        assert np.isnan(np.einsum("i,j->", x, b))

@@ -19,6 +19,8 @@ ROWS = Sharding.tiled((2, 1))
         np.isrealobj,
         np.common_type,
         lambda x: np.result_type(x, 2, np.int8),
+        lambda x: np.can_cast(x, np.float32),
+        np.min_scalar_type,
         lambda x: np.einsum_path("ij,jk,kl", x, x, x)[0],
         np.tril_indices_from,
         np.array2string,

@@ -59,3 +59,11 @@ def test_parts_of_complex_numbers_are_views():
     x = shard(whole, HALVES)
     assert np.shares_memory(np.real(x)._tile(0), whole)
     assert np.imag(x).shards[1].tolist() == [4.0]
+
+
+def test_isclose_warns_once_of_a_tolerance_that_is_not_a_number():
+    x = shard(np.arange(4.0), Sharding.tiled((2,)))
+    with pytest.warns(RuntimeWarning, match="rtol or atol is not valid") as warned:
+        found = np.isclose(x, x + 1, rtol=np.nan)
+    assert len(warned) == 1
+    np.testing.assert_array_equal(found, [False, False, False, False])

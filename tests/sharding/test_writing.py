@@ -40,3 +40,21 @@ def test_a_plain_array_is_written_to_at_places_that_are_sharded():
 def test_slices_are_not_written_to():
     with pytest.raises(ShardingError, match="read-only"):
         np.put(shard(np.zeros((4, 2)), ROWS)[1:], [0], 1)
+
+
+@pytest.mark.parametrize(
+    "quantile",
+    [
+        lambda x: np.median(x, overwrite_input=True),
+        lambda x: np.nanmedian(x, 0, None, True),
+        lambda x: np.percentile(x, 30, overwrite_input=True),
+        lambda x: np.nanquantile(x, 0.3, axis=1, overwrite_input=True),
+    ],
+)
+def test_quantiles_may_overwrite_their_input(quantile):
+    values = np.array([[3.0, 1.0, 2.0], [7.0, 9.0, 8.0]])
+    x = shard(values.copy(), Sharding.tiled((2, 1)))
+    with pytest.warns(GatherWarning):
+        found = quantile(x)
+    np.testing.assert_array_equal(found, quantile(values.copy()))
+    np.testing.assert_array_equal(x, values)

@@ -19,6 +19,9 @@ __all__ = ["choose", "clip", "copyto", "select", "tril", "triu", "where"]
 
 Array = NDArray[Any]
 
+# Names of the limits of clip, of which NumPy takes one kind at a time.
+_LIMITS = ("a_min", "a_max", "min", "max")
+
 
 @implements(np.where)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
@@ -43,11 +46,15 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 
 @implements(np.clip)
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+def clip(a: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """Do what :func:`numpy.clip` does."""
-    limits = {"min": kwargs.pop("min", a_min), "max": kwargs.pop("max", a_max)}
+    limited: Any = np.clip
+    limited(np.empty(0), *(0 for _ in args[:2]), **dict.fromkeys(kwargs.keys() & _LIMITS, 0))  # may raise
+    bounds = dict(zip(("a_min", "a_max", "out"), args, strict=False)) | kwargs
+    limits = {name: bounds.pop(f"a_{name}", bounds.pop(name, None)) for name in ("min", "max")}
     given = [name for name, limit in limits.items() if limit is not None and limit is not np._NoValue]
-    if kwargs:
+    out = bounds.pop("out", out)
+    if bounds:
         return NotImplemented
 
     def bounded(tile: Any, *bounds: Any, out: Any = None) -> Any:

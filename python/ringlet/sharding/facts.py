@@ -23,7 +23,7 @@ _OF_SHAPES = (
     np.tril_indices_from,
     np.triu_indices_from,
 )
-_OF_DTYPES = (np.common_type, np.iscomplexobj, np.isrealobj, np.result_type)
+_OF_DTYPES = (np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj, np.result_type)
 _TEXTS = (np.array2string, np.array_repr, np.array_str)
 
 
@@ -42,6 +42,11 @@ def _whole(value: Any) -> Any:
 for _functions, _change in ((_OF_SHAPES, _shaped), (_OF_DTYPES, typed), (_TEXTS, _whole)):
     for _function in _functions:
         implements(_function)(_with(_function, _change))
+
+
+@implements(np.min_scalar_type)
+def _min_scalar_type(a: Any, /) -> Any:
+    return np.min_scalar_type(typed(a)) if a.ndim else NotImplemented  # found in the value of a single number
 
 
 def _tiles(x: Any) -> list[Any]:

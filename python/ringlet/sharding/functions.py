@@ -216,7 +216,7 @@ def call_gathered(function: Callable[..., Any], name: str, args: tuple[Any, ...]
         Sharded arrays may be at any depth of lists, tuples and dictionaries.
     kwargs : dict
     """
-    args, kwargs, out = _without_out(function, args, kwargs)
+    args, kwargs, out = _without_out(function, *_without_scratch(function, args, kwargs))
     args, kwargs = gathered(name, args), gathered(name, kwargs)
     if out is None:
         return function(*args, **kwargs)
@@ -247,19 +247,29 @@ def _without_out(
     if isinstance(kwargs.get("out"), ShardedArray):
         others = dict(kwargs)
         return args, others, others.pop("out")
-    place = _place_of_out(function)
-    if place is None or place >= len(args) or not isinstance(args[place], ShardedArray):
+    names = _names_by_place(function)
+    place = names.index("out") if "out" in names else len(args)
+    if place >= len(args) or not isinstance(args[place], ShardedArray):
         return args, kwargs, None
-    names = list(inspect.signature(function).parameters)
     later = dict(zip(names[place + 1 :], args[place + 1 :], strict=False))
     return args[:place], {**kwargs, **later}, args[place]
 
 
+def _without_scratch(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Leave out that quantiles may overwrite what they are given: gathered arrays are read-only."""
+    if "overwrite_input" not in _names_by_place(function):
+        return args, kwargs
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.arguments.pop("overwrite_input", None)
+    return bound.args, bound.kwargs
+
+
 @functools.cache
-def _place_of_out(function: Callable[..., Any]) -> int | None:
+def _names_by_place(function: Callable[..., Any]) -> list[str]:
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):  # some of NumPy's compiled functions do not tell
-        return None
-    names = [name for name, it in parameters.items() if it.kind is not inspect.Parameter.KEYWORD_ONLY]
-    return names.index("out") if "out" in names else None
+        return []
+    return [name for name, it in parameters.items() if it.kind is not inspect.Parameter.KEYWORD_ONLY]

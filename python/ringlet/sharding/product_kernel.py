@@ -41,6 +41,15 @@ def sum_of_products(a: Array, b: Array, labels: tuple[Labels, Labels, Labels], o
     if 1 in a.shape or 1 in b.shape:
         a, b, labels = _without_ones(a, b, labels)
     how = _arrangement(labels)
+    _multiply(a, b, how, out)
+    if (how.a_alone or how.b_alone) and out.dtype.kind in "fc" and not np.isfinite(out).all():
+        # With infinite numbers, to sum first is something else: inf * (1 - 1 + 1) is inf, inf - inf + inf is NaN.
+        places = {label: place for place, label in enumerate(dict.fromkeys((*labels[0], *labels[1])))}
+        lists = [[places[label] for label in given] for given in labels]
+        np.einsum(a, lists[0], b, lists[1], lists[2], out=out, dtype=out.dtype, casting="unsafe")
+
+
+def _multiply(a: Array, b: Array, how: _Arrangement, out: Array) -> None:
     a = _summed(a, how.a_alone, out.dtype).transpose(how.a_order)
     b = _summed(b, how.b_alone, out.dtype).transpose(how.b_order)
     target = out.transpose(how.out_order)

@@ -19,7 +19,7 @@ from ringlet.sharding.movement import settled
 from ringlet.sharding.reducing import Axes, Reduction, add_up, mask_of, without_nan
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.stand_ins import Small, loop_dtype, small, stand_in
-from ringlet.sharding.ufunc_table import implements_ufunc
+from ringlet.sharding.ufunc_table import implements_ufunc, is_cached
 
 __all__ = ["reduce"]
 
@@ -98,7 +98,7 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
         return NotImplemented
     mask = mask_of(where)
     begins = () if initial is _NO_VALUE else (None if initial is None else 0,)
-    result_dtype = _result_dtype(
+    result_dtype = (_result_dtype if is_cached(ufunc) else _result_dtype.__wrapped__)(
         (ufunc, *begins),
         small(x),
         None if mask is None else small(mask),

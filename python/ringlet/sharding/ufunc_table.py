@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["Handler", "handler_of", "implements_ufunc"]
+__all__ = ["Handler", "handler_of", "implements_ufunc", "is_cached"]
 
 Handler = Callable[[np.ufunc, "tuple[Any, ...]", "dict[str, Any]"], Any]
 H = TypeVar("H", bound=Handler)
@@ -44,9 +44,26 @@ def implements_ufunc(ufunc: np.ufunc | None, method: str = "__call__") -> Callab
     return register
 
 
-@functools.cache
 def handler_of(ufunc: np.ufunc, method: str) -> Handler | None:
-    """Give what runs in place of a ufunc's method; None where arrays are to be gathered."""
+    """Return what runs in place of a ufunc's method; None where arrays are to be gathered."""
+    _load_homes()
+    return _TABLE.get((ufunc, method)) or _TABLE.get((None, method))
+
+
+@functools.cache
+def _load_homes() -> None:
     for home in _HOMES:
         importlib.import_module(f"ringlet.sharding.{home}")
-    return _TABLE.get((ufunc, method)) or _TABLE.get((None, method))
+
+
+def is_cached(ufunc: np.ufunc) -> bool:
+    """Return whether caches may hold a ufunc: not one of :func:`numpy.frompyfunc`, which has a single loop.
+
+    Such a ufunc holds a Python function and all that it refers to, and cannot be referred to weakly.
+
+    Examples
+    --------
+    >>> is_cached(np.add), is_cached(np.frompyfunc(abs, 1, 1))
+    (True, False)
+    """
+    return ufunc.ntypes > 1

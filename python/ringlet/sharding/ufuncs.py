@@ -26,7 +26,7 @@ from ringlet.sharding.modes import current_mode
 from ringlet.sharding.propagation import plan
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.spaces import fresh
-from ringlet.sharding.ufunc_table import handler_of
+from ringlet.sharding.ufunc_table import handler_of, is_cached
 from ringlet.values.stand_in import plain
 
 __all__ = ["call"]
@@ -136,7 +136,7 @@ def _short_way(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> 
     if None in kinds or not sharded:
         return None
     group = sharded[0]._group if len(sharded) == 1 else common_group(ufunc.__name__, sharded)
-    chosen = _planned(ufunc, *kinds)
+    chosen = (_planned if is_cached(ufunc) else _planned.__wrapped__)(ufunc, *kinds)
     if chosen is None or group.member is not None or current_mode() != "shared":
         return None
     arrays = [value._whole if type(value) is ShardedArray else value for value in inputs]

@@ -79,3 +79,13 @@ def test_what_does_not_go_together_is_refused(kernel, mode):
         correlate(np.ones(4), kernel, mode)
     with pytest.raises(ValueError, match=r"."):
         np.correlate(shard(np.ones(4), Sharding.tiled((2,))), kernel, mode)
+
+
+@pytest.mark.parametrize(("function", "empty"), [(np.convolve, 0), (np.convolve, 1), (np.correlate, 1)])
+def test_the_empty_one_of_two_is_named(function, empty):
+    x = np.arange(4.0)
+    with pytest.raises(ValueError, match="cannot be empty") as expected:
+        function(*([], x)[:: -1 if empty else 1])
+    with pytest.raises(ValueError, match="cannot be empty") as found:
+        function(*([], shard(x, Sharding.tiled((2,))))[:: -1 if empty else 1])
+    assert str(found.value) == str(expected.value)

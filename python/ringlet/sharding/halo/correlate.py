@@ -126,6 +126,8 @@ def numpy_correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 def numpy_convolve(a: Any, v: Any, mode: str = "full") -> Any:
     """Run ``np.convolve`` tile by tile."""
     a, v = as_operand(a), as_operand(v)
+    if 0 in (a.size, v.size):
+        np.convolve(np.empty(min(a.size, 1)), np.empty(min(v.size, 1)))  # raises, and names the empty one
     return _run_numpy(np.convolve, *((v, a) if a.shape < v.shape else (a, v)), mode)
 
 
