@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrayMethods"]
 
+_type = type  # which a parameter of ndarray's method `view` is called
+
 
 def _as(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -80,6 +82,17 @@ def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[
     return method
 
 
+def _set_part(x: Any, part: Callable[[Any], Any], value: Any) -> None:
+    """Write to the real or to the imaginary parts of an array's own memory."""
+    spaces = x._spaces_to_write()
+    if x._whole is not None:
+        target = x._of_whole(part(x._whole), x._layout, x._group)
+    else:
+        views = {id(space): part(space) for space in spaces if space is not None}
+        target = x._build([None if space is None else views[id(space)] for space in spaces], x._layout, x._group)
+    target[...] = value
+
+
 def _one_tuple(numbers: tuple[Any, ...]) -> Any:
     """What was given one by one, or as one tuple."""
     return numbers[0] if len(numbers) == 1 else numbers
@@ -136,17 +149,36 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def real(self: Any) -> Any:
-        """The real parts."""
+        """The real parts; setting them changes the array."""
         x = self._known()
         return x._derive(lambda space: space.real, x._layout)
 
+    @real.setter
+    def real(self: Any, value: Any) -> None:
+        _set_part(self, lambda space: space.real, value)
+
     @property
     def imag(self: Any) -> Any:
-        """The imaginary parts."""
+        """The imaginary parts; setting them changes the array."""
         if self.dtype.kind != "c":
             return np.zeros_like(self)
         x = self._known()
         return x._derive(lambda space: space.imag, x._layout)
+
+    @imag.setter
+    def imag(self: Any, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError(f"array does not have imaginary part to set: its dtype is {self.dtype}")
+        _set_part(self, lambda space: space.imag, value)
+
+    @property
+    def flat(self: Any) -> Any:
+        """The elements in one dimension, to be read; what it is set to is repeated over the array."""
+        return np.ravel(self)
+
+    @flat.setter
+    def flat(self: Any, value: Any) -> None:
+        self[...] = np.resize(value, self.shape)
 
     @property
     def itemsize(self: Any) -> int:
@@ -222,6 +254,51 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
         return reshard(self, sharding)
 
+    def view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's name
+        """Return the same bytes as elements of another dtype: a value, as slices are.
+
+        Parameters
+        ----------
+        dtype : dtype, optional
+        type : type, optional
+            No subclasses of ndarray are sharded, so there is no other one to give.
+
+        Raises
+        ------
+        TypeError
+            If a class is given.
+        ValueError
+            NumPy's; also if elements of another size are asked for and the last dimension is cut.
+
+        Examples
+        --------
+        >>> from ringlet.sharding import Sharding, shard
+        >>> shard(np.array([1.0, -0.0]), Sharding.tiled((2,))).view(np.int64).tolist()
+        [4607182418800017408, -9223372036854775808]
+        """
+        for given in (dtype, type):
+            if isinstance(given, _type) and issubclass(given, np.ndarray):
+                raise TypeError(
+                    f"a sharded array has no view of type {given.__name__}: give a dtype, or view np.asarray(array)"
+                )
+        x = self._known()
+        if dtype is None:
+            return x._derive(lambda space: space, x._layout)
+        if np.dtype(dtype).itemsize != x.itemsize and x.shape and x._layout.cuts[-1].count > 1:
+            raise ValueError(
+                f"elements of {x.itemsize} bytes become elements of {np.dtype(dtype).itemsize} bytes along the last "
+                f"dimension, which is cut: {x.sharding}. Reshard the array so that its last dimension is whole"
+            )
+        return x._derive(lambda space: space.view(dtype), x._layout)
+
+    def byteswap(self: Any, inplace: bool = False) -> Any:
+        """Return the array with the bytes of each element in reverse order, or change the array so."""
+        swapped = self.astype(self.dtype.newbyteorder()).view(self.dtype)
+        if not inplace:
+            return swapped.copy()
+        self[...] = swapped
+        return self
+
     def fill(self: Any, value: Any) -> None:
         """Set all elements to one value."""
         self[...] = value
@@ -260,6 +337,9 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
+
+    def __delitem__(self: Any, key: Any) -> None:
+        raise ValueError(f"cannot delete array elements: write array = np.delete(array, {key!r})")
 
     def __contains__(self: Any, value: Any) -> bool:
         return bool(np.any(self == value))

@@ -19,6 +19,21 @@ __all__ = ["Conversions"]
 
 Array = NDArray[Any]
 
+# What ndarrays have because they are one piece of memory, and what does instead.
+_ABSENT = {
+    "base": "Ask np.shares_memory(array, other)",
+    "ctypes": "Use array.shards[0].ctypes, or np.asarray(array).ctypes",
+    "data": "Use array.shards[0].data, or np.asarray(array).data",
+    "dump": "Write pickle.dump(array, file), or np.save(file, array)",
+    "dumps": "Write pickle.dumps(array)",
+    "flags": "Use array.shards[0].flags; array.copy() can always be written to",
+    "getfield": "Write array[name] for a field, array.view(dtype) for other elements, or np.asarray(array).getfield",
+    "resize": "Write np.resize(array, shape), which makes a new array",
+    "setfield": "Write array[name] = value for a field",
+    "setflags": "Write array.copy() for an array that can be written to; slices cannot",
+    "strides": "Use array.shards[0].strides, or np.asarray(array).strides",
+}
+
 
 class Conversions:
     """Conversions of a :class:`~ringlet.sharding.ShardedArray`.
@@ -91,8 +106,14 @@ class Conversions:
 
     # Consumers of DLPack share memory, so there has to be one place that has all values.
 
-    def __dlpack__(self: Any, **kwargs: Any) -> Any:
-        return self._shared_memory().__dlpack__(**kwargs)
+    def __dlpack__(
+        self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        options = {name: value for name, value in given.items() if value is not None}
+        if copy:
+            return np.asarray(self.numpy()).__dlpack__(**options)
+        return self._shared_memory().__dlpack__(**options)
 
     def __dlpack_device__(self: Any) -> tuple[int, int]:
         return 1, 0  # DLPack's number of host memory
@@ -103,7 +124,7 @@ class Conversions:
         if not shards:
             raise BufferError(
                 f"an array that is laid out as {x.sharding} is not in one piece of memory: hand over its tiles, "
-                "array.shards, one by one, or np.asarray(array)"
+                "array.shards, one by one, or np.asarray(array), or ask for a copy, np.from_dlpack(array, copy=True)"
             )
         return shards[0]
 
@@ -116,6 +137,10 @@ class Conversions:
     def tolist(self: Any) -> Any:
         """Give all elements as nested lists of Python numbers."""
         return self._gathered().tolist()
+
+    def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:  # NumPy's name
+        """Write all elements to a file; parameters are those of ndarray's method."""
+        self._gathered().tofile(fid, sep, format)
 
     def tobytes(self: Any, order: Any = "C") -> bytes:
         """Give the bytes of all elements."""
@@ -137,9 +162,7 @@ class Conversions:
         return operator.index(self._number())
 
     def __round__(self: Any, digits: int | None = None) -> Any:
-        if self.shape:
-            return np.round(self, digits or 0)
-        return round(self.item(), digits)
+        return np.round(self, digits or 0) if self.shape else round(self.numpy(), digits)
 
     def _number(self: Any) -> Any:
         """An ndarray that converts to a number, or says why not, without a large one being collected for that."""
@@ -149,6 +172,30 @@ class Conversions:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return int(self.shape[0])
+
+    # The array API standard's
+
+    @property
+    def device(self) -> str:
+        """Where the array is, as NumPy names it: ``"cpu"``. The logical devices are those of `sharding`."""
+        return "cpu"
+
+    def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+        """Return the array itself, for the device ``"cpu"``."""
+        np.empty(0).to_device(device, stream=stream)  # NumPy says what is wrong
+        return self
+
+    def __array_namespace__(self, *, api_version: Any = None) -> Any:
+        return np.empty(0).__array_namespace__(api_version=api_version)
+
+    def __getattr__(self, name: str) -> Any:
+        remedy = _ABSENT.get(name)
+        raise AttributeError(
+            f"'{type(self).__name__}' object has no attribute {name!r}"
+            + (f": its memory is that of its tiles. {remedy}" if remedy else ""),
+            name=name,
+            obj=self,
+        )
 
     # Text
 
