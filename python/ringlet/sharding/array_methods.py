@@ -301,7 +301,9 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     def fill(self: Any, value: Any) -> None:
         """Set all elements to one value."""
-        self[...] = value
+        held = np.empty((), self.dtype)
+        held.fill(value)
+        self[...] = held
 
     def sort(self: Any, axis: int = -1, **kwargs: Any) -> None:
         """Sort along an axis, in place."""

@@ -235,7 +235,13 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
         if index.dtype.kind in "iu":
             axis = place if Ellipsis not in entries[:place] else place - len(entries)
             others = (*entries[:place], slice(None), *entries[place + 1 :])
-            return np.take(x[others], index, axis=axis)
+            if 0 in x.shape:
+                _stand_in(x.shape)[gathered(_INDEX, key)]  # take does not ask for each of these
+            try:
+                return np.take(x[others], index, axis=axis)
+            except IndexError:
+                _stand_in(x.shape)[gathered(_INDEX, key)]  # NumPy names the axis of `x`
+                raise
     return gathered(_INDEX, x)[gathered(_INDEX, key)]
 
 

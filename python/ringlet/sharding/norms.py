@@ -45,6 +45,10 @@ def _checked(function: Callable[..., Any], x: Any, *, is_vector: bool, **kwargs:
     with np.errstate(all="ignore"):
         dtype = np.asarray(function(stand_in(small(x)), **kwargs)).dtype
     order, axis = kwargs["ord"], kwargs.get("axis", (-2, -1))
+    if np.ndim(order):
+        return NotImplemented
+    if axis is not None and not isinstance(axis, tuple):
+        axis = int(axis)  # as NumPy has it, also of 1.5
     axes = tuple(each % x.ndim for each in axis) if isinstance(axis, tuple) else normalized_axes(axis, x.ndim)
     if not is_vector and len(axes) == 2 and order in (2, -2, "nuc"):
         return NotImplemented

@@ -15,7 +15,7 @@ from ringlet.sharding.functions import implements
 from ringlet.sharding.movement import settled
 from ringlet.sharding.pieces import Form, Piece, Run
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.sharding.stand_ins import shaped
+from ringlet.sharding.stand_ins import shaped, small
 
 __all__ = ["pad", "repeat", "roll", "tile"]
 
@@ -73,12 +73,12 @@ def roll(a: ShardedArray, shift: Any, axis: Any = None) -> Any:
     [array([5, 0]), array([1, 2]), array([3, 4])]
     """
     if axis is None:
-        flat: Any = roll(a.ravel(), np.sum(shift), 0)
+        flat: Any = roll(a.ravel(), shift, 0)
         return flat if flat is NotImplemented else as_own(flat.reshape(a.shape))
     np.roll(shaped((1,) * a.ndim), shift, axis)  # NumPy says what is wrong
     shifts = [0] * a.ndim
     for by, along in np.broadcast(shift, axis):
-        shifts[operator.index(along) % a.ndim] += operator.index(by)
+        shifts[operator.index(along) % a.ndim] += int(by)
     runs = []
     for size, total in zip(a.shape, shifts, strict=True):
         by = total % size if size else 0
@@ -91,9 +91,10 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  # NumPy's name
     """Do what :func:`numpy.tile` does."""
     if not isinstance(A, ShardedArray):
         return NotImplemented
-    times = tuple(reps) if np.ndim(reps) else (reps,)
-    if min(times, default=0) < 0:
-        np.tile(np.empty(1), times)  # NumPy says what is wrong
+    times = tuple(reps) if np.iterable(reps) else (reps,)
+    if not all(isinstance(count, (int, np.integer)) and count >= 0 for count in times):
+        np.tile(shaped(small(A)[1]), times)  # NumPy says what is wrong
+        return NotImplemented
     x = A[(None,) * (len(times) - A.ndim) + (...,)]
     times = (1,) * (x.ndim - len(times)) + times
     return _made_of("tile", x, [[run] * int(count) for run, count in zip(full_runs(x.shape), times, strict=True)])
@@ -105,17 +106,17 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     if not isinstance(a, ShardedArray) or isinstance(repeats, ShardedArray):
         return NotImplemented
     x: Any = np.ravel(a) if axis is None or a.ndim == 0 else a
-    along = 0 if axis is None else axis
-    times = np.asarray(repeats)
-    if times.size == 0 and isinstance(repeats, (list, tuple)):
-        times = times.astype(np.intp)
+    along = 0 if axis is None else operator.index(axis)
+    times = np.asarray(repeats, getattr(repeats, "dtype", np.intp))  # as NumPy has it, also of 1.5
+    np.repeat(np.empty(0), np.empty(0, times.dtype))  # raises for counts that are not whole, and then for an axis
+    np.repeat(shaped((1,) * x.ndim), 1, along)
+    along %= x.ndim
     if times.size != 1:
         runs = [[run] for run in full_runs(x.shape)]
         runs[along] = _runs_of(np.repeat(np.arange(x.shape[along]), times))  # NumPy says what is wrong with them
         return _made_of("repeat", x, runs)
-    np.repeat(shaped((1,) * x.ndim), times, along)
-    along = operator.index(along) % x.ndim
-    count = int(times.reshape(()))
+    np.repeat(shaped(small(x)[1]), times, along)
+    count = max(0, int(times.reshape(())))
     wider = np.expand_dims(x, along + 1)
     wider = np.broadcast_to(wider, (*x.shape[: along + 1], count, *x.shape[along + 1 :]))
     merged = (*x.shape[:along], x.shape[along] * count, *x.shape[along + 1 :])
@@ -138,10 +139,11 @@ def pad(array: ShardedArray, pad_width: Any, mode: Any = "constant", **kwargs: A
     [array([3, 0, 1]), array([2, 3, 0])]
     """
     try:
-        widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
+        given = np.asarray(pad_width)
+        widths = np.broadcast_to(given, (array.ndim, 2)).tolist()
     except (TypeError, ValueError):
         return NotImplemented
-    is_whole = all(isinstance(width, int) and width >= 0 for pair in widths for width in pair)
+    is_whole = given.dtype.kind == "i" and given.min(initial=0) >= 0
     if is_whole and mode == "constant" and not kwargs.keys() - {"constant_values"}:
         return _padded_by_values(settled(array), widths, kwargs.get("constant_values", 0))
     if not is_whole or kwargs or mode not in ("edge", "reflect", "symmetric", "wrap"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,8 @@ def reduceat(  # noqa: PLR0917  # as NumPy has them
     """
     if not isinstance(x, ShardedArray) or isinstance(indices, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
+    if not isinstance(axis, (int, np.integer)):
+        return NotImplemented
     shape = tuple(size if a == axis % max(x.ndim, 1) else min(size, 1) for a, size in enumerate(x.shape))
     with np.errstate(all="ignore"):
         model = np.add.reduceat(np.zeros(shape, bool), indices, axis)
@@ -135,7 +138,7 @@ def _implement(name: str, ufunc: np.ufunc, instead_of_nan: float | None = None) 
         if not isinstance(a, ShardedArray):
             return NotImplemented
         line = np.reshape(a, -1) if axis is None or a.ndim == 0 else a
-        along = 0 if axis is None else axis
+        along = 0 if axis is None else operator.index(axis)
         return accumulate(ufunc, line, along, dtype, out, name=name, instead_of_nan=instead_of_nan)
 
     implements(name)(running)

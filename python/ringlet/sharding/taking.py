@@ -48,18 +48,20 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
            [0, 1]]), sharding={replicated})
     """
     x = operand(a)
-    if not isinstance(indices, (ShardedArray, np.ndarray)):
-        indices = np.asarray(indices, getattr(indices, "dtype", np.intp))  # as NumPy has it, also of 1.5
     if axis is None or x.ndim == 0:
         x, axis = np.ravel(x), 0 if axis is None else axis
+    if not isinstance(indices, (ShardedArray, np.ndarray)):
+        np.take(shaped((1,) * x.ndim), 0, axis, mode=mode)  # an axis or a mode that is wrong is told first
+        indices = np.asarray(indices, getattr(indices, "dtype", np.intp))  # as NumPy has it, also of 1.5
     np.take(shaped((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # NumPy says what is wrong
     axis = operator.index(axis) % x.ndim
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    if isinstance(x, ShardedArray) and x._layout.cuts[axis].count > 1 and indices.size < x.shape[axis]:
+    if isinstance(x, ShardedArray) and x.size and x._layout.cuts[axis].count > 1 and indices.size < x.shape[axis]:
         rows: Any = _taken_by_owners(settled(x), _checked(indices, x.shape, axis, mode).ravel(), axis)
         result = as_own(rows.reshape(shape))
         return result if out is None else written_to(out, result)
-    if 0 in x.shape and indices.size and (mode == "raise" or 0 not in shape):
+    is_asked = 0 not in x.shape[:axis] or x.shape[axis] == 0  # as NumPy asks whether they are in bounds
+    if 0 in x.shape and indices.size and is_asked and (mode == "raise" or 0 not in shape):
         _checked(indices, x.shape, axis, mode)  # tiles without elements would not ask
     before, after = [("a", d) for d in range(axis)], [("a", d) for d in range(axis + 1, x.ndim)]
     taking = tuple(("i", d) for d in range(indices.ndim))
