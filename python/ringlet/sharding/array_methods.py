@@ -34,6 +34,8 @@ def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
         """Change the array; one that is not written to gives a changed one, so that ``x[1:3] += 1`` changes `x`."""
         if getattr(type(other), "__array_ufunc__", ufunc) is None:
             return NotImplemented
+        if self._is_number():
+            return ufunc(self, other)
         return ufunc(self, other, out=(self._like_itself() if self._is_view else self,))
 
     return method
@@ -324,10 +326,16 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return super().__pow__(exponent) if made is None else made
 
     def __ipow__(self: Any, exponent: Any) -> Any:
+        if self._is_number():
+            return self**exponent
         made = _power(operator.ipow, self, exponent, self._like_itself() if self._is_view else self)
         return _in_place(np.power)(self, exponent) if made is None else made
 
     __eq__, __ne__ = _equality(np.equal, operator.eq), _equality(np.not_equal, operator.ne)
+
+    def _is_number(self: Any) -> bool:
+        """Whether this is a result without dimensions, for which NumPy has a number: nothing writes to it."""
+        return self._is_view and not self._shape
 
     def _like_itself(self: Any) -> Any:
         """An array with no values yet."""
@@ -346,4 +354,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     def __contains__(self: Any, value: Any) -> bool:
         return bool(np.any(self == value))
 
-    __hash__ = None  # type: ignore[assignment]  # == compares elements
+    def __hash__(self: Any) -> int:
+        if not self._is_number():
+            raise TypeError(f"unhashable type: '{type(self).__name__}'")
+        return hash(self.item())

@@ -66,6 +66,8 @@ _TABLE: dict[Callable[..., Any], Callable[..., Any]] = {}
 _NAMES = """arange array asanyarray asarray ascontiguousarray asfortranarray empty eye frombuffer fromfile fromfunction
     fromiter fromstring full genfromtxt identity loadtxt ones require tri zeros"""
 _CREATORS = frozenset(_NAMES.split())
+# Those that give an array also where there are no dimensions, and not a number.
+_COPIES = frozenset(("astype", "copy", "empty_like", "full_like", "ones_like", "zeros_like"))
 
 
 def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
@@ -164,10 +166,15 @@ def dispatch(
     if name in _CREATORS:
         return _created(array, function, args, kwargs)
     implementation = None if has_subclass(types) else implementations().get(function)
+    operands = (*args, *kwargs.values())
 
     def work() -> Any:
         result = NotImplemented if implementation is None else implementation(*args, **kwargs)
-        return call_gathered(function, f"np.{name}", args, kwargs) if result is NotImplemented else result
+        if result is NotImplemented:
+            return call_gathered(function, f"np.{name}", args, kwargs)
+        if isinstance(result, ShardedArray) and name not in _COPIES and all(x is not result for x in operands):
+            return result._as_result()
+        return result
 
     return noted_as_one(name, (args, tuple(kwargs.values())), work)
 

@@ -191,6 +191,12 @@ class ShardedArray(ArrayMethods, Conversions):
         readers[key] = weakref.ref(made, functools.partial(readers.pop, key))
         return made
 
+    def _as_result(self) -> ShardedArray:
+        """Return this array; without dimensions it is a value from now on, as NumPy's numbers are."""
+        if not self._shape:
+            self._is_view = True
+        return self
+
     def _own(self) -> None:
         """Move to memory of this array's own."""
         from ringlet.sharding.spaces import copies
@@ -211,8 +217,9 @@ class ShardedArray(ArrayMethods, Conversions):
             If this array looks as if it were a view of another one.
         """
         if self._is_view:
+            kinds = "transposed and reshaped arrays" if self._shape else "elements and other results without dimensions"
             raise ShardingError(
-                "assignment destination is read-only: slices, transposed and reshaped arrays are values, not views. "
+                f"assignment destination is read-only: slices, {kinds} are values, not views. "
                 "Write to the array that they were taken from, x[1:3] = value, or to a copy, array.copy()"
             )
         if self._layout.is_partial:

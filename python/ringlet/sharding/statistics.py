@@ -72,7 +72,7 @@ def _mean(
         known = True if reduction.mask is None else np.broadcast_to(reduction.mask, a.shape)
         count = reduction.count if known is True else np.sum(known, axis, np.intp, keepdims=keepdims)
         total = np.sum(a, axis, work_dtype, out, keepdims, where=known)
-        mean = _divided(total, count)
+        mean = _divided(total, count, out)
         return mean if out is not None or mean.dtype == result_dtype else mean.astype(result_dtype)
     if reduction.count == 0:
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
@@ -88,10 +88,12 @@ def _mean(
     return noted_as_one("mean", a, work)
 
 
-def _divided(total: Any, count: Any) -> Any:
+def _divided(total: Any, count: Any, out: Any) -> Any:
     """Divide sums by how many numbers they are of, where they are."""
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
+    if out is None and not total.shape:  # a value, which is not written to
+        return np.true_divide(total, count, dtype=total.dtype, casting="unsafe")
     return np.true_divide(total, count, out=total, casting="unsafe")
 
 
@@ -107,7 +109,7 @@ def _nanmean(
     count = np.sum(~np.isnan(a), axis, np.intp, keepdims=keepdims, where=where)
     total = np.nansum(a, axis, dtype, out, keepdims, where=where)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _divided(total, count)
+        return _divided(total, count, out)
 
 
 def _moment(

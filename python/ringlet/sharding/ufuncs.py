@@ -57,15 +57,17 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
         ufunc, inputs = np.multiply, inputs * 2
     out = kwargs.get("out", ())
     if method == "__call__" and len(kwargs) == len(out) < 2 and ufunc.signature is None:
-        result = _short_way(ufunc, inputs, *out)
-        if result is not None:
-            return result
+        short = _short_way(ufunc, inputs, *out)
+        if short is not None:
+            return short if out else short._as_result()
     if any(_is_foreign(value) for value in (*inputs, *out)):
         return NotImplemented
     inputs = tuple(plain(value) for value in inputs)
     handler = None if method != "at" and has_subclass(map(type, (*inputs, *out))) else handler_of(ufunc, method)
     result = NotImplemented if handler is None else handler(ufunc, inputs, kwargs)
-    return _call_gathered(ufunc, method, inputs, kwargs) if result is NotImplemented else result
+    if result is NotImplemented:
+        return _call_gathered(ufunc, method, inputs, kwargs)
+    return result._as_result() if isinstance(result, ShardedArray) and not out else result
 
 
 def _is_complex(value: Any) -> bool:
