@@ -1,4 +1,4 @@
-"""Workers are killed at any moment of what a strategy does: the others say which, soon, and nothing is left.
+"""Workers are killed or stopped at any moment of what a strategy does: the others name them, and nothing is left.
 
 ``RINGLET_KILLS`` sets how many jobs are killed in each way, a twentieth of it (5 by default).
 """
@@ -20,7 +20,7 @@ import random, signal
 import numpy as np
 import ringlet
 import ringlet.data, ringlet.strategy.multi_worker
-from ringlet.errors import WorkerLostError
+from ringlet.errors import DeadlineExceededError, WorkerLostError
 from tests.processes.forked import Job, left_behind
 from tests.strategy.workers import environment
 
@@ -33,7 +33,7 @@ def victims_of(draw):
         return [0]
     if kind == "all":
         return list(range(WORKERS))
-    return draw.sample(range(WORKERS), int(kind))
+    return draw.sample(range(WORKERS), int(kind) if kind.isdigit() else 1)
 
 
 def rank():
@@ -63,7 +63,7 @@ def steps_of(strategy):
 def body_of(local):
     def body(worker, tell):
         os.environ.update(environment(worker, WORKERS, local, f"kills {os.getppid()}"))
-        options = ringlet.experimental.CommunicationOptions(timeout_seconds=60)
+        options = ringlet.experimental.CommunicationOptions(timeout_seconds=2 if kind == "stop" else 60)
         strategy = ringlet.MultiWorkerMirroredStrategy(communication_options=options)
         steps = steps_of(strategy)
         next(steps)
@@ -80,7 +80,31 @@ def body_of(local):
             except WorkerLostError as later:
                 again = str(later)
             tell([str(error), error.pid, error.reason, when, again])
+        except DeadlineExceededError as error:
+            tell([str(error)])
     return body
+
+
+def pauses(job, victim, draw):
+    for _ in range(5):
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            job.kill(victim, number)
+            time.sleep(draw.uniform(0, 0.02))
+
+
+def stalled(job, victim):
+    '''Stop a worker for longer than the time-out; give what is wrong with what the workers raised.'''
+    job.kill(victim, signal.SIGSTOP)
+    wrong = []
+    for worker in sorted({*range(WORKERS)} - {victim}):
+        answer = job.told(worker, time.monotonic() + patience)
+        if not (isinstance(answer, list) and len(answer) == 1 and f"(pid {job.pids[victim]}, stopped" in answer[0]):
+            wrong.append(f"worker {worker} told {answer}")
+    job.kill(victim, signal.SIGCONT)
+    answer = job.told(victim, time.monotonic() + patience)
+    if not (isinstance(answer, list) and len(answer) == 1):
+        wrong.append(f"the worker that was stopped told {answer}")
+    return wrong
 
 
 def run(draw):
@@ -92,6 +116,10 @@ def run(draw):
         if joined != ["joined"] * WORKERS:
             return [f"did not join: {joined}"], []
         time.sleep(draw.uniform(0, 0.03))
+        if kind == "stop":
+            return stalled(job, victims[0]), []
+        if kind == "pause":
+            pauses(job, victims[0], draw)
         killed = time.monotonic()
         for victim in victims:
             job.kill(victim)
@@ -109,7 +137,8 @@ def run(draw):
         return wrong, times
     finally:
         statuses = job.wait(patience)
-        if statuses != [-signal.SIGKILL if worker in victims else 0 for worker in range(WORKERS)]:
+        killed = [] if kind == "stop" else victims
+        if statuses != [-signal.SIGKILL if worker in killed else 0 for worker in range(WORKERS)]:
             wrong.append(f"the exit statuses are {statuses}")
 
 
@@ -127,13 +156,15 @@ tell({"failures": failures, "times": sorted(times), "before": before, "after": l
 @pytest.mark.parametrize(
     ("operation", "kind"),
     [
-        # what the workers do, who is killed: so many of four, the chief, or all
+        # What the workers do; the number of victims of four, or the chief, or all; "pause": one is stopped and
+        # continued before it is killed; "stop": one is stopped for longer than the time-out, and continued.
         ("run", "1"),
         ("run", "2"),
         ("run", "chief"),
         ("run", "all"),
         ("assign", "1"),
         ("iterator", "1"),
+        *[(operation, kind) for operation in ("run", "assign", "iterator") for kind in ("pause", "stop")],
     ],
 )
 def test_survivors_name_a_worker_that_was_killed_nothing_is_left_and_the_next_job_of_the_name_starts(operation, kind):

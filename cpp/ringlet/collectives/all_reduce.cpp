@@ -62,7 +62,7 @@ Results reduce_whole(const Reduction& reduction) {
       break;
     default:
       if (is_to_be_exchanged(reduction.group, call)) {
-        exchange_all_reduce(round);
+        exchange_all_reduce(round, is_to_be_read_across(reduction.group, call));
       } else {
         results = direct_all_reduce(round);
       }
@@ -79,7 +79,7 @@ void reduce_pieces(const Reduction& reduction) {
       Round round(reduction.group, reduction.rank, reduction.poll);
       reduction.begin(round, {&piece, 1});
       if (by_exchange) {
-        exchange_all_reduce(round);
+        exchange_all_reduce(round, false);
       } else {
         direct_all_reduce(round);
       }

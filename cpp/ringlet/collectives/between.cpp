@@ -1,9 +1,10 @@
 // What a call takes between processes: see Round.
 //
 // Before a rank arrives it names its buffers, and writes the record of its call where others can read it. Buffers in
-// shared memory are reached by all. Private ones are read and written across processes, where the system allows that
-// and they are large enough to be worth it; else shared memory stands for them: inputs are copied there before, outputs
-// from there after the work.
+// shared memory are read and written by all ranks. Private inputs are read across processes where the system allows
+// that and they are large enough to be worth it; else shared memory stands for them, and they are copied there before
+// the work. Private outputs are written by their own rank only: by that rank itself, or, for sums that all ranks
+// compute together, from shared memory that stands for the output until the work is done.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -16,6 +17,7 @@
 #include "ringlet/collectives/tuning.hpp"
 #include "ringlet/collectives/world.hpp"
 #include "ringlet/core/error.hpp"
+#include "ringlet/sync/fault.hpp"
 
 namespace ringlet::collectives {
 
@@ -86,10 +88,12 @@ void Round::name_buffers(Purpose purpose) {
   if (purpose == Purpose::kWork) {
     stage_inputs();
     stage_outputs();
-    const std::size_t lanes = std::max(kScratchBytes, (2 * static_cast<std::size_t>(num_ranks()) + 2) * kSmallestLane);
-    if (world.can_cross() && mine().scratch == nullptr) mine().scratch = std::make_unique<memory::Region>(lanes);
   }
   if (purpose == Purpose::kExchange) stage_shares();
+  if (purpose != Purpose::kSlots && purpose != Purpose::kNames && world.can_cross() && mine().scratch == nullptr) {
+    const std::size_t lanes = static_cast<std::size_t>(num_ranks()) * kSmallestLane;
+    mine().scratch = std::make_unique<memory::Region>(std::max(kScratchBytes, lanes));
+  }
   write_own_record();
   sync::Slot& slot = own_board().slots[set_];
   slot.input = set.inputs.empty() ? 0 : set.inputs.front().bits();
@@ -97,11 +101,18 @@ void Round::name_buffers(Purpose purpose) {
   slot.result = set.result_places.empty() ? 0 : set.result_places.front().bits();
 }
 
-// RING reads and writes the buffers of neighbours in pieces too small for that.
+// RING reads the buffers of neighbours in pieces too small for that.
 bool Round::is_to_be_staged(Place place, std::size_t bytes) const noexcept {
   if (place.is_null() || place.is_shared() || bytes == 0) return false;
   return bytes <= largest_staged(num_ranks()) || !group_.world_->can_cross() ||
          notes_->sets[set_].call.algorithm == Algorithm::kRing;
+}
+
+// Sums that all ranks compute together go to private outputs through shared memory.
+bool Round::is_output_to_be_staged(Place place, std::size_t bytes) const noexcept {
+  const Kind kind = notes_->sets[set_].call.kind;
+  const bool is_private = !place.is_null() && !place.is_shared() && bytes > 0;
+  return is_to_be_staged(place, bytes) || (is_private && is_reduction(kind) && kind != Kind::kReduceScatter);
 }
 
 void Round::stage_inputs() {
@@ -132,7 +143,7 @@ void Round::stage_outputs() {
   const auto bytes_of = [&](std::size_t index) { return output_bytes(set.call, set.call.parts[index], num_ranks()); };
   std::size_t total = 0;
   for (std::size_t index = 0; index < set.outputs.size(); ++index) {
-    if (is_to_be_staged(set.outputs[index], bytes_of(index))) total += padded(bytes_of(index));
+    if (is_output_to_be_staged(set.outputs[index], bytes_of(index))) total += padded(bytes_of(index));
   }
   if (total == 0) return;
   if (set.staged_outputs == nullptr || set.staged_outputs->size() < total) {
@@ -142,7 +153,7 @@ void Round::stage_outputs() {
   const Place stage = group_.world_->place_of(set.staged_outputs->data(), interruption_.poll());
   std::size_t used = 0;
   for (std::size_t index = 0; index < set.outputs.size(); ++index) {
-    if (!is_to_be_staged(set.outputs[index], bytes_of(index))) continue;
+    if (!is_output_to_be_staged(set.outputs[index], bytes_of(index))) continue;
     set.outputs[index] = (stage + used).as_staged();
     used += padded(bytes_of(index));
   }
@@ -202,11 +213,11 @@ Place Round::own_place(int rank, std::size_t part, bool is_input) {
 }
 
 Spot Round::spot_of(int rank, Place place) {
-  if (place.is_null()) return {nullptr, place, process_of(rank)};
-  if (place.is_shared()) return {group_.world_->address_of(place, interruption_.poll()), place, process_of(rank)};
+  if (place.is_null()) return {nullptr, place, rank};
+  if (place.is_shared()) return {group_.world_->address_of(place, interruption_.poll()), place, rank};
   const bool is_here = group_.is_here(rank);
   is_all_here_ = is_all_here_ && is_here;
-  return {is_here ? place.address() : nullptr, place, process_of(rank)};
+  return {is_here ? place.address() : nullptr, place, rank};
 }
 
 // Finds the buffers of all ranks.
@@ -256,38 +267,41 @@ std::size_t Round::block_bytes(std::size_t num_lanes) const noexcept {
   return notes_->scratch->size() / num_lanes / kLine * kLine;
 }
 
-std::byte* Round::lane(std::size_t lane, std::size_t num_lanes) {
-  return mine().scratch->data() + lane * block_bytes(num_lanes);
+void Round::read_from(Spot from, std::size_t bytes, std::byte* to) {
+  const int process = process_of(from.rank);
+  if (group_.world_->is_gone(process) || is_left_behind()) throw Unreachable();
+  if (group_.world_->read(process, from.place, bytes, to) != Crossing::kDone) throw Unreachable();
 }
 
-const std::byte* Round::fetch(Spot from, std::size_t bytes, std::size_t lane_number, std::size_t num_lanes) {
+const std::byte* Round::fetch(Spot from, std::size_t bytes, std::size_t lane, std::size_t num_lanes) {
   if (from.here != nullptr || bytes == 0) return from.here;
-  check_crossing(from.process);
-  std::byte* const to = lane(lane_number, num_lanes);
-  if (group_.world_->read(from.process, from.place, bytes, to) != Crossing::kDone) throw Unreachable();
+  std::byte* const to = mine().scratch->data() + lane * block_bytes(num_lanes);
+  read_from(from, bytes, to);
   return to;
 }
 
-void Round::deliver(const std::byte* from, std::size_t bytes, Spot to) {
-  if (bytes == 0) return;
-  check_crossing(to.process);
-  if (group_.world_->write(to.process, to.place, bytes, from) != Crossing::kDone) throw Unreachable();
+bool Round::may_write(Spot to) const noexcept {
+  if (!is_private_output(to)) return !writes_own_output_;
+  return writes_own_output_ && to.rank == rank_;
 }
 
 void Round::copy(Spot from, std::size_t bytes, Spot to, kernels::Store store) {
-  if (bytes == 0) return;
-  if (from.here != nullptr && to.here != nullptr) return collectives::copy(from.here, bytes, to.here, store);
-  if (from.place == to.place && from.process == to.process) return;  // in place
-  if (from.here != nullptr) return deliver(from.here, bytes, to);
-  if (to.here != nullptr) {
-    check_crossing(from.process);
-    if (group_.world_->read(from.process, from.place, bytes, to.here) != Crossing::kDone) throw Unreachable();
-    return;
+  if (bytes == 0 || !may_write(to)) return;
+  if (from.here != nullptr) {
+    sync::fault_point();
+    return collectives::copy(from.here, bytes, to.here, store);
   }
-  for (std::size_t done = 0; done < bytes;) {
-    const std::size_t size = std::min(block_bytes(2), bytes - done);
-    deliver(fetch(from + done, size, 0, 2), size, to + done);
-    done += size;
+  if (from.place == to.place && process_of(from.rank) == process_of(to.rank)) return;  // in place
+  read_from(from, bytes, to.here);
+}
+
+// A rank that has gone on may have used its buffers for something else. A process that ended, or runs another program
+// now, may have left its number to another one.
+void Round::check_sources() const {
+  if (is_left_behind()) throw Unreachable();
+  if (is_all_here_) return;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (!group_.is_here(rank) && !group_.world_->is_connected(process_of(rank))) throw Unreachable();
   }
 }
 
@@ -345,10 +359,6 @@ bool Round::is_left_behind() const noexcept {
   return false;
 }
 
-void Round::check_crossing(int process) const {
-  if (group_.world_->is_gone(process) || is_left_behind()) throw Unreachable();
-}
-
 bool Round::only_stopped_ones_stay() const {
   for (int rank = 0; rank < num_ranks(); ++rank) {
     const int process = process_of(rank);
@@ -365,6 +375,7 @@ void Round::leave_together() {
 }
 
 void Round::raise_after_leaving() {
+  if (!others_have_left()) group_.keep_outputs(rank_, sequence_);
   finish();
   group_.raise_failure(name_of_call());
 }

@@ -1,4 +1,5 @@
-// Bytes between the private memories of two processes.
+// Reads the private memory of another process. No rank writes there: a process that is stopped before the system call
+// would write when it is continued, into memory that its owner has long used for something else.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,5 @@ enum class Crossing { kDone, kEnded, kRefused };
 
 // Copies all of it, or says why not. kEnded: the process is gone, or its memory is.
 Crossing read_across(int pid, std::uint64_t address, std::size_t bytes, void* to) noexcept;
-Crossing write_across(int pid, std::uint64_t address, std::size_t bytes, const void* from) noexcept;
 
 }  // namespace ringlet::collectives

@@ -11,19 +11,11 @@ namespace ringlet::collectives {
 namespace {
 
 // Where the bytes from `offset` on of a part's result go: the root's output, the shared result, or the output of every
-// rank. Outputs that are not here go to far_outputs.
+// rank.
 void find_outputs(Round& round, int announcer, std::size_t part, std::size_t offset) {
   auto& outputs = round.mine().outputs;
-  auto& far = round.mine().far_outputs;
   outputs.clear();
-  far.clear();
-  const auto add = [&](Spot output) {
-    if (output.here != nullptr) {
-      outputs.push_back((output + offset).here);
-    } else {
-      far.push_back(output + offset);
-    }
-  };
+  const auto add = [&](Spot output) { outputs.push_back(output.here + offset); };
   if (round.call().kind == Kind::kReduce) {
     add(round.output(round.call().root, part));
   } else if (!round.call().has_outputs) {
@@ -54,23 +46,16 @@ void reduce_block(Round& round, const Run& block, kernels::Store store) {
   const Call& call = round.call();
   const Part& part = call.parts[block.part];
   const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
-  const std::size_t num_lanes = num_ranks + 1;
   const std::size_t offset = block.begin * core::size_of(part.dtype);
   const std::size_t bytes = block.count * core::size_of(part.dtype);
   const std::size_t result_element = core::size_of(call.result_dtype(part));
   auto& inputs = round.mine().inputs;
   inputs.clear();
   for (std::size_t rank = 0; rank < num_ranks; ++rank) {
-    inputs.push_back(round.fetch(round.input(static_cast<int>(rank), block.part) + offset, bytes, rank, num_lanes));
+    inputs.push_back(round.fetch(round.input(static_cast<int>(rank), block.part) + offset, bytes, rank, num_ranks));
   }
   find_outputs(round, 0, block.part, block.begin * result_element);
-  auto& outputs = round.mine().outputs;
-  const auto& far = round.mine().far_outputs;
-  if (outputs.empty()) outputs.push_back(round.lane(num_ranks, num_lanes));
-  kernels::active().reduce(call.op, part.dtype, inputs, block.count, outputs, store);
-  for (const Spot output : far) {
-    round.deliver(static_cast<const std::byte*>(outputs.front()), block.count * result_element, output);
-  }
+  kernels::active().reduce(call.op, part.dtype, inputs, block.count, round.mine().outputs, store);
 }
 
 void reduce_run(Round& round, const Run& run) {
@@ -78,7 +63,7 @@ void reduce_run(Round& round, const Run& run) {
   const Part& part = call.parts[run.part];
   const std::size_t element = std::max(core::size_of(part.dtype), core::size_of(call.result_dtype(part)));
   const kernels::Store store = round.is_all_here() ? store_of(round, run.part) : kernels::Store::kPlain;
-  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks()) + 1) / element;
+  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks())) / element;
   for (std::size_t done = 0; done < run.count;) {
     const std::size_t count = std::min(block, run.count - done);
     reduce_block(round, {run.part, run.begin + done, count}, store);

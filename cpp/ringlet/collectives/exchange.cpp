@@ -16,17 +16,20 @@ namespace {
 
 // Results are copied on while they are in the first-level cache.
 constexpr std::size_t kBlockBytes = std::size_t{16} << 10;
+// What is read across at once stays in the second-level cache.
+constexpr std::size_t kAcrossBytes = std::size_t{128} << 10;
 constexpr std::size_t kAlignment = 64;
 
 kernels::Store store_of(const Part& part) {
   return part.input_bytes() <= kLargestStreamed ? kernels::Store::kStream : kernels::Store::kPlain;
 }
 
-// One may be the other, but begin nowhere inside it.
-bool is_shifted(const Part& part, std::size_t result_bytes) {
+// They may be the same bytes, or have none in common.
+bool overlap_in_part(const Part& part, std::size_t result_bytes) {
   const auto* const input = static_cast<const std::byte*>(part.input);
   const auto* const output = static_cast<const std::byte*>(part.output);
-  return input != output && input < output + result_bytes && output < input + part.input_bytes();
+  if (input == output && part.input_bytes() == result_bytes) return false;
+  return input < output + result_bytes && output < input + part.input_bytes();
 }
 
 }  // namespace
@@ -40,15 +43,19 @@ bool exchanges(const Group& group) {
 }
 
 bool is_to_be_exchanged(const Group& group, const Call& call) {
-  if (call.parts.size() != 1 || !call.has_outputs || call.parts.front().count == 0 || !exchanges(group)) return false;
-  return call.total_input_bytes() <= largest_staged(group.num_ranks()) || !group.world()->can_cross();
+  return call.parts.size() == 1 && call.has_outputs && call.parts.front().count > 0 && exchanges(group);
 }
 
-void exchange_all_reduce(Round& round) {
-  round.arrive_for_exchange();
+bool is_to_be_read_across(const Group& group, const Call& call) {
+  return call.total_input_bytes() > kLargestCrossed && group.world()->can_cross();
+}
+
+void exchange_all_reduce(Round& round, bool across) {
+  const auto is_shared = [](Place place) { return place.is_shared() && !place.is_staged(); };
+  round.arrive_for_exchange(across);
   check_overlap(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    if (round.input_place(rank, 0).is_staged() || round.output_place(rank, 0).is_staged()) {
+    if (!is_shared(round.input_place(rank, 0)) || !is_shared(round.output_place(rank, 0))) {
       return round.exchange_shares();
     }
   }
@@ -67,6 +74,7 @@ Range Round::share_of_result(int rank) {
 // Before arriving. Staged memory is laid out as the array that it stands for. Results are staged even where the output
 // is shared, which its owner may write to as soon as it has left the call.
 void Round::stage_shares() {
+  if (exchanges_across_) return;
   RankNotes::Set& set = mine().sets[set_];
   const Part& part = set.call.parts.front();
   const std::size_t element = core::size_of(part.dtype);
@@ -83,7 +91,7 @@ void Round::stage_shares() {
   if (set.inputs.front().is_shared()) return;
   set.inputs.front() = stage(set.staged_inputs, part.input_bytes());
   for (int rank = 0; rank < num_ranks(); ++rank) {
-    if (rank == rank_ && !is_shifted(part, result_bytes)) continue;
+    if (rank == rank_ && !overlap_in_part(part, result_bytes)) continue;
     const Range share = share_of_result(rank);
     collectives::copy(static_cast<const std::byte*>(part.input) + share.begin * element,
                       (share.end - share.begin) * element, set.staged_inputs->data() + share.begin * element,
@@ -96,21 +104,26 @@ void Round::combine_share() {
   const Part& part = own.parts.front();
   const std::size_t element = core::size_of(part.dtype);
   const std::size_t result_element = core::size_of(own.result_dtype(part));
+  const auto lanes = static_cast<std::size_t>(num_ranks());
   const Range share = share_of_result(rank_);
-  const bool reads_own = !is_shifted(part, own.result_bytes(part));
-  std::byte* const staged = mine().sets[set_].staged_outputs->data();
+  const bool reads_own = exchanges_across_ || !overlap_in_part(part, own.result_bytes(part));
+  const std::size_t block = (exchanges_across_ ? std::min(kAcrossBytes, block_bytes(lanes)) : kBlockBytes) / element;
+  std::byte* const staged = exchanges_across_ ? nullptr : mine().sets[set_].staged_outputs->data();
   auto& inputs = mine().inputs;
-  for (std::size_t begin = share.begin; begin < share.end; begin += kBlockBytes / element) {
-    const std::size_t count = std::min(kBlockBytes / element, share.end - begin);
+  for (std::size_t begin = share.begin; begin < share.end; begin += block) {
+    const std::size_t count = std::min(block, share.end - begin);
     inputs.clear();
     for (int rank = 0; rank < num_ranks(); ++rank) {
-      const auto* const from =
-          rank == rank_ && reads_own ? static_cast<const std::byte*>(part.input) : input(rank, 0).here;
-      inputs.push_back(from + begin * element);
+      const bool is_own = rank == rank_ && reads_own;
+      inputs.push_back(
+          is_own ? static_cast<const std::byte*>(part.input) + begin * element
+                 : fetch(input(rank, 0) + begin * element, count * element, static_cast<std::size_t>(rank), lanes));
     }
     std::byte* const to = static_cast<std::byte*>(part.output) + begin * result_element;
     void* const target = to;
-    kernels::active().reduce(own.op, part.dtype, inputs, count, {&target, 1}, kernels::Store::kPlain);
+    const kernels::Store store = exchanges_across_ ? store_of(part) : kernels::Store::kPlain;
+    kernels::active().reduce(own.op, part.dtype, inputs, count, {&target, 1}, store);
+    if (staged == nullptr) continue;
     collectives::copy(to, count * result_element, staged + begin * result_element, store_of(part));
   }
 }
@@ -122,17 +135,37 @@ void Round::take_shares() {
   for (int rank = 0; rank < num_ranks(); ++rank) {
     if (rank == rank_) continue;
     const Range share = share_of_result(rank);
-    const std::byte* const staged = group_.world_->address_of(Place(slot_of(rank).result));
-    std::memcpy(static_cast<std::byte*>(part.output) + share.begin * result_element,
-                staged + share.begin * result_element, (share.end - share.begin) * result_element);
+    const std::size_t offset = share.begin * result_element;
+    const std::size_t bytes = (share.end - share.begin) * result_element;
+    std::byte* const to = static_cast<std::byte*>(part.output) + offset;
+    const std::byte* const from =
+        exchanges_across_ ? output(rank, 0).here : group_.world_->address_of(Place(slot_of(rank).result));
+    if (from != nullptr) {
+      std::memcpy(to, from + offset, bytes);
+    } else if (bytes > 0) {
+      read_from(output(rank, 0) + offset, bytes, to);
+    }
   }
 }
 
 void Round::exchange_shares() {
-  const bool is_cut_off = is_left_behind();
-  if (!is_cut_off) combine_share();
+  bool is_cut_off = is_left_behind();
+  try {
+    if (!is_cut_off) {
+      combine_share();
+      check_sources();
+    }
+  } catch (const Unreachable&) {
+    is_cut_off = true;
+  }
   finish_work(is_cut_off ? 0 : 1, static_cast<std::size_t>(num_ranks()), is_cut_off);
-  take_shares();
+  try {
+    take_shares();
+    check_sources();
+  } catch (const Unreachable&) {
+    give_up_unreachable();
+  }
+  if (exchanges_across_) wait_for_all_steps();  // outputs are read until all ranks have theirs
   own_board().left.publish(sequence_);
 }
 

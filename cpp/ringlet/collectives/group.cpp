@@ -106,7 +106,6 @@ void Group::make_notes() {
     notes->outputs.reserve(ranks);
     if (world_ != nullptr) {
       notes->foreign_calls.resize(ranks);
-      notes->far_outputs.reserve(ranks);
     }
     notes_[static_cast<std::size_t>(rank)] = std::move(notes);
     ++num_ranks_here_;

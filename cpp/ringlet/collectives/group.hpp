@@ -103,6 +103,9 @@ class Group {
 
   // Between processes: what others may still read or write is not used again before they have done with it.
   void retire() noexcept;
+  // After a call that a rank elsewhere has not left: the shared outputs of this rank are used for nothing else, even if
+  // the caller lets go of them, before that rank has left it, too.
+  void keep_outputs(int rank, std::uint64_t sequence) noexcept;
 
   // Makes the group of these ranks, which fails when this one does.
   std::shared_ptr<Group> make_part(const std::vector<int>& ranks);

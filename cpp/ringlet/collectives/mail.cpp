@@ -83,6 +83,16 @@ std::optional<Letter> Mailbox::try_receive() {
   }
 }
 
+bool Mailbox::is_open() const noexcept {
+#if defined(POLLRDHUP)
+  constexpr short kClosed = POLLRDHUP;
+#else
+  constexpr short kClosed = 0;
+#endif
+  pollfd entry{.fd = socket_.get(), .events = kClosed, .revents = 0};
+  return poll(&entry, 1, 0) == 0;
+}
+
 void Mailbox::hang_up() const noexcept { (void)shutdown(socket_.get(), SHUT_RDWR); }
 
 void Mailbox::wait(bool to_send, int milliseconds) const noexcept {

@@ -47,6 +47,8 @@ class Mailbox {
   bool try_send(const Message& message, int descriptor = -1);
   // What has come, if anything.
   std::optional<Letter> try_receive();
+  // Asks the system whether the other end is open.
+  bool is_open() const noexcept;
   // Lets the other end know that nothing more comes.
   void hang_up() const noexcept;
   // Sleeps until a message can be received, or sent, or the other end is closed; at most so long.

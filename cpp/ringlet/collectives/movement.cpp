@@ -179,23 +179,6 @@ void all_to_all(Round& round, std::span<const std::int64_t> rows) {
   }
 }
 
-namespace {
-
-void clear(Round& round, std::size_t bytes, Spot to) {
-  if (to.here != nullptr) {
-    std::memset(to.here, 0, bytes);
-    return;
-  }
-  std::byte* const zeros = round.lane(0, 1);
-  const std::size_t block = std::min(round.block_bytes(1), bytes);
-  std::memset(zeros, 0, block);
-  for (std::size_t done = 0; done < bytes; done += block) {
-    round.deliver(zeros, std::min(block, bytes - done), to + done);
-  }
-}
-
-}  // namespace
-
 void permute(Round& round) {
   const Call& call = round.call();
   const std::size_t bytes = call.parts.front().input_bytes();
@@ -219,7 +202,7 @@ void permute(Round& round) {
       const std::size_t size = std::min(bytes - begin, range.end - range.begin);
       const Spot to = round.output(static_cast<int>(target), 0) + begin;
       if (source_of[target] == kNobody) {
-        clear(round, size, to);
+        if (round.may_write(to)) std::memset(to.here, 0, size);
       } else {
         round.copy(round.input(source_of[target], 0) + begin, size, to, store_for(total));
       }

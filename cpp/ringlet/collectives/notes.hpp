@@ -59,7 +59,6 @@ struct RankNotes {
   std::vector<Spot> results;
   std::size_t num_results = 0;  // without scratch buffers
   std::vector<ForeignCall> foreign_calls;
-  std::vector<Spot> far_outputs;
   std::unique_ptr<memory::Region> scratch;
 };
 

@@ -61,10 +61,10 @@ class Place {
 struct Spot {
   std::byte* here = nullptr;
   Place place;
-  int process = 0;  // the owner's
+  int rank = 0;  // the owner's
 
   friend Spot operator+(Spot spot, std::size_t bytes) noexcept {
-    return {spot.here == nullptr ? nullptr : spot.here + bytes, spot.place + bytes, spot.process};
+    return {spot.here == nullptr ? nullptr : spot.here + bytes, spot.place + bytes, spot.rank};
   }
 };
 

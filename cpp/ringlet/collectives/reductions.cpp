@@ -21,30 +21,28 @@ void reduce_block(Round& round, std::size_t owner, Range range, std::size_t shar
   const Part& part = call.parts.front();
   const std::size_t element = core::size_of(part.dtype);
   const std::size_t result_element = core::size_of(call.result_dtype(part));
+  const Spot target = round.output(static_cast<int>(owner), 0) + (range.begin - owner * share) * result_element;
+  if (!round.may_write(target)) return;
   const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
   const std::size_t count = range.end - range.begin;
   auto& inputs = round.mine().inputs;
   inputs.clear();
   for (std::size_t rank = 0; rank < num_ranks; ++rank) {
     const Spot input = round.input(static_cast<int>(rank), 0) + range.begin * element;
-    inputs.push_back(round.fetch(input, count * element, rank, num_ranks + 1));
+    inputs.push_back(round.fetch(input, count * element, rank, num_ranks));
   }
-  const Spot target = round.output(static_cast<int>(owner), 0) + (range.begin - owner * share) * result_element;
-  void* const output = target.here != nullptr ? target.here : round.lane(num_ranks, num_ranks + 1);
+  void* const output = target.here;
   // What was just read is in the cache, so a result in its place is stored plainly.
-  const bool is_plain = output == inputs[owner] || target.here == nullptr;
+  const bool is_plain = output == inputs[owner];
   kernels::active().reduce(call.op, part.dtype, inputs, count, {&output, 1},
                            is_plain ? kernels::Store::kPlain : store_for(part.count * result_element));
-  if (target.here == nullptr) {
-    round.deliver(static_cast<const std::byte*>(output), count * result_element, target);
-  }
 }
 
 // Results of each block of rank's share of the input, which may begin and end inside the shares of two ranks.
 void reduce_range(Round& round, Range range, std::size_t share) {
   const Part& part = round.call().parts.front();
   const std::size_t element = std::max(core::size_of(part.dtype), core::size_of(round.call().result_dtype(part)));
-  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks()) + 1) / element;
+  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks())) / element;
   while (range.begin < range.end) {
     const std::size_t owner = range.begin / share;
     const std::size_t count = std::min({block, range.end - range.begin, (owner + 1) * share - range.begin});
@@ -191,7 +189,7 @@ void small_scan(Round& round) {
   });
 }
 
-// Elements of all ranks that fit the lanes, if buffers have to come by those: inputs first, then outputs.
+// Elements of all ranks that fit the lanes, if inputs have to come by those.
 void scan_lanes(Round& round, Range range) {
   const Part& part = round.call().parts.front();
   const std::size_t element = core::size_of(part.dtype);
@@ -204,8 +202,8 @@ void scan_lanes(Round& round, Range range) {
   for (std::size_t rank = 0; rank < num_ranks; ++rank) {
     const Spot input = round.input(static_cast<int>(rank), 0) + range.begin * element;
     const Spot output = round.output(static_cast<int>(rank), 0) + range.begin * element;
-    inputs.push_back(round.fetch(input, bytes, rank, 2 * num_ranks));
-    outputs.push_back(output.here != nullptr ? output.here : round.lane(num_ranks + rank, 2 * num_ranks));
+    inputs.push_back(round.fetch(input, bytes, rank, num_ranks));
+    outputs.push_back(output.here);
   }
   for_each_block(part.dtype, {0, range.end - range.begin}, [&](std::size_t begin, std::size_t count) {
     scan_block(
@@ -213,15 +211,11 @@ void scan_lanes(Round& round, Range range) {
         [&](int rank) { return at(inputs[static_cast<std::size_t>(rank)], begin * element); },
         [&](int rank) { return at(outputs[static_cast<std::size_t>(rank)], begin * element); });
   });
-  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
-    const Spot output = round.output(static_cast<int>(rank), 0) + range.begin * element;
-    if (output.here == nullptr) round.deliver(static_cast<const std::byte*>(outputs[rank]), bytes, output);
-  }
 }
 
 void scan_range(Round& round, Range range) {
   const std::size_t element = core::size_of(round.call().parts.front().dtype);
-  const std::size_t block = round.block_bytes(2 * static_cast<std::size_t>(round.num_ranks())) / element;
+  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks())) / element;
   while (range.begin < range.end) {
     const std::size_t end = std::min(range.end - range.begin, block) + range.begin;
     scan_lanes(round, {range.begin, end});

@@ -1,4 +1,4 @@
-// What becomes of the memory of a group that ends here before it ends elsewhere.
+// Memory that ranks elsewhere may still write to when this process has no more use for it.
 #include <algorithm>
 #include <cstdint>
 #include <exception>
@@ -17,37 +17,47 @@ namespace ringlet::collectives {
 
 namespace {
 
-// Lends blocks of a group that has ended here. Ranks elsewhere may be slow: they still take results from staged memory,
-// read records, or work on results of a call that failed, until they have done with the last call of this process.
+// Lends blocks that ranks elsewhere may still use after this process has left the call or the group: they are slow, or
+// stopped. A block is back once each rank has left the last call, or its process has ended.
 class Remains final : public memory::Lender {
  public:
-  Remains(std::shared_ptr<const Borrowers> borrowers, memory::Block memory, ControlBlock control,
-          std::vector<int> process_of, std::uint64_t last)
-      : borrowers_(std::move(borrowers)),
+  // Of a group that has ended here, other ranks also take results from staged memory and read records; of a call that
+  // failed, they only work on buffers.
+  enum class Use { kAll, kBuffers };
+
+  Remains(std::shared_ptr<const memory::Lender> before, std::shared_ptr<const Borrowers> borrowers,
+          memory::Block memory, ControlBlock control, std::vector<int> process_of, std::uint64_t last, Use use)
+      : before_(std::move(before)),
+        borrowers_(std::move(borrowers)),
         memory_(std::move(memory)),
         control_(control),
         process_of_(std::move(process_of)),
-        last_(last) {}
+        last_(last),
+        use_(use) {}
 
   bool is_over() const noexcept {
     for (std::size_t rank = 0; rank < process_of_.size(); ++rank) {
       if (borrowers_->has_ended(process_of_[rank])) continue;
-      if (!control_.board(static_cast<int>(rank)).over.has_reached(last_)) return false;
+      const RankBoard& board = control_.board(static_cast<int>(rank));
+      const bool has_left = use_ == Use::kBuffers && board.left.has_reached(last_);
+      if (!has_left && !board.over.has_reached(last_)) return false;
     }
     return true;
   }
 
-  void lend(const memory::SharedBlock& block) const noexcept override { borrowers_->lend(block); }
+  void lend(const memory::SharedBlock& block) const noexcept override { before_->lend(block); }
   bool has_back(const memory::SharedBlock& block) const noexcept override {
-    return is_over() && borrowers_->has_back(block);
+    return is_over() && before_->has_back(block);
   }
 
  private:
+  std::shared_ptr<const memory::Lender> before_;
   std::shared_ptr<const Borrowers> borrowers_;
   memory::Block memory_;  // of the control block
   ControlBlock control_;
   std::vector<int> process_of_;  // of each rank
   std::uint64_t last_;
+  Use use_;
 };
 
 }  // namespace
@@ -66,7 +76,8 @@ void Group::retire() noexcept {
         for (memory::Block& block : set.kept) blocks.push_back(&block);
       }
     }
-    const auto remains = std::make_shared<const Remains>(world_->borrowers(), memory_, *control_, process_of_, last);
+    const auto remains = std::make_shared<const Remains>(world_->borrowers(), world_->borrowers(), memory_, *control_,
+                                                         process_of_, last, Remains::Use::kAll);
     if (remains->is_over()) return;
     for (const memory::Block* block : blocks) {
       if (*block != nullptr) memory::SharedHeap::of_this_process().hand_over((*block)->data(), remains);
@@ -74,6 +85,23 @@ void Group::retire() noexcept {
   } catch (const std::exception&) {  // no memory for that: the blocks are never used again
     for (const memory::Block* block : blocks) {
       if (*block != nullptr) header_of((*block)->data()).holds[static_cast<std::size_t>(world_->index())].add(1);
+    }
+  }
+}
+
+void Group::keep_outputs(int rank, std::uint64_t sequence) noexcept {
+  const RankNotes::Set& set = notes_[static_cast<std::size_t>(rank)]->sets[sequence % kSets];
+  for (std::size_t part = 0; part < set.outputs.size(); ++part) {
+    if (!set.outputs[part].is_shared() || set.outputs[part].is_staged()) continue;
+    const auto* const output = static_cast<const std::byte*>(set.call.parts[part].output);
+    memory::SharedHeap& heap = memory::SharedHeap::of_this_process();
+    try {
+      heap.hand_over(output, [&](std::shared_ptr<const memory::Lender> before) {
+        return std::make_shared<const Remains>(std::move(before), world_->borrowers(), memory_, *control_, process_of_,
+                                               sequence, Remains::Use::kBuffers);
+      });
+    } catch (const std::exception&) {  // no memory for that: the block is never used again
+      heap.give_up(output);
     }
   }
 }

@@ -60,10 +60,7 @@ class RingPart {
     return round_.output(rank, index_).here;
   }
 
-  void begin_step(std::size_t step) const {
-    round_.wait_for_steps(left(), first_step_ + step);
-    round_.stay_together();
-  }
+  void begin_step(std::size_t step) const { round_.wait_for_steps(left(), first_step_ + step); }
 
   void reduce_scatter() {  // after step s, the piece has the combination of s + 1 ranks
     const kernels::Kernels& kernels = kernels::active();

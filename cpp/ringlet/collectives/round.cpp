@@ -3,16 +3,21 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "ringlet/collectives/text.hpp"
+#include "ringlet/collectives/world.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/sync/fork.hpp"
+#include "ringlet/sync/process.hpp"
 
 namespace ringlet::collectives {
 
 namespace {
+
+constexpr std::string_view kStopped = ", stopped";
 
 std::string place_in_series(std::uint32_t series, std::uint64_t sequence) {
   if (series == 0) return ", outside of a series";
@@ -106,7 +111,10 @@ void Round::meet_others(Purpose purpose) {
 
 void Round::arrive_for_work() { meet_for_work(Purpose::kWork); }
 
-void Round::arrive_for_exchange() { meet_for_work(Purpose::kExchange); }
+void Round::arrive_for_exchange(bool across) {
+  exchanges_across_ = across;
+  meet_for_work(Purpose::kExchange);
+}
 
 void Round::meet_for_work(Purpose purpose) {
   publish(purpose);
@@ -218,8 +226,14 @@ void Round::wait_for_steps(int rank, std::uint64_t steps) {
 }
 
 void Round::finish_step() {
+  if (is_left_behind()) give_up_unreachable();
   own_board().steps.publish(++mine().ring_steps);
   (*group_.control_)->event.notify();
+}
+
+void Round::wait_for_all_steps() {
+  finish_step();
+  for (int rank = 0; rank < num_ranks(); ++rank) wait_for_steps(rank, mine().ring_steps);
 }
 
 void Round::refuse(const std::string& problem) {
@@ -230,9 +244,23 @@ void Round::refuse(const std::string& problem) {
 }
 
 void Round::fail_late_work() {
-  group_.fail(Group::Cause::kDeadline, name_of_call() + " waited " + seconds_text(group_.options_.timeout) +
-                                           " for other ranks to finish their part of it. Find out what they do, or " +
+  std::string stopped;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    const std::string process = process_text(rank);
+    if (!process.ends_with(kStopped)) continue;
+    stopped += (stopped.empty() ? "rank " : ", rank ") + std::to_string(rank) + " (" + process + ")";
+  }
+  group_.fail(Group::Cause::kDeadline, name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " +
+                                           (stopped.empty() ? "other ranks" : stopped) +
+                                           " to finish their part of it. Find out what they do, or " +
                                            "allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
+}
+
+// Between processes, the process of a rank elsewhere, and whether it is stopped; else nothing.
+std::string Round::process_text(int rank) const {
+  if (group_.world_ == nullptr || group_.is_here(rank)) return {};
+  const int pid = group_.world_->pid_of(process_of(rank));
+  return "pid " + std::to_string(pid) + (sync::is_stopped(pid) ? std::string(kStopped) : "");
 }
 
 std::string Round::name_of_call() const {
@@ -249,7 +277,11 @@ std::string Round::missing_ranks() const {
     if (board.slots[set_].has_arrived(sequence_) || ++num_missing > kMostShown) continue;
     const std::uint64_t made = std::max(board.slots[0].sequence(), board.slots[1].sequence());
     text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + " (";
-    if (board.has_departed.is_set()) text += board.departure.get() + " ";
+    if (board.has_departed.is_set()) {
+      text += board.departure.get() + " ";
+    } else if (const std::string process = process_text(rank); !process.empty()) {
+      text += process + ", ";
+    }
     text += "after " + std::to_string(made) + (made == 1 ? " call)" : " calls)");
   }
   if (num_missing > kMostShown) text += " and " + std::to_string(num_missing - kMostShown) + " more";

@@ -1,6 +1,7 @@
 // One call in progress, as the algorithms see it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "ringlet/collectives/place.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/kernels/kernels.hpp"
+#include "ringlet/sync/fault.hpp"
 #include "ringlet/sync/wait.hpp"
 
 namespace ringlet::collectives {
@@ -78,7 +80,9 @@ class Round {
   std::byte* result_of(int announcer, std::size_t index) {
     return is_between_processes() ? mine().results[index].here : notes_of(announcer).sets[set_].results[index];
   }
-  Spot result_spot(int announcer, std::size_t index) { return {result_of(announcer, index), Place(), 0}; }
+  Spot result_spot(int announcer, std::size_t index) {
+    return is_between_processes() ? mine().results[index] : Spot{result_of(announcer, index), Place(), announcer};
+  }
 
   // Whether all buffers of this call are here. Where one is not, algorithms work on blocks of at most block_bytes() of
   // each buffer, and bring them in and out by `lanes` of this rank's scratch memory. Numbers of lanes begin with 0.
@@ -87,9 +91,10 @@ class Round {
   bool is_written(int rank, std::size_t part);
   std::size_t block_bytes(std::size_t num_lanes) const noexcept;
   const std::byte* fetch(Spot from, std::size_t bytes, std::size_t lane, std::size_t num_lanes);
-  std::byte* lane(std::size_t lane, std::size_t num_lanes);
-  void deliver(const std::byte* from, std::size_t bytes, Spot to);
+  // Copies unless the output is another rank's to write: see may_write().
   void copy(Spot from, std::size_t bytes, Spot to, kernels::Store store);
+  // A rank writes to shared memory while it takes chunks, and then to its own private output.
+  bool may_write(Spot to) const noexcept;
 
   // Allocates one shared result per part unless there are outputs, and a scratch buffer per part whose result has
   // another type than its input if the algorithm wants one. Before arriving, by one rank that all agree on.
@@ -110,7 +115,8 @@ class Round {
   void arrive_for_work();
   // The same for an all-reduce of one array between processes of one rank each, whose ranks will each combine a share
   // of their own: see exchange.hpp. What is private is copied to shared memory only where others need it.
-  void arrive_for_exchange();
+  // With `across`, private inputs and results are read where they are instead.
+  void arrive_for_exchange(bool across);
   // Combines this rank's share, waits for the others, and takes the rest from them. After arrive_for_exchange().
   void exchange_shares();
 
@@ -139,10 +145,8 @@ class Round {
   // Ring steps: waits until `rank` has finished `steps` of them since the group was made.
   void wait_for_steps(int rank, std::uint64_t steps);
   void finish_step();
-  // Before a step: raises if the others have given up this call, and gone on.
-  void stay_together() {
-    if (is_left_behind()) give_up_unreachable();
-  }
+  // Finishes a step, and waits until all ranks have.
+  void wait_for_all_steps();
   // Between processes, after the work: takes results from the staged memory that stands for an output of this rank, and
   // tells that it needs nothing more of the others.
   void leave_work();
@@ -151,7 +155,7 @@ class Round {
   [[noreturn]] void refuse(const std::string& problem);
 
  private:
-  // The memory of another process could not be reached.
+  // The memory of another process could not be read.
   class Unreachable {};
 
   bool all_have_arrived() const noexcept;
@@ -169,6 +173,7 @@ class Round {
   [[noreturn]] void give_up(bool timed_out);
   std::string name_of_call() const;
   std::string missing_ranks() const;
+  std::string process_text(int rank) const;
   RankBoard& own_board() const noexcept { return group_.control_->board(rank_); }
 
   // Between processes: see between.cpp.
@@ -182,13 +187,24 @@ class Round {
   void stage_inputs();
   void stage_outputs();
   bool is_to_be_staged(Place place, std::size_t bytes) const noexcept;
+  bool is_output_to_be_staged(Place place, std::size_t bytes) const noexcept;
+  bool is_private_output(Spot to) const noexcept {
+    return is_between_processes() && !to.place.is_null() && !to.place.is_shared();
+  }
+  // Of any rank: all ranks see the same.
+  bool has_private_outputs() const noexcept {
+    return std::ranges::any_of(notes_->output_spots, [&](Spot spot) { return is_private_output(spot); });
+  }
   bool shares_staged_output() const noexcept;
   void write_own_record();
   void settle();
   void settle_results(int announcer, std::size_t num_parts);
   Spot spot_of(int rank, Place place);
   static Spot spot_of(Place place) noexcept { return {place.address(), place, 0}; }
-  void check_crossing(int process) const;
+  void read_from(Spot from, std::size_t bytes, std::byte* to);
+  // After other ranks' buffers were read, before this rank tells that it has done so: whether they were theirs until
+  // now.
+  void check_sources() const;
   void announce_blocks(std::span<const std::size_t> sizes);
   // Calls f(), which passes shared memory to other processes. Where that fails, or is interrupted, so does the group:
   // others may wait for this rank in the middle of what it does.
@@ -284,6 +300,8 @@ class Round {
   std::size_t set_;
   bool is_all_here_ = true;
   bool saw_departed_ = false;
+  bool writes_own_output_ = false;
+  bool exchanges_across_ = false;
   bool goes_ = false;  // between processes: others may take results of this call
   bool has_taken_ = false;
   std::optional<int> announcer_;  // of results, once their places are known
@@ -303,14 +321,24 @@ void Round::share_work(std::size_t num_chunks, Work&& work) {
       const std::size_t share = first_of(owner + 1) - first;
       for (std::size_t taken = 0; (taken = share_of(owner).take(share)) < share; ++finished) {
         if (is_left_behind()) throw Unreachable();
+        sync::fault_point();
         work(first + taken);
       }
+    }
+    if (is_between_processes()) {
+      if (has_private_outputs()) {
+        writes_own_output_ = true;
+        for (std::size_t chunk = 0; chunk < num_chunks; ++chunk) work(chunk);
+      }
+      check_sources();
     }
   } catch (const Unreachable&) {
     is_cut_off = true;  // the chunk stays unfinished: nobody takes this call for done
   }
   finish_work(finished, num_chunks, is_cut_off);
-  if (is_between_processes()) leave_work();
+  if (!is_between_processes()) return;
+  if (has_private_outputs()) wait_for_all_steps();  // other ranks read from this one until they have theirs
+  leave_work();
 }
 
 }  // namespace ringlet::collectives

@@ -25,8 +25,8 @@ constexpr std::size_t small_limit(int num_ranks) {
   return 0;
 }
 
-// Between processes, private arrays up to this size are copied through shared memory; larger ones are read and written
-// where they are, if the system allows it.
+// Between processes, private arrays up to this size are copied through shared memory; larger ones are read where they
+// are, if the system allows it.
 constexpr std::size_t largest_staged(int num_ranks) {
   return num_ranks <= 2 ? std::size_t{48} << 10 : std::size_t{256} << 10;
 }
@@ -38,10 +38,10 @@ inline constexpr std::size_t kLargestWhole = std::size_t{256} << 10;
 // One piece stays in the second-level cache with what it is copied from.
 inline constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 
-// Fewer ranks, each in a process of its own, exchange shares instead (see exchange.hpp): arrays that largest_staged()
-// says are to be copied, and, in pieces of this size, those of more than kLargestCrossed where that is faster than to
-// reach across. Smaller pieces would still lie in the second-level cache of their writer when others read them, which
-// takes four times as long as from the third.
+// Fewer ranks, each in a process of its own, exchange shares instead (see exchange.hpp): whole arrays of up to
+// kLargestCrossed, and larger ones in pieces of this size, where that is faster than to read across. Smaller pieces
+// would still lie in the second-level cache of their writer when others read them, which takes four times as long as
+// from the third.
 inline constexpr std::size_t kExchangeBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kLargestCrossed = std::size_t{512} << 10;
 // Up to this size, what is exchanged goes past that cache for the same reason.

@@ -319,6 +319,11 @@ void World::watch(int process) {
                                   .on_end = [this, process](sync::Ending how) { on_end(process, how); }});
 }
 
+bool World::is_connected(int process) const noexcept {
+  const Peer& asked = *peers_[static_cast<std::size_t>(process)];
+  return !is_gone(process) && !asked.pidfd.has_ended() && asked.mailbox.is_open();
+}
+
 void World::raise_lost(int process, const std::string& reason) const {
   const int rank = ranks_of(process).empty() ? -1 : ranks_of(process).front();
   throw core::WorkerLostError(

@@ -52,8 +52,8 @@ class World {
  public:
   using Clock = sync::Clock;
 
-  // `token` is the same in all processes of a world and in no other. With may_cross, private memory is read and written
-  // across processes where the system lets all of them.
+  // `token` is the same in all processes of a world and in no other. With may_cross, private memory is read across
+  // processes where the system lets all of them.
   World(int index, std::vector<ProcessInfo> processes, std::string token, bool may_cross = true);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -70,6 +70,8 @@ class World {
   std::string whereabouts_of(int process) const;  // by its ranks, pid and host
   // Whether its end has been noticed: it touches nobody's memory any more.
   bool is_gone(int process) const noexcept { return is_gone_[static_cast<std::size_t>(process)].is_set(); }
+  // Asks the system: false once it has ended, or closed its socket, as by exec.
+  bool is_connected(int process) const noexcept;
 
   // Exchanges with all others what each must know, and begins to watch them. Once; throws core::DeadlineError, or
   // core::WorkerLostError if one of them ends. `poll` may end a wait, here and below.
@@ -95,9 +97,6 @@ class World {
 
   Crossing read(int process, Place place, std::size_t bytes, void* to) const noexcept {
     return read_across(pid_of(process), place.bits(), bytes, to);
-  }
-  Crossing write(int process, Place place, std::size_t bytes, const void* from) const noexcept {
-    return write_across(pid_of(process), place.bits(), bytes, from);
   }
 
   // Hands the place of a group's control block from process 0 to all others.

@@ -60,12 +60,31 @@ SharedBlock SharedHeap::allocate(std::size_t bytes, std::shared_ptr<const Lender
   return block;
 }
 
-void SharedHeap::hand_over(const std::byte* data, std::shared_ptr<const Lender> lender) {
-  const std::scoped_lock lock(mutex_);
+SharedHeap::Lent* SharedHeap::find_lent(const std::byte* address) noexcept {
   for (auto& [size, shelf] : shelves_) {
     for (Lent& lent : shelf.lent) {
-      if (lent.block.data == data) return std::swap(lent.lender, lender);  // the old one dies without the lock
+      if (address >= lent.block.data && address < lent.block.data + lent.block.bytes) return &lent;
     }
+  }
+  return nullptr;
+}
+
+void SharedHeap::hand_over(const std::byte* address, std::shared_ptr<const Lender> lender) {
+  const std::scoped_lock lock(mutex_);
+  if (Lent* const lent = find_lent(address)) std::swap(lent->lender, lender);  // the old one dies without the lock
+}
+
+void SharedHeap::hand_over(const std::byte* address,
+                           const std::function<std::shared_ptr<const Lender>(std::shared_ptr<const Lender>)>& make) {
+  const std::scoped_lock lock(mutex_);
+  if (Lent* const lent = find_lent(address)) lent->lender = make(lent->lender);
+}
+
+void SharedHeap::give_up(const std::byte* address) noexcept {
+  const std::scoped_lock lock(mutex_);
+  for (auto& [size, shelf] : shelves_) {
+    shelf.lent.remove_if(
+        [&](const Lent& lent) { return address >= lent.block.data && address < lent.block.data + lent.block.bytes; });
   }
 }
 

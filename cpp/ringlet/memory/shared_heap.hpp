@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -63,8 +64,13 @@ class SharedHeap {
   // At least `bytes` bytes, aligned to a cache line. Throws core::SharedMemoryError.
   SharedBlock allocate(std::size_t bytes, std::shared_ptr<const Lender> lender);
 
-  // Leaves it to another lender when a block that is held may be used again.
-  void hand_over(const std::byte* data, std::shared_ptr<const Lender> lender);
+  // Leaves it to another lender when the block that is held at this address may be used again.
+  void hand_over(const std::byte* address, std::shared_ptr<const Lender> lender);
+  // The same; `make` gets the lender so far.
+  void hand_over(const std::byte* address,
+                 const std::function<std::shared_ptr<const Lender>(std::shared_ptr<const Lender>)>& make);
+  // The block at this address is never used again.
+  void give_up(const std::byte* address) noexcept;
 
   // Gives processes with different numbers different places within a page for their next blocks: where arrays of
   // several ranks lie at equal places, loads wait for stores to others that merely look alike, which costs a factor of
@@ -98,6 +104,7 @@ class SharedHeap {
     std::vector<Idle> idle;
   };
 
+  Lent* find_lent(const std::byte* address) noexcept;
   SharedBlock take(std::size_t size);
   SharedBlock carve(std::size_t size);
   void add_segment(std::size_t bytes);

@@ -16,7 +16,8 @@ void fault_point() noexcept {
     const char* const number = std::getenv("RINGLET_FAULT");
     return number == nullptr ? 0 : std::strtoull(number, nullptr, 10);
   }();
-  if (last != 0 && passed.fetch_add(1) + 1 == last) kill(getpid(), SIGKILL);
+  static const int number = std::getenv("RINGLET_FAULT_STOPS") == nullptr ? SIGKILL : SIGSTOP;
+  if (last != 0 && passed.fetch_add(1) + 1 == last) kill(getpid(), number);
 }
 
 }  // namespace ringlet::sync

@@ -1,0 +1,154 @@
+// Stops a rank at the stores of the protocols and between chunks of work. The others raise, free all that they had,
+// take the memory again and fill it; the stopped rank is continued, ends, and has changed no byte. In builds with
+// RINGLET_FAULT.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "caller.hpp"
+#include "check.hpp"
+#include "plan.hpp"
+#include "processes.hpp"
+#include "ringlet/collectives/member.hpp"
+#include "ringlet/core/error.hpp"
+
+namespace {
+
+using namespace ringlet;
+using collectives::Group;
+using stress::Caller;
+using stress::check;
+using stress::Layout;
+using stress::Memory;
+using stress::Plan;
+using stress::Planner;
+using stress::Processes;
+using stress::Random;
+
+constexpr int kPattern = 0x5A;
+// The survivors' patience: calls between running ranks take far less.
+constexpr std::chrono::milliseconds kTimeout{400};
+
+// Large all-reduces and copies to outputs, in shared and in private arrays. Returns what was allocated for them.
+void make_calls(collectives::Member member, std::uint64_t seed, std::vector<std::size_t>& sizes) {
+  Random random(seed);
+  Planner planner(random, member.group().num_ranks());
+  Caller caller(member);
+  caller.use_arrays([&sizes, number = 0](std::size_t bytes) mutable {
+    sizes.push_back(bytes);
+    return number++ % 8 == 0 ? Memory(stress::new_array(bytes)) : Memory(collectives::allocate_shared(bytes));
+  });
+  for (const collectives::Kind kind : stress::kAllKinds) {
+    Plan plan = planner.draw(kind, true);
+    plan.output = random.below(3) == 0 ? stress::Output::kInPlace : stress::Output::kApart;
+    if (!plan.counts.empty()) plan.counts = {120'000};
+    if (kind == collectives::Kind::kAllReduce) plan.algorithm = collectives::Algorithm::kDirect;
+    caller.make(plan);
+  }
+  Plan plan = planner.draw(collectives::Kind::kAllReduce, true);
+  plan.algorithm = collectives::Algorithm::kRing;
+  caller.make(plan);
+}
+
+// As the calls took it.
+std::vector<Memory> take_all_again(const std::vector<std::size_t>& sizes) {
+  std::vector<Memory> taken;
+  for (const std::size_t bytes : sizes) {
+    for (const bool is_shared : {true, true, false}) {
+      taken.push_back(is_shared ? Memory(collectives::allocate_shared(bytes)) : Memory(stress::new_array(bytes)));
+      std::memset(taken.back().get(), kPattern, bytes);
+    }
+  }
+  return taken;
+}
+
+bool is_untouched(const Memory& memory, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i) {
+    if (memory.get()[i] != std::byte{kPattern}) return false;
+  }
+  return true;
+}
+
+// What is raised because a rank is stopped.
+template <class F>
+void until_failure(F&& f) {
+  try {
+    f();
+  } catch (const core::DeadlineError&) {
+  } catch (const core::AbortedError&) {
+  } catch (const core::WorkerLostError&) {
+  } catch (const core::MismatchError&) {
+  }
+}
+
+struct Case {
+  Layout layout;
+  bool in_part = false;      // ranks 0 and 1 call in a part of the group
+  bool keeps_group = false;  // the survivors use the memory again while their group is still there
+};
+
+// False once the victim passes all of them.
+bool run(const Case& which, int victim, std::uint64_t fault) {
+  Processes processes(which.layout);
+  std::atomic<std::uint64_t>& num_done = processes.board().calls;
+  std::atomic<std::int64_t>& is_over = processes.board().killed_at;
+  processes.start([&](int process) {
+    if (process == victim) {
+      setenv("RINGLET_FAULT", std::to_string(fault).c_str(), 1);
+      setenv("RINGLET_FAULT_STOPS", "1", 1);
+    }
+    std::optional<Group> group;
+    std::vector<std::size_t> sizes;
+    until_failure([&] {
+      group.emplace(which.layout.num_ranks(), collectives::Options{.timeout = kTimeout}, processes.world(process));
+      collectives::Member member = group->member(process);
+      if (!which.in_part) return make_calls(member, fault, sizes);
+      const collectives::PartMember part = member.split(process < 2 ? 0 : 1);
+      make_calls(part.group->member(part.rank), fault, sizes);
+    });
+    if (process == victim) return;
+    if (!which.keeps_group) group.reset();
+    const std::vector<Memory> again = take_all_again(sizes);
+    num_done.fetch_add(1);
+    while (is_over.load() == 0) usleep(200);
+    for (std::size_t i = 0; i < again.size(); ++i) check(is_untouched(again[i], sizes[i / 3]), "memory is left alone");
+  });
+  const auto others = static_cast<std::uint64_t>(which.layout.num_processes()) - 1;
+  for (int waited = 0; num_done.load() < others; ++waited) {
+    check(waited < 60'000, "the others raise in time");
+    usleep(1000);
+  }
+  const bool is_stopped = sync::is_stopped(processes.pid(victim));
+  processes.go_on(victim);
+  check(processes.wait_for(victim, 60) == 0, "the stopped rank ends");
+  is_over.store(1);
+  for (int process = 0; process < which.layout.num_processes(); ++process) {
+    if (process != victim) check(processes.wait_for(process, 60) == 0, "the others find their memory as it was");
+  }
+  return is_stopped;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::uint64_t calls = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100'000;
+  const std::uint64_t step = calls >= 500'000 ? 1 : calls >= 10'000 ? 37 : 211;
+  const Case kCases[] = {
+      {.layout = {.ranks = {1, 1}}},
+      {.layout = {.ranks = {1, 1}, .may_cross = false}, .keeps_group = true},
+      {.layout = {.ranks = {1, 1, 1}}, .keeps_group = true},
+      {.layout = {.ranks = {1, 1, 1}}, .in_part = true},
+  };
+  std::uint64_t stops = 0;
+  for (const Case& which : kCases) {
+    for (const int victim : {0, 1}) {
+      for (std::uint64_t fault = 1 + stops % step; run(which, victim, fault); fault += step) ++stops;
+    }
+  }
+  check(stops > 20, "ranks were stopped");
+  std::cout << "stopped at " << stops << " places" << std::endl;
+}
