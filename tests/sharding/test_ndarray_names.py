@@ -24,7 +24,7 @@ OF_NDARRAYS = {
 def test_each_name_of_ndarray_is_there_or_says_what_does_instead():
     x = shard(VALUES.copy(), ROWS)
     for name in sorted(set(dir(np.ndarray)) - OF_NDARRAYS):
-        if not hasattr(ShardedArray, name):
+        if hasattr(VALUES, name) and not hasattr(ShardedArray, name):  # older versions list names without an attribute
             with pytest.raises(AttributeError, match=rf"no attribute '{name}': its memory is that of its tiles\. \w+"):
                 getattr(x, name)
 

@@ -32,6 +32,7 @@ _ABSENT = {
     "setfield": "Write array[name] = value for a field",
     "setflags": "Write array.copy() for an array that can be written to; slices cannot",
     "strides": "Use array.shards[0].strides, or np.asarray(array).strides",
+    "tostring": "Write array.tobytes()",  # before NumPy 2.3
 }
 
 

@@ -211,7 +211,11 @@ def _rotations(plan: Plan, box: Box) -> list[list[int]]:
 
 
 def _at_once(plan: Plan, box: Box, orders: list[list[int]], shares: list[float], gather: bool) -> list[Stage]:
-    """Parts of an array, each along the axes in an order of its own."""
+    """Parts of an array, each along the axes in an order of its own.
+
+    The two devices of a chip exchange halves before that, or after it: a part that began along the torus instead would
+    take twice the bytes over its links. Only chunks in a pipeline could overlap the two, which is not modelled.
+    """
     cores = box.sizes[3]
     traffic: list[Traffic] = []
     for part, (order, share) in enumerate(zip(orders, shares, strict=True)):
