@@ -49,7 +49,8 @@ constexpr std::array<int, kNumBuiltin> builtin_dtypes() {
 
 constexpr std::array<int, kNumBuiltin> kBuiltin = builtin_dtypes();
 
-// Descriptors of dtypes that packages define, once they were seen; kept for ever, like the types that they describe.
+// Descriptors of dtypes of ml_dtypes, once one was passed or received; kept for ever, like the types that they
+// describe.
 std::array<PyObject*, core::kNumDTypes>& registered() {
   static std::array<PyObject*, core::kNumDTypes> table{};
   return table;
@@ -97,8 +98,18 @@ std::optional<core::DType> find_dtype(const py::dtype& dtype) {
 
 PyObject* descriptor_of(core::DType dtype) {
   if (const int number = number_of(dtype); number != kNone) return Api::get().PyArray_DescrFromType_(number);
-  PyObject* const known = registered()[core::index_of(dtype)];
-  if (known == nullptr) throw core::ArgumentError("no array of " + std::string(core::name_of(dtype)) + " was seen.");
+  PyObject*& known = registered()[core::index_of(dtype)];
+  if (known == nullptr) {  // this process has passed no such array yet: it receives one
+    const std::string name(core::name_of(dtype));
+    try {
+      known = py::dtype::from_args(py::module_::import("ml_dtypes").attr(name.c_str())).release().ptr();
+    } catch (py::error_already_set& error) {
+      if (!error.matches(PyExc_ImportError)) throw;
+      throw core::ArgumentError("another rank sent " + name +
+                                ", a dtype of the package ml_dtypes, which this process " +
+                                "cannot import: pip install ml_dtypes.");
+    }
+  }
   return py::reinterpret_borrow<py::object>(known).release().ptr();
 }
 
