@@ -189,28 +189,33 @@ def check(row: Row) -> None:
     Raises
     ------
     AssertionError
-        If a result differs from NumPy's, or between memory that is shared and memory that is not.
+        If a result differs from NumPy's, or between memory that is shared, memory that is not, and operands that were
+        made in the other mode.
     """
     tried: dict[str, tuple[list[np.ndarray], Any]] = {}
+    turn = False
     for layouts, dtype in cases(row):
         if dtype not in tried:
             arrays = operands(row, dtype)
             tried[dtype] = arrays, outcome(lambda arrays=arrays: row.compute(*arrays))
         arrays, expected = tried[dtype]
         where = f"{row.name} of {dtype} {row.shapes} in {layouts}"
-        shared, apart = (_run(row, arrays, layouts, memory) for memory in ("shared", "copy"))
+        turn = not turn
+        mixed = ("shared", "copy") if turn else ("copy", "shared")
+        runs = [_run(row, arrays, layouts, *memory) for memory in (("shared", "shared"), ("copy", "copy"), mixed)]
         if isinstance(expected, Exception):
-            for found in (shared, apart):
+            for found in runs:
                 assert type(found) is type(expected), f"{where}: {found!r} instead of {expected!r}"
             continue
-        for found in (shared, apart):
+        for found in runs:
             if isinstance(found, Exception):
                 raise AssertionError(where) from found
-        assert len(shared) == len(apart) == len(_listed(expected)), where
+            assert len(found) == len(_listed(expected)), where
         bound = _bound(row, arrays, expected)
-        for one, other, wanted, most in zip(shared, apart, map(np.asarray, _listed(expected)), bound, strict=True):
+        for one, apart, mix, wanted, most in zip(*runs, map(np.asarray, _listed(expected)), bound, strict=True):
             assert (one.dtype, one.shape) == (wanted.dtype, wanted.shape), f"{where}: {one.dtype}{one.shape}"
-            np.testing.assert_array_equal(one, other, err_msg=f"shared and copy: {where}")
+            np.testing.assert_array_equal(one, apart, err_msg=f"shared and copy: {where}")
+            np.testing.assert_array_equal(one, mix, err_msg=f"made in mode {mixed[0]}, used in {mixed[1]}: {where}")
             if row.length == 0 or one.dtype.kind not in "fc":
                 np.testing.assert_array_equal(one, wanted, err_msg=where)
             else:
@@ -227,10 +232,11 @@ def outcome(work: Callable[[], Any]) -> Any:
             return error
 
 
-def _run(row: Row, arrays: Sequence[np.ndarray], layouts: Sequence[Layout], memory: Any) -> Any:
+def _run(row: Row, arrays: Sequence[np.ndarray], layouts: Sequence[Layout], made_in: Any, used_in: Any) -> Any:
     def work() -> list[np.ndarray]:
-        with mode(memory), poisoned():
+        with mode(made_in):
             given = [tiled(array, layout) for array, layout in zip(arrays, layouts, strict=True)]
+        with mode(used_in), poisoned():
             with warnings.catch_warnings():
                 if row.gathers:
                     warnings.simplefilter("ignore", GatherWarning)

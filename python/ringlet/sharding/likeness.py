@@ -13,7 +13,7 @@ from ringlet.sharding.factors import EVERY_OP, FactorMap
 from ringlet.sharding.functions import gathered, implements
 from ringlet.sharding.layout import WHOLE, Layout
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.sharding.spaces import empty
+from ringlet.sharding.spaces import empty, filling_devices
 from ringlet.sharding.stand_ins import shaped
 
 __all__ = ["astype"]
@@ -80,9 +80,7 @@ def _new(a: ShardedArray, dtype: Any, shape: Any) -> ShardedArray:
 
 def _filled(x: ShardedArray, value: Any) -> ShardedArray:
     """The array with one value everywhere."""
-    devices = [d for d in x._layout.holders if x._group.has(d)]
-    if x._whole is not None:
-        devices = [d for d in x._layout.first_holders(x.shape) if x._group.has(d)]
+    devices = filling_devices(x)
     on_devices(
         lambda device: np.copyto(x._tile(device), value, casting="unsafe"),
         devices,

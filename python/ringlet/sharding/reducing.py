@@ -17,6 +17,7 @@ from ringlet.sharding.engine import Where, apply
 from ringlet.sharding.explain import noted_as_one
 from ringlet.sharding.factors import FactorMap, Labels
 from ringlet.sharding.layout import WHOLE, Layout, tile_bounds
+from ringlet.sharding.modes import current_mode
 from ringlet.sharding.movement import redistribute, settled
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.stand_ins import loop_dtype
@@ -266,7 +267,7 @@ class Reduction:
     def _joined(self, axis: int, reducer: Reducer, dtype: Any, op: Op | None, takes_stacks: bool = False) -> Any:
         """Reduce with all of a dimension that stays, where memory is shared: much faster than by narrow tiles."""
         x = self.x
-        if x._whole is None:
+        if x._whole is None or current_mode() != "shared":  # results, too, have to be in shared memory
             return self._apply(reducer, dtype, None, op)
         joined = ShardedArray._of_whole(x._whole, _joined_layout(x._layout, axis, self.axes), x._group)
         found = Reduction(self.name, joined, self.axes, self.keepdims)._apply(reducer, dtype, None, op, takes_stacks)

@@ -16,7 +16,7 @@ from ringlet.sharding.layout import Layout
 from ringlet.sharding.modes import current_mode
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["POISONED", "copies", "empty", "fresh", "spaces_for"]
+__all__ = ["POISONED", "copies", "empty", "filling_devices", "fresh", "spaces_for"]
 
 Array = NDArray[Any]
 
@@ -122,6 +122,20 @@ def spaces_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array])
             of_part[part] = make(device)
         spaces.append(of_part[part])
     return spaces
+
+
+def filling_devices(x: ShardedArray) -> tuple[int, ...]:
+    """Return the devices of this process that have to write their tiles so that all tiles of an array have values.
+
+    Of devices that share memory and have the same tile, that is the first.
+
+    Examples
+    --------
+    >>> filling_devices(empty((2,), np.dtype("int64"), Layout.replicated(2, 1), DeviceGroup.of(2)))
+    (0,)
+    """
+    devices = x._layout.first_holders(x.shape) if x._has_one_space_per_part else x._layout.holders
+    return tuple(device for device in devices if x._space(device) is not None)
 
 
 def copies(x: ShardedArray) -> list[Array | None]:

@@ -23,7 +23,7 @@ from ringlet.sharding.movement import redistribute, settled
 from ringlet.sharding.movement_time import timed
 from ringlet.sharding.pieces import Copy, Form, Piece, plan_pieces
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.sharding.spaces import empty
+from ringlet.sharding.spaces import empty, filling_devices
 from ringlet.sharding.stand_ins import shaped
 from ringlet.sharding.tilewise import operand
 
@@ -108,7 +108,7 @@ def _taken_by_owners(x: ShardedArray, indices: NDArray[np.intp], axis: int) -> S
     ]
     if nothing_moves(x, copies):
         boxes = gathered.boxes(x.shape)
-        for device in gathered.first_holders(made.shape):
+        for device in filling_devices(made):
             space = x._space(device)
             if space is not None:
                 # They are in bounds; with the mode that asks, NumPy would go round through memory of its own.
