@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import random
 import signal
 import sys
 import time
+import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ import ringlet
 from ringlet.coordinator import get_current_worker_index
 from ringlet.errors import FailedPreconditionError, PSUnavailableError
 from tests.coordinator.in_forks import Spring, coordinator_of
+from tests.processes.harness import descriptors_of, eventually
 
 ROUNDS = 500 if os.environ.get("RINGLET_CI_NIGHTLY") else 50
 CALLS = 20
@@ -140,3 +144,25 @@ def test_a_worker_that_comes_back_with_other_code_says_so(tmp_path, monkeypatch)
     finally:
         coordinator.shutdown()
         del sys.modules["step_of_a_job"]
+
+
+def test_a_job_that_has_lost_a_parameter_server_leaves_no_memory_and_no_descriptors(spring):
+    def lose_one() -> weakref.ref[Any]:
+        with coordinator_of(spring, workers=1, ps=1) as coordinator:
+            with coordinator.strategy.scope():
+                table = ringlet.Variable(np.zeros(1 << 18))
+            coordinator.strategy.extended._cluster().kill("ps", 0)
+            for _ in range(3):
+                with pytest.raises(PSUnavailableError):
+                    coordinator.schedule(table.read_value).fetch()
+            with coordinator.strategy.scope(), pytest.raises(PSUnavailableError):
+                ringlet.Variable(1.0)
+            return weakref.ref(coordinator.strategy)
+
+    lose_one()
+    gc.collect()
+    before = descriptors_of()
+    jobs = [lose_one() for _ in range(3)]
+    gc.collect()
+    assert [job() for job in jobs] == [None] * 3
+    assert eventually(lambda: descriptors_of() == before), f"{before} descriptors before, {descriptors_of()} now"

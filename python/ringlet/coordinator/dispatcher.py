@@ -339,7 +339,7 @@ class Dispatcher:
             return
         error = self._on_server_lost(index)
         if not isinstance(error, FailedPreconditionError):  # not where the cluster was stopped
-            _log.error("%s", error)
+            _log.error("%s", str(error))  # handlers may keep what they are given
         self._end(error, error)
 
     def _end(self, error: BaseException, error_of_closures: BaseException) -> None:

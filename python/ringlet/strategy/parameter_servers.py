@@ -46,17 +46,23 @@ class ParameterServers:
     Attributes
     ----------
     tasks : Tasks
-    lost : PSUnavailableError or None
-        What was noticed first of the death of one. No more tables are made then; those that there are stay readable.
     """
 
     def __init__(self, tasks: Any) -> None:
         self.tasks = tasks
-        self.lost: PSUnavailableError | None = None
+        self._loss: tuple[str, int, str] | None = None
         self._lock = threading.Lock()
         # For each parameter server, keys of tables that it holds and whose variables are gone; finalizers append.
         self._gone: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
         self._numbers = itertools.count()  # of requests
+
+    @property
+    def lost(self) -> PSUnavailableError | None:
+        """The first loss of a parameter server. No more tables are made then; those that exist stay readable.
+
+        A new exception each time: one that is kept keeps the frames that it was raised in, and with them the whole job.
+        """
+        return None if self._loss is None else PSUnavailableError(*self._loss)
 
     def create(self, index: int, form: TableForm, array_type: type[Any]) -> TableStorage:
         """Have a parameter server make a table of zeros.
@@ -129,22 +135,22 @@ class ParameterServers:
         FailedPreconditionError
             If the cluster was stopped, which is no loss.
         """
-        if self.lost is None:
+        if self._loss is None:
             reason = self.tasks.ending_of("ps", index) or "has closed its connection"
             if all(channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)):  # by this process
                 return _stopped()
-            self.lost = PSUnavailableError(
+            self._loss = (
                 f"parameter server {index} ({task_name('ps', index)}, pid {self.tasks.pid_of('ps', index)}) {reason}: "
                 "this ends the job. Its variables can still be read, and saved; start again with a new strategy",
                 index,
                 reason,
             )
-        return self.lost
+        return PSUnavailableError(*self._loss)
 
     def _ask(self, index: int, request: tuple[Any, ...]) -> Message:
         """Send a request to a parameter server, and wait for its reply; the lock is held."""
-        if self.lost is not None:
-            raise self.lost
+        if (lost := self.lost) is not None:
+            raise lost
         channel = self.tasks.ps[index]
         if channel.fileno() < 0:
             raise _stopped()
