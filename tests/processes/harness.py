@@ -152,7 +152,8 @@ class Processes:
 
 def _environment() -> dict[str, str]:
     """The environment without what another job may have set, and without noise on standard error."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RINGLET_")}
+    dropped = {name for name in os.environ if name.startswith("RINGLET_") and name != "RINGLET_POISON"}
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return kept | {"PYTHONPATH": str(ROOT)}  # for what scripts share with the tests
 
 

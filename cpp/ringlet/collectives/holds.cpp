@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "ringlet/memory/poison.hpp"
 #include "ringlet/sync/fork.hpp"
 
 namespace ringlet::collectives {
@@ -82,6 +83,7 @@ memory::Block hold(std::byte* data, int own_index, std::shared_ptr<const void> k
 
 memory::Block allocate_shared(std::size_t bytes, const std::shared_ptr<const Borrowers>& borrowers) {
   const memory::SharedBlock block = memory::SharedHeap::of_this_process().allocate(bytes, borrowers);
+  memory::poison(block.data, bytes);
   return hold(block.data, borrowers->own_index(), nullptr);
 }
 

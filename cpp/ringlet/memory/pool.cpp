@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "ringlet/memory/idle.hpp"
+#include "ringlet/memory/poison.hpp"
 #include "ringlet/memory/size_class.hpp"
 
 namespace ringlet::memory {
@@ -138,7 +139,11 @@ void Pool::State::run_reaper(const std::weak_ptr<State>& pool, Clock::time_point
 Pool::Pool(Clock::duration keep_idle) : state_(std::make_shared<State>()) { set_keep_idle(keep_idle); }
 
 Block Pool::allocate(std::size_t bytes) {
-  if (bytes <= kFromHeap) return std::make_shared<Region>(bytes);
+  if (bytes <= kFromHeap) {
+    auto small = std::make_shared<Region>(bytes);
+    poison(small->data(), bytes);
+    return small;
+  }
   const std::size_t wanted = pooled_size(bytes);
   std::unique_ptr<Region> region = state_->take(wanted);
   if (region == nullptr) {
@@ -146,6 +151,7 @@ Block Pool::allocate(std::size_t bytes) {
     const std::scoped_lock lock(state_->mutex);
     state_->count_live(wanted);
   }
+  poison(region->data(), bytes);
   return {region.release(), [this](Region* last) {
             const auto first = state_->take_back(std::unique_ptr<Region>(last));
             if (first.has_value()) State::start_reaper(state_, *first);

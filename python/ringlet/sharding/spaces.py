@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -21,7 +22,7 @@ __all__ = ["POISONED", "copies", "empty", "filling_devices", "fresh", "spaces_fo
 Array = NDArray[Any]
 
 # Whether fresh memory is filled with what no program expects there, so that reading what was never received shows.
-POISONED: ContextVar[bool] = ContextVar("ringlet_sharding_poisoned", default=False)
+POISONED: ContextVar[bool] = ContextVar("ringlet_sharding_poisoned", default=os.environ.get("RINGLET_POISON") == "1")
 
 # From here on memory comes from a pool that keeps its pages: the system zeroes new ones, which costs more than most
 # arithmetic on them.
