@@ -13,7 +13,7 @@ import pytest
 from ringlet.data import AUTOTUNE, Dataset, DistributedDataset
 from ringlet.data.parallel import Calls, count_calls
 from ringlet.devices import visible_cores
-from ringlet.errors import FailedPreconditionError
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
 DEADLINE_SECONDS = 30
 
@@ -114,7 +114,7 @@ def test_an_exception_of_the_input_comes_behind_the_results_before_it():
 
 def test_stop_iteration_of_the_function_is_not_the_end():
     iterator = iter(Dataset.range(2).map(lambda x: next(iter(())), num_parallel_calls=2))
-    with pytest.raises(RuntimeError, match="raised StopIteration for element 0"):
+    with pytest.raises(InvalidArgumentError, match="raised StopIteration for element 0"):
         next(iterator)
 
 

@@ -47,11 +47,9 @@ def fresh(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     >>> fresh((2, 3), np.dtype("float32")).shape
     (2, 3)
     """
-    if POISONED.get():
-        return _poisoned(np.empty(shape, dtype))
-    if math.prod(shape) * dtype.itemsize < _POOLED_BYTES or dtype.hasobject:
-        return np.empty(shape, dtype)
-    return _core.allocate(shape, dtype)[0]
+    is_pooled = math.prod(shape) * dtype.itemsize >= _POOLED_BYTES and not dtype.hasobject
+    array = _core.allocate(shape, dtype)[0] if is_pooled else np.empty(shape, dtype)
+    return _poisoned(array) if POISONED.get() else array
 
 
 def _poisoned(array: Array) -> Array:

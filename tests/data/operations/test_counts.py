@@ -12,7 +12,7 @@ from ringlet.errors import InvalidArgumentError
 
 def test_integers_of_numpy_are_counts():
     assert positive(np.int32(3), "n") == 3
-    assert count_or_all(np.int64(-1), "n", "all") == -1
+    assert count_or_all(np.int64(-1), "n") == -1
 
 
 @pytest.mark.parametrize("count", [0, -1])
@@ -21,9 +21,12 @@ def test_a_count_that_must_be_positive_is_refused_below_one(count):
         positive(count, "size")
 
 
-def test_a_count_is_refused_below_minus_one_with_what_that_stands_for():
-    with pytest.raises(InvalidArgumentError, match=r"-1 for everything, got -2"):
-        count_or_all(-2, "n", "everything")
+def test_any_negative_count_of_elements_means_all_of_them():
+    assert [int(x) for x in Dataset.range(3).take(-2)] == [0, 1, 2]
+    assert [int(x) for x in Dataset.range(3).skip(-5)] == []
+    assert [int(x) for x in Dataset.range(2).repeat(-2).take(5)] == [0, 1, 0, 1, 0]
+    assert Dataset.range(3).repeat(-2).cardinality() == -1
+    assert Dataset.range(3).take(-5).cardinality() == 3
 
 
 @pytest.mark.parametrize(
@@ -33,14 +36,16 @@ def test_a_count_is_refused_below_minus_one_with_what_that_stands_for():
         lambda d: d.batch(-1),
         lambda d: d.shuffle(0),
         lambda d: d.shuffle(-1),
-        lambda d: d.take(-2),
-        lambda d: d.repeat(-2),
         lambda d: d.prefetch(-2),
     ],
 )
 def test_every_operation_refuses_negative_counts(call):
     with pytest.raises(InvalidArgumentError, match="got"):
         call(Dataset.range(3))
+
+
+def test_a_buffer_size_may_be_left_to_the_library():
+    assert [int(x) for x in Dataset.range(3).prefetch(None)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["batch", "shuffle", "take", "repeat", "prefetch"])

@@ -45,7 +45,7 @@ def test_an_exception_names_its_element_and_iteration_goes_on_behind_it():
 
 
 def test_a_predicate_that_raises_stop_iteration_does_not_end_the_dataset_in_silence():
-    with pytest.raises(RuntimeError, match="raised StopIteration for element 0"):
+    with pytest.raises(InvalidArgumentError, match="raised StopIteration for element 0"):
         list(Dataset.range(3).filter(lambda x: next(iter(()))))
 
 

@@ -104,7 +104,7 @@ def test_a_function_that_raises_stop_iteration_does_not_end_the_dataset_in_silen
     def ends(_):
         raise StopIteration
 
-    with pytest.raises(RuntimeError, match="ends raised StopIteration for element 0"):
+    with pytest.raises(InvalidArgumentError, match="ends raised StopIteration for element 0"):
         list(Dataset.range(3).map(ends))
 
 
@@ -187,8 +187,15 @@ def test_text_is_batched_as_objects_in_the_spec_too():
     assert [x.tolist() for x in dataset] == [[b"0", b"1"], [b"2"]]
 
 
-@pytest.mark.parametrize(("value", "error"), [(None, TypeError), ([[1], [1, 2]], InvalidArgumentError)])
+@pytest.mark.parametrize(("value", "error"), [(None, TypeError), (([[1], [1, 2]],), InvalidArgumentError)])
 def test_a_result_that_is_no_element_is_an_error_with_its_element(value, error):
     with pytest.raises(error) as caught:
         list(Dataset.range(3).map(lambda _: value))
     assert "element 0" in caught.value.__notes__[0]
+
+
+def test_a_list_is_a_tuple_of_components_and_inside_of_a_nest_an_array():
+    dataset = Dataset.range(2).map(lambda x: [x, [x, x + 1]])
+    assert dataset.element_spec == (TensorSpec([], np.int64), TensorSpec([2], np.int64))
+    assert [(int(x), y.tolist()) for x, y in dataset] == [(0, [0, 1]), (1, [1, 2])]
+    assert Dataset.range(2).map(lambda x: {"a": [x, x]}).element_spec == {"a": TensorSpec([2], np.int64)}

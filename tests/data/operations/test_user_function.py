@@ -21,7 +21,7 @@ def test_an_exception_says_for_which_element():
 
 
 def test_stop_iteration_does_not_look_like_an_end():
-    with pytest.raises(RuntimeError, match="raised StopIteration for element 3"):
+    with pytest.raises(InvalidArgumentError, match="raised StopIteration for element 3"):
         UserFunction(lambda: next(iter(())), "map_func")(3)
 
 

@@ -100,3 +100,12 @@ def test_all_are_closed_where_the_first_ends():
 def test_anything_but_datasets_in_tuples_and_dictionaries_is_refused(arguments, keywords, words):
     with pytest.raises(TypeError, match=words):
         Dataset.zip(*arguments, **keywords)
+
+
+def test_file_caches_that_end_together_are_all_complete(tmp_path):
+    def shuffled(name):
+        return Dataset.range(8).shuffle(8).cache(str(tmp_path / name))
+
+    dataset = Dataset.zip(shuffled("a"), shuffled("b"), shuffled("c"))
+    first = [tuple(map(int, x)) for x in dataset]
+    assert [tuple(map(int, x)) for x in dataset] == first

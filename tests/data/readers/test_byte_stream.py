@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gzip
-import logging
+import zlib
 
 import pytest
 
@@ -50,11 +50,17 @@ def test_a_file_that_is_not_compressed_is_data_loss_with_file_and_offset(tmp_pat
     assert (caught.value.file, caught.value.offset) == (name, 0)
 
 
-def test_a_compressed_file_that_is_cut_short_ends_there_and_is_warned_of(tmp_path, caplog):
-    name = put(tmp_path / "file", gzip.compress(b"abc")[:-4])
-    with caplog.at_level(logging.WARNING):
-        assert read_all(name, "GZIP") == b"abc"
-    assert "ends before its compressed data does" in caplog.text
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_a_compressed_file_that_is_cut_short_anywhere_is_data_loss_behind_what_it_has(tmp_path, kind):
+    whole = gzip.compress(b"abc") if kind == "GZIP" else zlib.compress(b"abc")
+    for size in range(1, len(whole)):
+        stream = open_bytes(put(tmp_path / "file", whole[:size]), kind)
+        found = bytearray(100)
+        with pytest.raises(DataLossError, match="ends before its compressed data does") as caught:
+            [*iter(lambda stream=stream, found=found: stream.read_into(memoryview(found)[stream.offset :]), 0)]
+        assert found[: stream.offset] == b"abc"[: stream.offset]
+        assert (caught.value.file, caught.value.offset) == (str(tmp_path / "file"), stream.offset)
+    assert read_all(put(tmp_path / "file", b""), kind) == b""
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

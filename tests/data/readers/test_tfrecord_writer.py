@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import TFRecordDataset, TFRecordWriter
-from ringlet.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from ringlet.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 
 @pytest.mark.parametrize("options", [None, "", "GZIP", "ZLIB", SimpleNamespace(compression_type="GZIP")])
@@ -18,7 +18,10 @@ def test_what_was_flushed_is_in_the_file(tmp_path, options):
         writer.write(bytearray(b"two"))
         writer.write(memoryview(np.array([1, 2], np.uint8)))
         writer.flush()
-        assert list(TFRecordDataset(path, compression)) == [b"one", b"two", b"\x01\x02"]
+        records = iter(TFRecordDataset(path, compression))
+        assert [next(records) for _ in range(3)] == [b"one", b"two", b"\x01\x02"]
+        with pytest.raises(DataLossError if compression else StopIteration):
+            next(records)  # a compressed file is complete when it is closed
         writer.write(b"three")
     assert list(TFRecordDataset(path, compression))[-1] == b"three"
 
@@ -30,12 +33,12 @@ def test_the_same_records_make_the_same_bytes(tmp_path):
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_text_and_numbers_are_refused_as_records(tmp_path):
+def test_text_is_written_as_utf8_and_numbers_are_refused(tmp_path):
     with TFRecordWriter(tmp_path / "file") as writer:
-        with pytest.raises(TypeError, match=r"'text' is text: encode it, as in record.encode\(\)"):
-            writer.write("text")
+        writer.write("té")
         with pytest.raises(TypeError):
             writer.write(7)
+    assert list(TFRecordDataset(tmp_path / "file")) == ["té".encode()]
 
 
 def test_a_closed_writer_refuses_to_write(tmp_path):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["AUTOTUNE", "check_parallel_calls", "count_or_all", "positive"]
+__all__ = ["AUTOTUNE", "check_buffer_size", "check_parallel_calls", "count_or_all", "positive"]
 
 ALL = -1
 
@@ -36,25 +36,43 @@ def positive(value: Any, name: str, hint: str = "") -> int:
     return count
 
 
-def count_or_all(value: Any, name: str, meaning: str) -> int:
-    """Give a count that may be zero, or -1, which stands for `meaning`.
+def count_or_all(value: Any, name: str) -> int:
+    """Return a count that may be zero, or -1 for all elements: as in TensorFlow, any negative number means that.
+
+    Raises
+    ------
+    TypeError
+        If the value is not an integer.
+
+    Examples
+    --------
+    >>> count_or_all(3, "count"), count_or_all(-2, "count")
+    (3, -1)
+    """
+    return max(_integer(value, name), ALL)
+
+
+def check_buffer_size(value: Any) -> int:
+    """Return the size of a buffer: AUTOTUNE, also for None, or zero or more.
 
     Raises
     ------
     InvalidArgumentError
-        If it is less than -1.
+        If it is another number.
     TypeError
-        If it is no integer.
+        If it is not an integer.
 
     Examples
     --------
-    >>> count_or_all(-1, "count", "all elements")
-    -1
+    >>> check_buffer_size(None), check_buffer_size(2)
+    (-1, 2)
     """
-    count = _integer(value, name)
-    if count < ALL:
-        raise InvalidArgumentError(f"{name} must be zero or more, or -1 for {meaning}, got {count}.")
-    return count
+    size = AUTOTUNE if value is None else _integer(value, "buffer_size")
+    if size < AUTOTUNE:
+        raise InvalidArgumentError(
+            f"buffer_size must be zero or more, or AUTOTUNE ({AUTOTUNE}) for a size that is chosen, got {size}."
+        )
+    return size
 
 
 def check_parallel_calls(value: Any) -> None:

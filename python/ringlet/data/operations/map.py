@@ -16,6 +16,7 @@ from ringlet.data.operations.counts import check_parallel_calls
 from ringlet.data.parallel import count_calls
 from ringlet.data.saved_elements import load_elements, save_elements
 from ringlet.data.structure import Nest, as_element, detached
+from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -35,10 +36,10 @@ def map(
     Parameters
     ----------
     map_func : callable
-        Takes an element; one that is a tuple comes as several arguments. Gives an array, a number, text, a list, which
-        is one array, or a nest of those. What it does to arrays it is given must not be in place: they are read-only.
-        Arrays that it gives are copied, so that it may fill one buffer again and again; views of what it was given, and
-        arrays that nobody can write to, are not.
+        Takes an element; one that is a tuple comes as several arguments. Returns an array, a number, text, or a nest of
+        those. A list is a tuple of components, as in TensorFlow; inside of a nest it is one array. The arrays that it
+        is given are read-only. Arrays that it returns are copied, so that it may fill one buffer again and again; views
+        of what it was given, and read-only arrays, are not.
     num_parallel_calls : int, optional
         How many calls may run at once, each in a thread; AUTOTUNE (-1) takes the number of cores. Threads pay where the
         function spends its time outside of the interpreter: in NumPy, or waiting. None, the default, and 1 call it
@@ -83,8 +84,9 @@ def map(
 
 
 def call(function: Callable[..., Nest], element: Nest) -> Nest:
-    """Call a user's function on an element: a plain tuple is several arguments."""
-    return function(*element) if type(element) is tuple else function(element)
+    """Call a user's function on an element: a plain tuple is several arguments; a list that it returns is a tuple."""
+    result = function(*element) if type(element) is tuple else function(element)
+    return tuple(result) if type(result) is list else result
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,11 +177,10 @@ class _Numbered:
     def __call__(self, item: tuple[int, Nest]) -> Nest:
         element = item[1]
         try:
-            result = self._function(*element) if type(element) is tuple else self._function(element)
-            return detached(as_element(result), element)
+            return detached(as_element(call(self._function, element)), element)
         except StopIteration as error:
             # Let through, it would look like the end of the dataset.
-            raise RuntimeError(self._where("raised StopIteration", item[0])) from error
+            raise InvalidArgumentError(self._where("raised StopIteration", item[0])) from error
         except Exception as error:
             add_note(error, self._where("raised this", item[0]))
             raise

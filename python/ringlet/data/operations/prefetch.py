@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.called import RestoredFailure
 from ringlet.data.node import Node, RowStream, Run, State, Stream, Transformation
-from ringlet.data.operations.counts import AUTOTUNE, count_or_all
+from ringlet.data.operations.counts import AUTOTUNE, check_buffer_size
 from ringlet.data.parallel import DROPPED_SECONDS, WORTH_A_THREAD_BYTES, other_process
 from ringlet.data.saved_elements import load_elements, save_elements
 from ringlet.data.structure import Nest
@@ -26,13 +26,13 @@ __all__ = ["Prefetch", "PrefetchElements", "prefetch"]
 _AUTOMATIC_SIZE = 2
 
 
-def prefetch(self: Dataset, buffer_size: int, name: str | None = None) -> Dataset:
+def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) -> Dataset:
     """Make elements in a thread, before they are asked for.
 
     Parameters
     ----------
-    buffer_size : int
-        How many elements may wait to be asked for. AUTOTUNE (-1) chooses; 0 makes them when they are asked for.
+    buffer_size : int or None
+        How many elements may wait to be asked for. AUTOTUNE (-1) and None choose; 0 makes them when they are asked for.
     name : str, optional
         Accepted as TensorFlow's `name` is, and not used.
 
@@ -59,7 +59,7 @@ def prefetch(self: Dataset, buffer_size: int, name: str | None = None) -> Datase
     >>> [int(x) for x in Dataset.range(3).map(lambda x: x * x).prefetch(2)]
     [0, 1, 4]
     """
-    return type(self)(Prefetch(self.node, count_or_all(buffer_size, "buffer_size", "a size that is chosen")))
+    return type(self)(Prefetch(self.node, check_buffer_size(buffer_size)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,8 +38,8 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
 
     Raises
     ------
-    InvalidArgumentError
-        If `count` is less than -1.
+    TypeError
+        If `count` is not an integer.
 
     Examples
     --------
@@ -49,9 +49,7 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
     >>> len(Dataset.range(3).repeat(2))
     6
     """
-    return type(self)(
-        Repeat(self.node, count_or_all(FOREVER if count is None else count, "count", "repeating without end"))
-    )
+    return type(self)(Repeat(self.node, count_or_all(FOREVER if count is None else count, "count")))
 
 
 @dataclass(frozen=True, eq=False)

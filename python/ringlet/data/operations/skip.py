@@ -37,8 +37,8 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
 
     Raises
     ------
-    InvalidArgumentError
-        If `count` is less than -1.
+    TypeError
+        If `count` is not an integer.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
     >>> [int(x) for x in Dataset.range(5).skip(3)]
     [3, 4]
     """
-    count = count_or_all(count, "count", "all elements")
+    count = count_or_all(count, "count")
     return type(self)(Skip(self.node, count))
 
 

@@ -34,8 +34,8 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
 
     Raises
     ------
-    InvalidArgumentError
-        If `count` is less than -1.
+    TypeError
+        If `count` is not an integer.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     >>> [int(x) for x in Dataset.range(10).take(3)]
     [0, 1, 2]
     """
-    count = count_or_all(count, "count", "all elements")
+    count = count_or_all(count, "count")
     return self if count == ALL else type(self)(Take(self.node, count))
 
 

@@ -74,7 +74,7 @@ class UserFunction:
             return self._step(*arguments)
         except StopIteration as error:
             # Let through, it would look like the end of the dataset.
-            raise RuntimeError(self.where("raised StopIteration", number)) from error
+            raise InvalidArgumentError(self.where("raised StopIteration", number)) from error
         except Exception as error:
             add_note(error, self.where("raised this", number))
             raise

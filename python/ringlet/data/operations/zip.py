@@ -216,6 +216,8 @@ class Inputs(Stream):
 class ZipElements(Inputs):
     """One element of each input, in one structure; all are closed behind the end of the first that ends.
 
+    The inputs behind that one are asked once more, as in TensorFlow: caches among them that end here are complete then.
+
     An exception of one input is an exception of the whole element: the others move on, so that elements which belong
     together stay together.
     """
@@ -232,19 +234,20 @@ class ZipElements(Inputs):
             raise StopIteration
         parts: list[Nest] = []
         failure: Exception | None = None
+        is_at_end = False
         for source in self._inputs:
             try:
                 parts.append(next(source))
             except StopIteration:
-                self.close()
-                break
+                is_at_end = True
             except Exception as error:
                 failure = failure or error
+        if is_at_end:
+            self.close()
+            raise StopIteration
         if failure is not None:
             try:
                 raise failure
             finally:
                 del failure  # its traceback holds this frame
-        if self._is_closed:
-            raise StopIteration
         return self._make(parts)

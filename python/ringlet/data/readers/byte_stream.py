@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 import zlib
@@ -12,7 +11,6 @@ from ringlet.errors import DataLossError, FailedPreconditionError, InvalidArgume
 
 __all__ = ["COMPRESSIONS", "ByteStream", "DecompressedStream", "check_compression", "open_bytes", "open_file"]
 
-logger = logging.getLogger(__name__)
 
 # Name of each compression: what zlib is told about the frame around the data.
 COMPRESSIONS = {"GZIP": 16 + zlib.MAX_WBITS, "ZLIB": zlib.MAX_WBITS}
@@ -119,13 +117,14 @@ class ByteStream:
 class DecompressedStream(ByteStream):
     """The bytes of a file, decompressed. Behind the end of one GZIP frame another may follow."""
 
-    __slots__ = ("_decompressor", "_frame", "_input", "_is_at_end")
+    __slots__ = ("_decompressor", "_frame", "_has_begun", "_input", "_is_at_end")
 
     def __init__(self, name: str, frame: int) -> None:
         super().__init__(name)
         self._frame = frame
         self._decompressor = zlib.decompressobj(frame)
         self._input = b""  # was read and not decompressed yet
+        self._has_begun = False  # an empty file has no frame that could be cut short
         self._is_at_end = False
 
     @property
@@ -154,6 +153,7 @@ class DecompressedStream(ByteStream):
             self._input = os.read(self._descriptor, _INPUT_BYTES)
             if not self._input:
                 return self._finish(most)
+            self._has_begun = True
         try:
             data = self._decompressor.decompress(self._input, most)
         except zlib.error as error:
@@ -171,8 +171,13 @@ class DecompressedStream(ByteStream):
             raise self._damage(error) from error
         if not data:
             self._is_at_end = True
-            if self.offset and not self._decompressor.eof:
-                logger.warning("%s ends before its compressed data does: the end of it is missing", self.name)
+            if self._has_begun and not self._decompressor.eof:
+                raise DataLossError(
+                    f"{self.name} ends before its compressed data does, behind {self.offset} decompressed bytes: "
+                    "the end of the file is missing. Copy or download it again.",
+                    self.name,
+                    self.offset,
+                )
         return data
 
     def _end_frame(self) -> None:

@@ -59,13 +59,13 @@ class TFRecordWriter:
             raise NotFoundError(f"{self._name}; {error.strerror}") from error
         self._frame = _FRAMES[compression](self._file)
 
-    def write(self, record: bytes | bytearray | memoryview) -> None:
+    def write(self, record: bytes | bytearray | memoryview | str) -> None:
         """Append a record.
 
         Parameters
         ----------
-        record : bytes-like
-            Text must be encoded, numbers turned into bytes: ``array.tobytes()``, or `serialize_example`.
+        record : bytes-like or str
+            Text is written as UTF-8. Numbers must be turned into bytes: ``array.tobytes()``, or `serialize_example`.
 
         Raises
         ------
@@ -77,13 +77,11 @@ class TFRecordWriter:
         Examples
         --------
         >>> with TFRecordWriter("letters.tfrecord") as writer:
-        ...     writer.write("é".encode())
+        ...     writer.write("é")
         """
         if self._file is None:
             raise FailedPreconditionError(f"the writer of {self._name} is closed: make another one, for another file")
-        if isinstance(record, str):
-            raise TypeError(f"a record is bytes, and {record!r} is text: encode it, as in record.encode()")
-        self._frame.write(_core.frame_record(record))
+        self._frame.write(_core.frame_record(record.encode() if isinstance(record, str) else record))
 
     def flush(self) -> None:
         """Hand to the system what was written.
