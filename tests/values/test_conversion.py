@@ -50,10 +50,15 @@ def test_the_remedy_for_text_is_a_dtype_that_numpy_reads():
         value_of(np.array(["bcd"]), np.dtype("U1"), (1,))
 
 
-def test_a_numpy_scalar_is_an_array():
-    with pytest.raises(ValueError, match="array of float64"):
-        value_of(np.float64(1), F32)
+def test_a_numpy_scalar_is_a_number():
+    assert value_of(np.float64(1.5), F32) == 1.5
+    assert value_of(np.int64(2), F32) == 2
     assert value_of(np.float32(1), F32).dtype == F32
+    with pytest.raises(TypeError, match=r"Cannot convert 1\.5"):
+        value_of(np.float64(1.5), I32)
+    v = Variable(np.float32(1))
+    v.assign_add(np.float64(2))
+    assert (v.dtype, v.numpy()) == (F32, 3)
 
 
 def test_lists_are_converted_as_python_numbers_are():

@@ -149,7 +149,7 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -
     Parameters
     ----------
     value : array-like
-        Arrays and NumPy scalars must have the variable's dtype; Python numbers and lists are converted.
+        Arrays must have the variable's dtype; numbers, also those of NumPy, and lists are converted.
     dtype : dtype
         The variable's.
     shape : tuple of int or None, or None
@@ -178,6 +178,8 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -
         ...
     ValueError: variable 'v:0' holds float32, and the value is an array of float64: ...
     """
+    if isinstance(value, np.generic) and value.dtype != dtype and value.dtype.kind in "biufc":
+        value = value.item()  # a number
     number_kind = _NUMBER_KINDS.get(type(value))
     if number_kind is not None and not shape:
         # Most kinds that there are have the letter that NumPy gives them.

@@ -94,3 +94,20 @@ def test_options_count():
     dataset = D.range(3).with_options(options)
     assert dataset.options().experimental_distribute.auto_shard_policy is tf.data.experimental.AutoShardPolicy.OFF
     assert [int(x) for x in dataset] == [0, 1, 2]
+
+
+def test_a_first_state_of_python_numbers_has_the_dtypes_of_tensors():
+    numbers = tf.data.Dataset.from_tensor_slices([1, 2, 3])
+    total = numbers.reduce(0, lambda state, x: state + x)
+    assert (total.dtype, int(total)) == (tf.int32, 6)
+    both = numbers.reduce(initial_state=(0, 1.5), reduce_func=lambda state, x: (state[0] + x, state[1]))
+    assert [x.dtype for x in both] == [tf.int32, tf.float32]
+    sums = numbers.scan(0, lambda state, x: (state + x, state + x))
+    assert [int(x) for x in sums] == [1, 3, 6]
+    assert sums.element_spec.dtype == tf.int32
+
+
+def test_a_list_that_a_function_returns_is_several_components():
+    dataset = tf.data.Dataset.range(2).map(lambda x: [x, x + 1])
+    assert [tuple(map(int, x)) for x in dataset] == [(0, 1), (1, 2)]
+    assert tf.data.Dataset.range(2).map(lambda x: ([x, x], x)).element_spec[0].shape == (2,)

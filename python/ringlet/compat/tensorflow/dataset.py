@@ -101,10 +101,19 @@ def _result(value: Any) -> Any:
 def _operation(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def operation(self: Dataset, *args: Any, **kwargs: Any) -> Any:
+        if name in _FROM_A_STATE:
+            args, kwargs = _with_tensor_state(*args, **kwargs)
         bound = getattr(_plain(self), name)
         return _result(bound(*map(_argument, args), **{key: _argument(value) for key, value in kwargs.items()}))
 
     return operation
+
+
+def _with_tensor_state(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of `reduce` and `scan` with a first state of TensorFlow's dtypes."""
+    if args:
+        return (as_arrays(args[0]), *args[1:]), kwargs
+    return args, {key: as_arrays(value) if key == "initial_state" else value for key, value in kwargs.items()}
 
 
 def dataset_maker(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,6 +158,7 @@ def _of_generator(original: Callable[..., Any]) -> Callable[..., Any]:
 # What makes datasets of other arguments than most.
 _MAKERS = {"from_generator": _of_generator, "from_tensor_slices": _of_components, "from_tensors": _of_components}
 _AS_THEY_ARE = {"as_numpy_iterator", "options"}
+_FROM_A_STATE = {"reduce", "scan"}
 
 
 def _add_operations() -> None:

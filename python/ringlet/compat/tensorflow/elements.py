@@ -104,7 +104,8 @@ def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        return as_arrays(function(*map(as_tensors, args), **as_tensors(kwargs)))
+        result = function(*map(as_tensors, args), **as_tensors(kwargs))
+        return as_arrays(tuple(result) if type(result) is list else result)  # a list is several components
 
     return call
 
