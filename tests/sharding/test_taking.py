@@ -75,6 +75,13 @@ def test_rows_go_where_they_are_asked_to_go(out):
         lambda x: np.take_along_axis(x, np.array([0, 1]), 0),
         lambda x: np.take_along_axis(x, np.array([[9, 0, 1]]), 0),
         lambda x: np.take_along_axis(x, np.array([[0.5]]), 0),
+        lambda x: np.take_along_axis(x, np.zeros((2, 2), int), 0),
+        lambda x: np.take_along_axis(x, np.zeros((2, 0), int), 0),
+        lambda x: np.take_along_axis(x, np.zeros((4, 1), int), 1),
+        lambda x: np.take_along_axis(x, np.zeros((9, 1), int), -1),
+        lambda x: np.take_along_axis(x, np.zeros((1, 1), int), 2),
+        lambda x: np.take_along_axis(x, np.zeros((1, 1), int), -3),
+        lambda x: np.take_along_axis(x, np.zeros((1, 1), int), None),
     ],
 )
 def test_errors_are_numpys(take):

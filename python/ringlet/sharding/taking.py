@@ -155,10 +155,10 @@ def _collectives(x: ShardedArray, made: ShardedArray, axis: int, wanted: _Wanted
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     """Do what :func:`numpy.take_along_axis` does: along the other dimensions, tile by tile."""
     array, indices = operand(arr), operand(indices)
-    if axis is None:
+    if axis is None and indices.ndim == 1:
         array, axis = np.ravel(array), 0
-    if indices.ndim != array.ndim or indices.dtype.kind not in "iu":
-        np.take_along_axis(shaped((1,) * array.ndim), np.zeros((1,) * indices.ndim, indices.dtype), axis)
+    if not _fits_along(array.shape, indices, axis):
+        np.take_along_axis(shaped(array.shape), np.broadcast_to(np.zeros((), indices.dtype), indices.shape), axis)
     axis = operator.index(axis) % array.ndim
     shape = [max(a, b) if a and b else 0 for a, b in zip(array.shape, indices.shape, strict=True)]
     shape[axis] = indices.shape[axis]
@@ -179,3 +179,13 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
         out[...] = np.take_along_axis(tiles[0], tiles[1], axis)
 
     return apply("take_along_axis", factors, kernel, [array, indices], array.dtype, shape=tuple(shape))
+
+
+def _fits_along(shape: Sequence[int], indices: Any, axis: Any) -> bool:
+    """Whether indices select from an array of a shape; if not, NumPy raises an error before it reads any element."""
+    if indices.ndim != len(shape) or indices.dtype.kind not in "iu" or axis is None:
+        return False
+    if not -len(shape) <= operator.index(axis) < len(shape):
+        return False
+    sizes = enumerate(zip(shape, indices.shape, strict=True))
+    return all(d == axis % len(shape) or a == b or 1 in (a, b) for d, (a, b) in sizes)
