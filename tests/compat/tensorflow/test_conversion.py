@@ -61,6 +61,12 @@ CONVERTED = [
     (True, "bool", True),
     (True, "int32", 1),
     ([True, False], "float32", [1.0, 0.0]),
+    # what holds nothing holds no numbers and no text
+    ([], "object", []),
+    ([[], []], "object", [[], []]),
+    (np.zeros((2, 0)), "object", [[], []]),
+    (np.array([], object), "float32", []),
+    (np.array([], "U1"), "int32", []),
 ]
 
 
@@ -116,3 +122,12 @@ def test_rows_of_different_lengths_are_refused():
 
 def test_a_variable_is_read():
     assert as_array(ringlet.Variable([1.5, 2.5])).tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("convert", [tf.constant, tf.convert_to_tensor])
+def test_tensors_without_elements_keep_their_dtype(convert):
+    assert convert([], tf.string).dtype == tf.string
+    with pytest.raises((TypeError, ValueError), match="float32"):
+        convert(tf.constant([]), tf.string)
+    with pytest.raises((TypeError, ValueError), match="string"):
+        convert(tf.constant([], tf.string), tf.float32)

@@ -64,7 +64,9 @@ def as_array(value: Any, dtype: Any = None) -> Array:
         return _narrowed(array, value) if is_written else array
     if array.dtype == wanted:
         return array
-    if (is_written and array.size) or "O" in (array.dtype.kind, wanted.kind):
+    # Where nothing is in, nothing has to fit; tensors keep their dtype all the same.
+    is_tensor = hasattr(value, "numpy")
+    if (is_written or "O" in (array.dtype.kind, wanted.kind)) and (array.size or is_tensor):
         _check_fit(value, array, wanted)
     return array.astype(wanted)
 
