@@ -28,6 +28,7 @@ SOURCES = {
     "elements": lambda: Dataset.range(11).map(add_one),
     "threads": lambda: Dataset.range(11).map(add_one, num_parallel_calls=2),
     "iterable": lambda: Dataset.from_iterable(list(range(11))),
+    "list": lambda: Dataset.from_list([list(range(n + 1)) for n in range(11)]).map(len),
     "generator": lambda: Dataset.from_generator(count_up, np.int64),
 }
 

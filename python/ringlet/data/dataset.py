@@ -16,6 +16,7 @@ from ringlet.data.operations.filter import filter as _filter
 from ringlet.data.operations.flat_map import flat_map as _flat_map
 from ringlet.data.operations.from_generator import from_generator as _from_generator
 from ringlet.data.operations.from_iterable import from_iterable as _from_iterable
+from ringlet.data.operations.from_list import from_list as _from_list
 from ringlet.data.operations.from_tensor_slices import from_tensor_slices as _from_tensor_slices
 from ringlet.data.operations.from_tensors import from_tensors as _from_tensors
 from ringlet.data.operations.get_single_element import get_single_element as _get_single_element
@@ -88,6 +89,7 @@ class Dataset:
     from_csv = classmethod(_from_csv)
     from_generator = classmethod(_from_generator)
     from_iterable = classmethod(_from_iterable)
+    from_list = classmethod(_from_list)
     from_npy = classmethod(_from_npy)
     from_parquet = classmethod(_from_parquet)
     from_tensor_slices = classmethod(_from_tensor_slices)

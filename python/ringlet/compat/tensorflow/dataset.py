@@ -144,6 +144,15 @@ def _of_components(original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
+def _of_list(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def make(elements: Any, *args: Any, **kwargs: Any) -> Any:
+        arrays = list(map(as_arrays, elements)) if isinstance(elements, list) else elements
+        return _result(original(arrays, *args, **kwargs))
+
+    return make
+
+
 def _of_generator(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def make(generator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -156,7 +165,12 @@ def _of_generator(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # What makes datasets of other arguments than most.
-_MAKERS = {"from_generator": _of_generator, "from_tensor_slices": _of_components, "from_tensors": _of_components}
+_MAKERS = {
+    "from_generator": _of_generator,
+    "from_list": _of_list,
+    "from_tensor_slices": _of_components,
+    "from_tensors": _of_components,
+}
 _AS_THEY_ARE = {"as_numpy_iterator", "options"}
 _FROM_A_STATE = {"reduce", "scan"}
 

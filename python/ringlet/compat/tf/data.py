@@ -42,6 +42,7 @@ _NAMES = {
             **_same("Optional", "TFRecordWriter", "assert_cardinality"),
             "cardinality": _cardinality,
             "choose_from_datasets": Dataset.choose_from_datasets,
+            "from_list": Dataset.from_list,
             "sample_from_datasets": Dataset.sample_from_datasets,
         },
     ),

@@ -1,0 +1,80 @@
+"""A dataset of the elements of a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ringlet.data.iterable import IterableSource
+from ringlet.data.operations.common_specs import common_spec
+from ringlet.data.spec import TensorSpec
+from ringlet.data.stacking import stack
+from ringlet.data.structure import Nest, as_element, detached
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import flatten, map_structure
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["from_list"]
+
+
+def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dataset:
+    """Make a dataset of the elements of a list (``tf.data.experimental.from_list``).
+
+    Parameters
+    ----------
+    elements : list
+        Elements of one structure and one dtype per component: arrays, numbers, text, and nests of them in tuples and
+        dictionaries. A list inside an element is one array, written out. Arrays are copied.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        Sizes that differ between elements are None in its `element_spec`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `elements` is not a list, is empty, or its elements hold no array.
+    TypeError
+        If the elements differ in structure or dtype.
+
+    See Also
+    --------
+    from_tensor_slices : the rows of arrays.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> list(Dataset.from_list([(1, "a"), (2, "b")]))
+    [(np.int64(1), 'a'), (np.int64(2), 'b')]
+    >>> Dataset.from_list([[1, 2], [3]]).element_spec
+    TensorSpec(shape=(None,), dtype=int64)
+    """
+    if not isinstance(elements, list) or not elements:
+        raise InvalidArgumentError(
+            f"from_list needs a list of at least one element, got {elements!r}. "
+            "Dataset.range(0) is an empty dataset; Dataset.from_tensor_slices takes arrays."
+        )
+    given = list(map(as_element, elements))
+    if not flatten(given[0])[0]:
+        raise InvalidArgumentError(f"from_list needs elements with at least one array: {elements[0]!r} holds none.")
+    spec = common_spec([map_structure(TensorSpec.from_array, element) for element in given])
+    if all(leaf.is_fully_defined for leaf in flatten(spec)[0]):
+        return cls.from_tensor_slices(stack(given))
+    return cls(ListSource([detached(element) for element in given], spec=spec))
+
+
+@dataclass(frozen=True, eq=False)
+class ListSource(IterableSource):
+    """A list of elements whose sizes differ."""
+
+    spec: Nest = field(default=None, repr=False)
+
+    @property
+    def element_spec(self) -> Nest:
+        """The specs that all elements of the list follow."""
+        return self.spec
