@@ -33,6 +33,7 @@ def from_csv(
     column_types: Mapping[str, Any] | None = None,
     fill_null: Any = None,
     num_parallel_reads: int | None = None,
+    encoding: str = "utf8",
 ) -> Dataset:
     r"""Make a dataset of the rows of CSV files, read as they are needed.
 
@@ -55,6 +56,9 @@ def from_csv(
     num_parallel_reads : int, optional
         How many files to read at the same time, each in a thread; their rows then take turns. None reads one file after
         another; AUTOTUNE (-1) is a number that is the same everywhere.
+
+    encoding : str, default "utf8"
+        How text is written in the files: the name of an encoding that Python knows, such as ``"latin-1"``.
 
     Returns
     -------
@@ -89,7 +93,7 @@ def from_csv(
     names = tuple(header) if header is not None else None
     reads = parallel_reads(num_parallel_reads)
     node = names_node(filenames)
-    return cls(CsvReader(node, reads, column_names(columns), fill_null, names, delimiter, types))
+    return cls(CsvReader(node, reads, column_names(columns), fill_null, names, delimiter, types, encoding))
 
 
 def _arrow_type(name: str, dtype: Any) -> Any:
@@ -112,6 +116,7 @@ class CsvReader(TableReader):
     header: tuple[str, ...] | None
     delimiter: str
     column_types: Mapping[str, Any] = field(repr=False)
+    encoding: str = "utf8"
 
     def open_file(self, name: str) -> ArrowBlocks:
         """Open a file."""
@@ -124,7 +129,7 @@ class CsvBlocks(ArrowBlocks):
     __slots__ = ("_file",)
 
     def __init__(self, name: str, reader: CsvReader) -> None:
-        from pyarrow import csv
+        from pyarrow import ArrowException, csv
 
         super().__init__(name, reader.fill_null)
         stream = open_bytes(name, "")  # says what is wrong in the words of all readers
@@ -137,7 +142,10 @@ class CsvBlocks(ArrowBlocks):
                 else csv.open_csv(
                     name,
                     read_options=csv.ReadOptions(
-                        use_threads=False, block_size=_BLOCK_BYTES, column_names=reader.header
+                        use_threads=False,
+                        block_size=_BLOCK_BYTES,
+                        column_names=reader.header,
+                        encoding=reader.encoding,
                     ),
                     parse_options=csv.ParseOptions(delimiter=reader.delimiter),
                     convert_options=csv.ConvertOptions(
@@ -145,22 +153,27 @@ class CsvBlocks(ArrowBlocks):
                     ),
                 )
             )
-        except (ValueError, KeyError, OSError) as error:
+            _ = self._file and self._file.schema.names  # decodes them
+        except (ValueError, KeyError, OSError, LookupError, ArrowException) as error:
             raise self._error(error) from error
 
     def _error(self, error: Exception) -> InvalidArgumentError:
+        if isinstance(error, UnicodeDecodeError):
+            return InvalidArgumentError(
+                f"{self.name}, line 1: the header is not {error.encoding} text: byte {error.object[error.start]:#x} in "
+                f"{error.object!r}. Name its encoding, as in encoding='latin-1'."
+            )
         reason = str(error.args[0] if error.args else error)
         hint = " Name its type, as in column_types={'x': str}." if "conversion error" in reason else ""
+        if "UTF8" in reason or "UTF-8" in reason:
+            hint = " Name the encoding of the file, as in encoding='latin-1'."
         return InvalidArgumentError(f"{self.name}, in or behind row {self._row}: {reason}{hint}")
 
     def _start(self, row: int) -> tuple[Any, int]:
         return self._file or iter(()), 0
 
     def _next_batch(self) -> Any:
-        try:
-            return next(iter(self._batches), None)
-        except (ValueError, KeyError, OSError) as error:
-            raise self._error(error) from error
+        return next(iter(self._batches), None)
 
     def _empty_batch(self) -> Any:
         import pyarrow

@@ -108,7 +108,15 @@ class FixedLengthBlocks(FileBlocks):
         self._stream = open_bytes(name, reader.compression)
         self._error: DataLossError | None = None
         self.offset = 0
-        self._buffer = BlockBuffer(self._stream, max(reader.buffer_bytes, reader.record_bytes + reader.footer_bytes))
+        wanted, left = max(reader.buffer_bytes, reader.record_bytes + reader.footer_bytes), self._stream.bytes_left
+        try:
+            self._buffer = BlockBuffer(self._stream, wanted if left is None else min(wanted, left + 1))
+        except (MemoryError, OverflowError) as error:
+            self._stream.close()
+            raise InvalidArgumentError(
+                f"{name}: there is no memory for a record of {reader.record_bytes} bytes. Give the length of one record "
+                "as record_bytes."
+            ) from error
 
     def next_block(self) -> Sequence[Any]:
         """Give the records that lie in the buffer as a whole, at least one before the end of the file."""

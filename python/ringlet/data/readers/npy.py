@@ -110,7 +110,7 @@ def map_npy(name: str) -> Array:
                 "of numbers or of text, as x.astype(str)."
             ) from error
         raise DataLossError(f"{name} is damaged or cut short: {error}", name) from error
-    except (OSError, EOFError, SyntaxError) as error:
+    except Exception as error:  # the header is Python text, whose damage shows in errors of many classes
         raise DataLossError(f"{name} is damaged or cut short: {error}", name) from error
     return np.asarray(array)
 

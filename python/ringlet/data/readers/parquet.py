@@ -109,9 +109,9 @@ class ParquetBlocks(ArrowBlocks):
         self._columns = list(columns) if columns is not None else None
         try:
             self._file = pyarrow.parquet.ParquetFile(name, buffer_size=_BUFFER_BYTES, pre_buffer=False)
-        except (ValueError, OSError) as error:
-            raise DataLossError(f"{name} is no Parquet file, or damaged: {error}", name) from error
-        known = self._file.schema_arrow.names
+            known = self._file.schema_arrow.names
+        except (ValueError, OSError, pyarrow.ArrowException) as error:
+            raise DataLossError(f"{name} is not a Parquet file, or it is damaged: {error}", name) from error
         if missing := [column for column in self._columns or () if column not in known]:
             self._file.close()
             raise InvalidArgumentError(f"{name} has no column {missing[0]!r}. It has {', '.join(map(repr, known))}.")
@@ -131,12 +131,10 @@ class ParquetBlocks(ArrowBlocks):
         return self._file.iter_batches(rows, row_groups=groups, columns=self._columns, use_threads=False), first
 
     def _next_batch(self) -> Any:
-        try:
-            return next(self._batches, None)
-        except (ValueError, OSError) as error:
-            raise DataLossError(
-                f"{self.name} is damaged in or behind row {self._row}: {error}", self.name, self._row
-            ) from error
+        return next(self._batches, None)
+
+    def _error(self, error: Exception) -> DataLossError:
+        return DataLossError(f"{self.name} is damaged in or behind row {self._row}: {error}", self.name, self._row)
 
     def _empty_batch(self) -> Any:
         import pyarrow

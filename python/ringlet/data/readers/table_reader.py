@@ -16,7 +16,7 @@ from ringlet.data.readers.file_reader import FileReader
 from ringlet.data.readers.row_block import RowBlock, join_rows
 from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest
-from ringlet.errors import InvalidArgumentError
+from ringlet.errors import DataLossError, InvalidArgumentError
 
 __all__ = ["ArrowBlocks", "TableReader", "column_names"]
 
@@ -122,7 +122,11 @@ class ArrowBlocks(FileBlocks):
 
     @abstractmethod
     def _next_batch(self) -> Any:
-        """Give the next batch, None at the end; with the errors of this library."""
+        """Return the next batch, None at the end."""
+
+    @abstractmethod
+    def _error(self, error: Exception) -> Exception:
+        """Return the error of this library for one of Arrow's."""
 
     @abstractmethod
     def _empty_batch(self) -> Any:
@@ -130,6 +134,16 @@ class ArrowBlocks(FileBlocks):
 
     def next_block(self) -> RowBlock:
         """Give the rows of the next batch, none at the end."""
+        from pyarrow import ArrowException
+
+        try:
+            return self._read_block()
+        except (InvalidArgumentError, DataLossError):
+            raise
+        except (ValueError, LookupError, OSError, ArrowException) as error:
+            raise self._error(error) from error
+
+    def _read_block(self) -> RowBlock:
         if self._batches is None:
             self._batches, self._row = self._start(self._next)
         self.offset = self._next
