@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.sharding import Sharding
 from ringlet.sharding.spaces import fresh, spaces_for
 
-__all__ = ["place", "shard"]
+__all__ = ["place", "placed_with", "shard"]
 
 Array = NDArray[Any]
 
@@ -104,3 +105,20 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
         return made
 
     return ShardedArray._build(spaces_for(layout, group, space), layout, group)
+
+
+def placed_with(out: Any, operands: Sequence[Any]) -> Sequence[Any]:
+    """Return operands, the first array whole on each device of `out` if nothing but `out` is sharded.
+
+    Examples
+    --------
+    >>> out = place(np.zeros(2), Layout.replicated(2, 1), DeviceGroup.of(2))
+    >>> [type(x).__name__ for x in placed_with(out, [1.5, np.ones(2), np.ones(2)])]
+    ['float', 'ShardedArray', 'ndarray']
+    """
+    if not isinstance(out, ShardedArray) or any(isinstance(x, ShardedArray) for x in operands):
+        return operands
+    first = next((n for n, x in enumerate(operands) if isinstance(x, np.ndarray)), 0)
+    whole = np.asarray(operands[first])
+    placed = place(whole, Layout.replicated(out._layout.num_devices, whole.ndim), out._group)
+    return [*operands[:first], placed, *operands[first + 1 :]]

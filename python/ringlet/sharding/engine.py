@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Op
+from ringlet.sharding.creation import placed_with
 from ringlet.sharding.device_group import DeviceGroup, common_group
 from ringlet.sharding.execution import INLINE_BYTES, on_devices
 from ringlet.sharding.explain import noted_as_one
@@ -62,8 +63,8 @@ def apply(
         ``kernel(tiles, out, where)`` computes one tile: it fills `out`, a view of the result, from the operands' tiles.
         Tiles may be empty. Called in any thread, in any order, once for each tile that memory has of its own.
     operands : sequence of (ShardedArray, ndarray or scalar)
-        One ShardedArray at least. The others are on every device: they are sliced where they are; scalars reach the
-        kernel as they are.
+        At least one is a ShardedArray, or `out` is. The others are on every device: they are sliced where they are;
+        scalars reach the kernel as they are.
     dtype : dtype
         Of the result.
     out : ShardedArray, ndarray or None
@@ -97,6 +98,7 @@ def apply(
     >>> total._layout.is_partial, np.asarray(total)
     (True, array([3., 5., 7.]))
     """
+    operands = placed_with(out, operands)
 
     def work() -> Any:
         if isinstance(out, ShardedArray):

@@ -227,7 +227,8 @@ def call_gathered(function: Callable[..., Any], name: str, args: tuple[Any, ...]
     args, kwargs = gathered(name, args), gathered(name, kwargs)
     if out is None:
         return function(*args, **kwargs)
-    scratch = np.empty(out.shape, out.dtype)
+    # Elements that `where` leaves out keep their values.
+    scratch = np.array(out) if "where" in kwargs else np.empty(out.shape, out.dtype)
     function(*args, **kwargs, out=scratch)
     out[...] = scratch
     return out

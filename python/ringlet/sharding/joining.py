@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.assembly import assembled, full_runs
+from ringlet.sharding.creation import placed_with
 from ringlet.sharding.cuts import covers
 from ringlet.sharding.engine import written_to
 from ringlet.sharding.functions import implements
@@ -49,6 +50,7 @@ def concatenate(
     if out is not None and dtype is not None:
         np.concatenate([np.empty(0)], out=np.empty(0), dtype=dtype)
     kind = np.concatenate([typed(x) for x in operands], dtype=dtype, casting=casting).dtype
+    operands = list(placed_with(out, operands))
     pieces, place = [], 0
     for number, x in enumerate(operands):
         offset = tuple(place if dimension == axis else 0 for dimension in range(x.ndim))
