@@ -71,3 +71,21 @@ def test_long_lists_are_cut(tmp_path):
     path = Checkpoint(a={f"v{i:02}": Variable(0.0) for i in range(30)}).write(tmp_path / "it")
     with pytest.raises(AssertionError, match=r"a/v09 and 20 more\."):
         Checkpoint().read(path).expect_partial().assert_consumed()
+
+
+@pytest.mark.parametrize("restore", [Checkpoint.restore, Checkpoint.read])
+def test_operations_of_restoring_have_run_when_the_status_is_there(path, restore):
+    variable = Variable(0.0)
+    status = restore(Checkpoint(a=variable), path).expect_partial()
+    variable.assign(5.0)
+    assert (status.run_restore_ops(), status.initialize_or_restore()) == (None, None)
+    assert variable.numpy() == 5
+
+
+def test_restoring_from_none_initializes_and_has_nothing_to_run():
+    variable = Variable(2.0)
+    status = Checkpoint(a=variable).restore(None)
+    assert status.initialize_or_restore() is None
+    assert variable.numpy() == 2
+    with pytest.raises(AssertionError, match="No checkpoint specified, so nothing can be restored"):
+        status.run_restore_ops()

@@ -116,6 +116,26 @@ class CheckpointLoadStatus:
         self._is_quiet = True
         return self
 
+    def run_restore_ops(self) -> None:
+        """Do nothing, as TensorFlow does where everything is executed at once: values were restored already.
+
+        Examples
+        --------
+        >>> import tempfile, ringlet
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = ringlet.train.Checkpoint(step=3).save(f"{folder}/ckpt")
+        ...     ringlet.train.Checkpoint(step=0).restore(path).run_restore_ops()
+        """
+
+    def initialize_or_restore(self) -> None:
+        """Do nothing, as TensorFlow does where everything is executed at once: variables have values since they exist.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> ringlet.train.Checkpoint(step=3).restore(None).initialize_or_restore()
+        """
+
     def __del__(self) -> None:
         if not getattr(self, "_is_quiet", True) and self._unexpected:
             _log.warning(
@@ -147,6 +167,19 @@ class InitializationOnlyStatus(CheckpointLoadStatus):
 
     assert_existing_objects_matched = assert_consumed
     assert_nontrivial_match = assert_consumed
+
+    def run_restore_ops(self) -> None:
+        """Refuse: there was no checkpoint.
+
+        Raises
+        ------
+        AssertionError
+            Always.
+        """
+        raise AssertionError(
+            "No checkpoint specified, so nothing can be restored (save_path=None): give restore() a path, or call "
+            "initialize_or_restore()"
+        )
 
 
 def _listed(names: Any) -> str:
