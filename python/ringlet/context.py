@@ -58,6 +58,11 @@ class Mode:
         """Whose component of a variable is being updated, in cross-replica mode; None outside of updates."""
         return None
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the run that this replica belongs to has raised while the replica was busy."""
+        return False
+
 
 class UpdateMode(Mode):
     """The entry of the stack while ``strategy.extended.update`` visits one component of a variable.

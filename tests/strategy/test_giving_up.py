@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import os
+import queue
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
+import ringlet
 from ringlet.devices.blas import blas_limiter
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.strategy.replica_run import ReplicaRun
@@ -34,6 +38,55 @@ def test_a_replica_that_does_not_return_in_time_is_named_with_its_line():
     with pytest.raises(FailedPreconditionError, match="this strategy is closed"):
         strategy.run(lambda: None)
     may_end.set()
+
+
+ON_READ = ringlet.VariableSynchronization.ON_READ
+SUM = ringlet.VariableAggregation.SUM
+CENTRAL = ringlet.experimental.CentralStorageStrategy
+ONE_ROW = ringlet.IndexedSlices(np.ones(1), np.array([1]), (3,))
+LATE_CHANGES: dict[str, tuple[Any, dict[str, Any], Callable[[Any], Any]]] = {
+    "its own component": (ringlet.MirroredStrategy, {}, lambda v: v.assign(np.ones(3))),
+    "rows of its own component": (ringlet.MirroredStrategy, {}, lambda v: v.scatter_add(ONE_ROW)),
+    "together": (ringlet.MirroredStrategy, {"aggregation": SUM}, lambda v: v.assign_add(np.ones(3))),
+    "on read": (
+        ringlet.MirroredStrategy,
+        {"synchronization": ON_READ, "aggregation": SUM},
+        lambda v: v.assign_add(np.ones(3)),
+    ),
+    "one for all": (CENTRAL, {"aggregation": SUM}, lambda v: v.assign_add(np.ones(3))),
+    "rows of one for all": (CENTRAL, {"aggregation": SUM}, lambda v: v.scatter_add(ONE_ROW)),
+}
+
+
+@pytest.mark.parametrize(("make", "options", "change"), LATE_CHANGES.values(), ids=LATE_CHANGES)
+def test_a_replica_that_outlives_its_run_changes_no_variable(make, options, change):
+    strategy = make(["CPU:0", "CPU:1"])
+    strategy.extended._crews.timeout_seconds = 0.05
+    with strategy.scope():
+        variable = ringlet.Variable(np.zeros(3), **options)
+    caller, has_begun, may_go_on = threading.get_ident(), threading.Event(), threading.Event()
+    ended: queue.Queue[BaseException | None] = queue.Queue()
+
+    def step() -> None:
+        if threading.get_ident() == caller:  # whichever replica it is, the other one is in a helper
+            has_begun.wait(SECONDS)
+            return
+        has_begun.set()
+        may_go_on.wait(SECONDS)
+        try:
+            change(variable)
+            ended.put(None)
+        except BaseException as error:
+            ended.put(error)
+
+    with pytest.raises(DeadlineExceededError, match="1 of 2 replicas"):
+        strategy.run(step)
+    may_go_on.set()
+    error = ended.get(timeout=SECONDS)
+    assert isinstance(error, FailedPreconditionError)
+    assert "after its strategy.run had raised" in str(error)
+    components = getattr(variable, "values", [variable])
+    assert [component.numpy().tolist() for component in components] == [[0.0, 0.0, 0.0]] * len(components)
 
 
 def test_a_collective_that_waits_too_long_leaves_the_strategy_usable(monkeypatch):

@@ -69,6 +69,8 @@ class Crew:
         self.helpers: list[threading.Thread] = []
         # Which thread a helper's replica runs or last ran in.
         self.threads: dict[int, int] = {}
+        # Whether a run has raised while replicas were busy.
+        self.is_given_up = False
         self._has_departures = False
         self._num_replicas = num_replicas
         self._timeout_seconds = timeout_seconds
@@ -199,6 +201,7 @@ class CrewPool:
 
     def give_up(self, crew: Crew, reason: str) -> None:
         """Close the pool because of a run that does not end; a replica keeps its thread until it returns."""
+        crew.is_given_up = True
         crew.group.abort(reason)
         crew.close()
         self.close(reason)

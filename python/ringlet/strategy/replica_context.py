@@ -97,6 +97,11 @@ class ReplicaContext(context.Mode):
         return replica
 
     @property
+    def is_given_up(self) -> bool:
+        """Whether the run has raised while this replica was busy: what it writes is not wanted any more."""
+        return self._run is not None and self._run.is_given_up
+
+    @property
     def replica_id_in_sync_group(self) -> Any:
         """Which replica this is, counted over all workers: a read-only int32 array without dimensions."""
         return None if self._id is None else _id_array(self._id)

@@ -156,6 +156,11 @@ class ReplicaRun:
         finally:
             self._leave(replica)
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the run has raised while replicas were busy."""
+        return self.crew.is_given_up
+
     def use_group(self) -> None:
         """State that a replica is about to call the group: from now on replicas that end take leave of it.
 

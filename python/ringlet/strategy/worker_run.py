@@ -82,6 +82,8 @@ class SingleRun:
         self.ended = [False]
 
     members: Sequence[Member] = ()
+    # It has no helper that could be left behind.
+    is_given_up = False
 
     def begin_collective(self) -> None:
         """State that the replica is about to call the group of all replicas."""

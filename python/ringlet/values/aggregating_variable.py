@@ -7,7 +7,7 @@ from typing import Any
 from ringlet import context
 from ringlet.values.base import DistributedValues
 from ringlet.values.changes import NAMES
-from ringlet.values.distributed_variable import reduced, refuse_mixing
+from ringlet.values.distributed_variable import reduced, refuse_late, refuse_mixing
 from ringlet.values.indexed_slices import SCATTERS, as_slices
 from ringlet.values.per_replica import PerReplica
 from ringlet.values.storage import Change
@@ -32,6 +32,7 @@ class AggregatingVariable(Variable):
             if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
                 refuse_mixing(self, mode)
             if mode.local_replica_id is not None:
+                refuse_late(self, mode)
                 return self._update_in_replica(mode, change, value, read_value)
         return self._write(change, value, read_value)
 
@@ -42,6 +43,7 @@ class AggregatingVariable(Variable):
             return super()._scatter(name, sparse_delta)
         if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
+        refuse_late(self, mode)
         return self._write(SCATTERS[name], as_slices(sparse_delta), True)
 
     def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
@@ -56,6 +58,7 @@ class AggregatingVariable(Variable):
             )
 
         def merge_fn(strategy: Any, merged: Any) -> Any:
+            refuse_late(self, mode)
             if self.aggregation is VariableAggregation.MEAN and isinstance(merged, PerReplica):
                 self._refuse_mean()
             return self._write(change, reduced(self, strategy, merged), read_value)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ringlet import context
 from ringlet.collectives import ReduceOp
-from ringlet.errors import InvalidArgumentError
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.values.base import DistributedValues
 from ringlet.values.changes import NAMES
 from ringlet.values.conversion import as_value
@@ -25,7 +25,7 @@ from ringlet.values.synchronization import VariableAggregation, VariableSynchron
 from ringlet.values.variable import Variable
 from ringlet.values.variable_spec import VariableSpec
 
-__all__ = ["DistributedVariable", "MirroredVariable", "SyncOnReadVariable", "reduced", "refuse_mixing"]
+__all__ = ["DistributedVariable", "MirroredVariable", "SyncOnReadVariable", "reduced", "refuse_late", "refuse_mixing"]
 
 Array = NDArray[Any]
 V = TypeVar("V", bound="DistributedVariable")
@@ -43,6 +43,15 @@ def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
         f"Mixing different strategies: {mode.strategy!r} is current and is not {mine}, which made variable "
         f"'{variable.name}'. Leave the scope of the first before using variables of the second"
     )
+
+
+def refuse_late(variable: Variable, mode: context.Mode) -> None:
+    """Refuse a change by a replica whose run has raised: the variable belongs to the caller again."""
+    if mode.is_given_up:
+        raise FailedPreconditionError(
+            f"variable '{variable.name}' was to be changed by replica {mode.local_replica_id} after its strategy.run "
+            "had raised. Allow the run more time with RINGLET_TIMEOUT_SECONDS, or let the step function end earlier"
+        )
 
 
 def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
@@ -148,6 +157,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
             if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
                 refuse_mixing(self, mode)
             if mode.local_replica_id is not None:
+                refuse_late(self, mode)
                 return self._update_in_replica(mode, change, value, read_value)
             replica = mode.update_replica_id
         if replica is None:
@@ -234,6 +244,7 @@ class MirroredVariable(DistributedVariable):
             return self._update_one(mode.local_replica_id, change, value, read_value)
 
         def merge_fn(strategy: Any, merged: Any) -> PerReplica[Array]:
+            refuse_late(self, mode)
             return PerReplica(self._write_all(change, reduced(self, strategy, merged)))
 
         # Lists would be taken apart on the way.
