@@ -79,6 +79,16 @@ def damaged(whole: bytes, chance: random.Random) -> bytes:
     return bytes(data)
 
 
+def read(make: Callable[[], Any]) -> Exception | None:
+    """Make a dataset, and go through it; return what that raises."""
+    try:
+        for _ in make():
+            pass
+    except Exception as error:
+        return error
+    return None
+
+
 @pytest.mark.timeout(max(120, MUTATIONS // 20))
 @pytest.mark.parametrize("kind", READERS)
 def test_a_damaged_file_is_read_or_refused_with_its_name(tmp_path, kind):
@@ -87,13 +97,9 @@ def test_a_damaged_file_is_read_or_refused_with_its_name(tmp_path, kind):
     name = str(tmp_path / "damaged")
     for number in range(MUTATIONS):
         Path(name).write_bytes(damaged(whole, chance))
-        try:
-            for _ in dataset_of(name):
-                pass
-        except DOCUMENTED as error:
-            assert name in str(error), f"mutation {number} is {error!r}"
-        except Exception as error:
-            raise AssertionError(f"mutation {number} raises {error!r}") from error
+        problem = read(lambda: dataset_of(name))
+        is_documented = problem is None or (isinstance(problem, DOCUMENTED) and name in str(problem))
+        assert is_documented, f"mutation {number} raises {problem!r}"
 
 
 def test_a_header_in_another_encoding_is_named_with_the_remedy(tmp_path):

@@ -114,8 +114,8 @@ class FixedLengthBlocks(FileBlocks):
         except (MemoryError, OverflowError) as error:
             self._stream.close()
             raise InvalidArgumentError(
-                f"{name}: there is no memory for a record of {reader.record_bytes} bytes. Give the length of one record "
-                "as record_bytes."
+                f"{name}: there is no memory for a record of {reader.record_bytes} bytes. Give the length of one "
+                "record as record_bytes."
             ) from error
 
     def next_block(self) -> Sequence[Any]:
