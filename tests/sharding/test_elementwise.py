@@ -116,3 +116,39 @@ def test_signs_change_in_tiles_of_one_column_that_lie_apart(dtype):
         with mode("copy"):
             found = -shard(part, Sharding.tiled((1, shape[1])))
         np.testing.assert_array_equal(np.asarray(found), part * -1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int8", "uint8", "int64"])
+def test_zero_is_added_to_sums_that_are_not_finished(dtype):
+    x = (np.arange(32).reshape(4, 8) - 9).astype(dtype)
+    rows, columns = shard(x, Sharding.tiled((1, 4))), shard(x.T.copy(), Sharding.tiled((4, 1)))
+    product = np.asarray(rows @ columns)
+    with explain() as report:
+        total = sum([rows @ columns] * 3)
+        less = [0 - (rows @ columns), (rows @ columns) - 0, (rows @ columns) + 0]
+    assert report.nbytes == 0
+    np.testing.assert_array_equal(np.asarray(total), product + product + product)
+    for found, expected in zip(less, (0 - product, product, product), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_zero_that_is_added_to_negative_zeros_gives_what_numpy_gives():
+    zeros = np.zeros((4, 4))
+    negative = -(shard(zeros, Sharding.tiled((1, 4))) @ shard(zeros, Sharding.tiled((4, 1))))
+    assert np.signbit(np.asarray(negative)).all()
+    for call in (lambda x: 0 + x, lambda x: x + 0, lambda x: 0 - x, lambda x: x - 0):
+        with explain() as report:
+            found = call(negative)
+        assert report.nbytes == 0
+        assert np.signbit(np.asarray(found)).tolist() == np.signbit(call(-zeros)).tolist()
+
+
+def test_other_numbers_are_added_to_finished_sums_only():
+    x = np.ones((4, 4))
+    for number in (1, -0.0, False, np.float64(0)):
+        product = shard(x, Sharding.tiled((1, 4))) @ shard(x, Sharding.tiled((4, 1)))
+        with explain() as report:
+            found = number + product
+        assert report.nbytes > 0
+        np.testing.assert_array_equal(np.asarray(found), number + x @ x)

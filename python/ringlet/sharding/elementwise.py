@@ -118,7 +118,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     kept = [k for k, out in enumerate(outs) if out is not None and is_read]
     arguments += [outs[k] for k in kept]
     labels, result = broadcast_factors([*map(_shape, arguments), shape])
-    linear = () if options or len(arguments) > ufunc.nin or not _are_of(dtypes[0], operands) else _LINEAR.get(ufunc, ())
+    linear = () if options or len(arguments) > ufunc.nin else _linear_in(ufunc, operands, dtypes[0])
     factor_map = FactorMap(labels[:-1], result, linear=linear)
     fill = _kernel(ufunc, mask is not True, kept, options)
     if ufunc.nout > 1:
@@ -163,8 +163,13 @@ def _shape(operand: Any) -> tuple[int, ...]:
     return getattr(operand, "shape", ())
 
 
-def _are_of(dtype: np.dtype[Any], operands: Sequence[Any]) -> bool:
-    return all(getattr(x, "dtype", None) == dtype for x in operands)
+def _linear_in(ufunc: np.ufunc, operands: Sequence[Any], dtype: np.dtype[Any]) -> tuple[frozenset[int], ...]:
+    # The int 0, with which sum() begins, changes no summand but -0.0, and that as it changes the finished sum.
+    arrays = frozenset(n for n, x in enumerate(operands) if type(x) is not int or x)
+    if any(getattr(operands[n], "dtype", None) != dtype for n in arrays):
+        return ()
+    has_zero = ufunc in (np.add, np.subtract) and len(arrays) < len(operands)
+    return (arrays,) if has_zero else _LINEAR.get(ufunc, ())
 
 
 def _checked_dtypes(
