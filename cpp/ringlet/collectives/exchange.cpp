@@ -161,7 +161,7 @@ void Round::exchange_shares() {
   finish_work(is_cut_off ? 0 : 1, static_cast<std::size_t>(num_ranks()), is_cut_off);
   try {
     take_shares();
-    check_sources();
+    if (exchanges_across_) check_sources();  // else others may have left by now: staged memory stays as it is
   } catch (const Unreachable&) {
     give_up_unreachable();
   }

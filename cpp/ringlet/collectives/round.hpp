@@ -330,7 +330,8 @@ void Round::share_work(std::size_t num_chunks, Work&& work) {
         writes_own_output_ = true;
         for (std::size_t chunk = 0; chunk < num_chunks; ++chunk) work(chunk);
       }
-      check_sources();
+      // Without work of this rank the others may have ended the call, and their processes, as they should.
+      if (finished > 0 || writes_own_output_) check_sources();
     }
   } catch (const Unreachable&) {
     is_cut_off = true;  // the chunk stays unfinished: nobody takes this call for done
