@@ -20,6 +20,7 @@ Examples
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 # Public name -> module below ringlet that defines it. A sub-module stands for itself. `__init__.pyi` tells the same to
@@ -107,3 +108,7 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted(_PUBLIC)
+
+
+if "RINGLET_UNCAUGHT" in os.environ:  # a worker of `ringlet run`
+    importlib.import_module("ringlet.processes.uncaught").report_uncaught(os.environ["RINGLET_UNCAUGHT"])

@@ -47,6 +47,27 @@ def fail_on_worker_1_then_on_worker_0(folder):
     raise ValueError("bad data") if index == 1 else ConnectionError("worker 1 has hung up")
 
 
+class SlowToPickle(ValueError):
+    """Makes a folder when it is being sent, and takes a while."""
+
+    def __init__(self, folder):
+        super().__init__("raised first")
+        self.folder = folder
+
+    def __reduce__(self):
+        self.folder.mkdir(exist_ok=True)
+        time.sleep(0.05)
+        return ValueError, self.args
+
+
+def fail_on_worker_0_slowly_then_on_worker_1(folder):
+    if index_of_this_worker() == 0:
+        raise SlowToPickle(folder / "0")
+    while not (folder / "0").exists():
+        time.sleep(0.001)
+    raise KeyError("raised second")
+
+
 def end_on_worker_1(status):
     if index_of_this_worker() == 1:
         os._exit(status)

@@ -96,6 +96,11 @@ def test_who_failed_first_is_known_also_where_nobody_has_looked_for_a_while(monk
         ringlet.launch(tasks.fail_on_worker_1_then_on_worker_0, n=2, args=(tmp_path,))
 
 
+def test_the_first_failure_is_the_one_that_was_raised_first_and_not_the_one_that_arrived_first(tmp_path):
+    with pytest.raises(ValueError, match="raised first"):
+        ringlet.launch(tasks.fail_on_worker_0_slowly_then_on_worker_1, n=2, args=(tmp_path,))
+
+
 @pytest.mark.parametrize("end", [0, 3])
 def test_a_worker_that_ends_before_its_function_has_returned_is_lost(end):
     with pytest.raises(ringlet.errors.WorkerLostError, match=f"worker 1 of 2 .* exited with status {end}") as caught:

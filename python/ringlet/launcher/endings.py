@@ -30,13 +30,15 @@ class Ending:
     status : int
         As ``Popen.returncode``.
     at : float
-        When its end showed first: with its last traceback, or else when it had ended.
+        When its exception was raised, if it has reported one; else when its last traceback began, or when it had ended.
     asked_at : float or None
         When it was asked to end, or killed.
     words : str
         Its last traceback; empty if it ended without, or has lived on for long.
     last_line : str
         The last line of its standard error.
+    has_raised : bool
+        Whether it has reported an uncaught exception.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Ending:
     asked_at: float | None = None
     words: str = ""
     last_line: str = ""
+    has_raised: bool = False
 
     @property
     def error(self) -> str:
@@ -67,7 +70,7 @@ class Ending:
         if self.status == 0 or self.asked_at is None:
             return self.status != 0
         # A handler of that signal may end it with a status, and has nothing to show.
-        return bool(self.words) and (self.status > 0 or self.at < self.asked_at)
+        return (bool(self.words) or self.has_raised) and (self.status > 0 or self.at < self.asked_at)
 
     @property
     def own_status(self) -> int:
@@ -187,7 +190,7 @@ def _others(first: Ending, endings: Sequence[Ending]) -> str:
 
 
 def _hint(first: Ending) -> str:
-    if first.status == -signal.SIGKILL:
+    if first.own_status == -signal.SIGKILL:
         return "nobody here has killed it: perhaps the kernel did, for lack of memory (dmesg tells)"
     if not first.words and first.last_line:
         return f"its last line on standard error: {first.last_line[:_LONGEST_QUOTE]}"

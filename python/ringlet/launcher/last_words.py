@@ -41,6 +41,8 @@ class LastWords:
         When that came; None while nothing is kept back.
     last_line : bytes
         The last line with anything in it that the worker wrote.
+    is_final : bool
+        Whether the worker has reported an uncaught exception: lines are kept back until it has ended.
 
     Examples
     --------
@@ -60,11 +62,12 @@ class LastWords:
         self.text = b""
         self.began: float | None = None
         self.last_line = b""
+        self.is_final = False
 
     @property
     def due(self) -> float | None:
         """When the lines that are kept back are to be shown."""
-        return None if self.began is None else self.began + self._hold_seconds
+        return None if self.began is None or self.is_final else self.began + self._hold_seconds
 
     def feed(self, lines: bytes, now: float) -> bytes:
         """Take whole lines; give those to show now."""

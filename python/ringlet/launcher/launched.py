@@ -209,17 +209,20 @@ class Launched:
     def _has_failed(self, worker: Worker) -> bool:
         result = self._results[worker.index]
         # A worker that was ended before it had said anything has not failed.
-        if result.failure is not None if result.is_complete else worker.asked_at is None:
-            failed = (result.follows, result.at) if result.is_complete else (False, time.monotonic())
-            self._failed.setdefault(worker.index, failed)
+        failure = result.failure if result.is_complete else None
+        if failure is not None:
+            self._failed.setdefault(worker.index, (result.follows, failure.at))
+        elif not result.is_complete and worker.asked_at is None:
+            self._failed.setdefault(worker.index, (False, time.monotonic()))
         return worker.index in self._failed
 
     def _note_results(self) -> None:
         """Heed what workers have said that have not ended."""
         complete = [result for result in self._results if result.is_complete]
         for result in complete:
-            if result.failure is not None and result.worker not in self._failed:
-                self._failed[result.worker] = (result.follows, result.at)
+            failure = result.failure
+            if failure is not None and result.worker not in self._failed:
+                self._failed[result.worker] = (result.follows, failure.at)
                 self._supervisor.ask_to_end_after(_FAILED_EXIT_SECONDS)
         if len(complete) == len(self._results):
             self._supervisor.ask_to_end_after(_EXIT_SECONDS)

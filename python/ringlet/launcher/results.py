@@ -25,16 +25,10 @@ class ResultChannel:
     worker : int
     descriptor : int
         Of the pipe; taken over.
-
-    Attributes
-    ----------
-    at : float
-        When the end of it was read.
     """
 
     def __init__(self, worker: int, descriptor: int) -> None:
         self.worker = worker
-        self.at = 0.0
         self._descriptor = descriptor
         self._parcel = ParcelReader()
         self._outcome: tuple[bool, Any] | None = None
@@ -48,8 +42,6 @@ class ResultChannel:
 
     def read(self, now: float) -> bool:
         """Read what there is, up to a bound."""
-        if not self.is_complete:
-            self.at = now
         return all(not self.is_complete and self._parcel.read(self._descriptor) for _ in range(_READINGS))
 
     def worker_ended(self, now: float) -> None:

@@ -19,6 +19,7 @@ from ringlet.launcher.screen import Screen
 from ringlet.launcher.signals import Signals, Terminal
 from ringlet.launcher.supervisor import Supervisor
 from ringlet.processes.environment import blas_threads, new_job_id
+from ringlet.processes.uncaught import UncaughtReports
 from ringlet.processes.workers import Keeper, Worker
 
 __all__ = ["Job", "run_workers"]
@@ -29,6 +30,8 @@ _MOST_BACKLOG_BYTES = 1 << 22
 _STATE_SECONDS = {True: 1.0, False: 10.0}
 # For what is left to be written when the launcher was asked to end, and nobody reads.
 _FLUSH_SECONDS = 0.3
+# A worker that has raised an exception has at least so long to print it, however short its grace.
+_TRACEBACK_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Job:
     replicas : int or None
         Of each worker; None to let the script decide.
     grace_seconds : float
-        How long workers that were asked to end may take.
+        How long workers may take to exit, once they were asked to, and once one has raised an uncaught exception.
     shows_all_tracebacks : bool
         Whether those of workers that failed after another one are shown as well.
     """
@@ -71,6 +74,7 @@ def run_workers(job: Job) -> int:
     with Terminal(), Signals() as signals:
         run = _Run(job)
         supervisor = run.supervisor()
+        supervisor.watch(run.reports.fileno())
         supervisor.watch(signals.fileno())
         try:
             run.start(supervisor, signals)
@@ -80,6 +84,7 @@ def run_workers(job: Job) -> int:
                 run.heed(signals, supervisor)
         finally:
             supervisor.close()
+            run.reports.close()
         return run.report(signals)
 
 
@@ -95,6 +100,9 @@ class _Run:
         self._errors: list[OutputChannel] = []
         self._endings: list[Ending] = []
         self._received: int | None = None
+        self.reports = UncaughtReports()
+        self._indices: dict[int, int] = {}  # of workers, by pid
+        self._raised: dict[int, float] = {}  # by worker: when, as it has reported
 
     def supervisor(self) -> Supervisor:
         """Make what looks after the workers, of which there is none yet."""
@@ -123,7 +131,10 @@ class _Run:
                 break
 
     def heed(self, signals: Signals, supervisor: Supervisor) -> None:
-        """Note the signal that ends the job, if nothing else did before."""
+        """Note the signal that ends the job, if nothing else did before, and the exceptions that workers reported."""
+        self._note_raised()
+        if self._raised:
+            supervisor.ask_to_end_after(max(self._job.grace_seconds, _TRACEBACK_SECONDS))
         if self._out.error is not None and signals.received is None:
             # Nobody reads any longer (`| head`), or the disk is full: a program that writes there itself would end.
             signals.received = signal.SIGPIPE
@@ -170,7 +181,15 @@ class _Run:
             stdout = self._new_channel(index, 1, writers, on_error)
             stderr = self._new_channel(index, 2, writers, on_error)
             stdin = None if index == 0 and not os.isatty(0) else subprocess.DEVNULL
-            process = self._keeper.start(self._job.command, environment, stdin=stdin, stdout=stdout, stderr=stderr)
+            process = self._keeper.start(
+                self._job.command,
+                environment | self.reports.environment(),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=(self.reports.writer,),
+            )
+        self._indices[process.pid] = index
         return Worker(index, process)
 
     def _new_channel(
@@ -192,7 +211,18 @@ class _Run:
         (self._outputs if stream == 1 else self._errors).append(channel)
         return writer
 
+    def _note_raised(self) -> None:
+        """Read the reports of uncaught exceptions: the tracebacks of these workers are no logged ones."""
+        for pid, at in self.reports.read().items():
+            if pid in self._indices:
+                index = self._indices[pid]
+                self._raised[index] = at
+                words = self._errors[index].words
+                assert words is not None
+                words.is_final = True
+
     def _has_failed(self, worker: Worker) -> bool:
+        self._note_raised()
         channel = self._errors[worker.index]
         words = channel.words
         assert words is not None
@@ -200,10 +230,11 @@ class _Run:
         ending = Ending(
             worker.index,
             worker.status,
-            words.began or time.monotonic(),
+            self._raised.get(worker.index, words.began or time.monotonic()),
             worker.asked_at,
             words.text.decode(errors="replace"),
             words.last_line.decode(errors="replace"),
+            worker.index in self._raised,
         )
         self._endings.append(ending)
         if ending.status == 0:

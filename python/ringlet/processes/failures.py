@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import time
 import traceback
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ringlet.processes.parcels import dumps
 
@@ -32,12 +33,15 @@ class Failure:
         Of its class, and what it says.
     text : str
         Its traceback as Python prints it.
+    at : float
+        The ``time.monotonic()`` at which it was caught, before it was pickled: of two failures, the lower is the first.
     """
 
     pickled: bytes
     name: str
     message: str
     text: str
+    at: float = field(default=0.0, compare=False)
 
 
 def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
@@ -60,11 +64,12 @@ def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
     >>> failure.name, failure.text
     ('KeyError', "KeyError: 'weights'\n")
     """
+    at = time.monotonic()
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename in files:
         trace = trace.tb_next
     text = "".join(traceback.format_exception(type(error), error, trace))
-    return Failure(_pickled(error), type(error).__qualname__, _message_of(error), text)
+    return Failure(_pickled(error), type(error).__qualname__, _message_of(error), text, at)
 
 
 def exception_of(failure: Failure, who: str) -> BaseException:

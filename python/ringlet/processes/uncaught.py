@@ -1,0 +1,79 @@
+"""Reports of uncaught exceptions, which workers send to the launcher before their interpreters begin to exit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import sys
+import time
+from types import TracebackType
+
+__all__ = ["VARIABLE", "UncaughtReports", "report_uncaught"]
+
+VARIABLE = "RINGLET_UNCAUGHT"  # descriptor, device and inode of the pipe
+_REPORT = struct.Struct("=qd")  # pid and time; far below PIPE_BUF, so writes of several workers do not mix
+_MOST_READ = 1 << 16
+
+
+class UncaughtReports:
+    """The pipe on which all workers of a job report.
+
+    Attributes
+    ----------
+    writer : int
+        The descriptor that workers inherit.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self.writer = os.pipe()
+        for end in (self._reader, self.writer):
+            os.set_blocking(end, False)
+
+    def fileno(self) -> int:
+        """Return the descriptor that can be read once there is a report."""
+        return self._reader
+
+    def environment(self) -> dict[str, str]:
+        """Return the variable by which a worker finds the pipe."""
+        status = os.fstat(self.writer)
+        return {VARIABLE: f"{self.writer}:{status.st_dev}:{status.st_ino}"}
+
+    def read(self) -> dict[int, float]:
+        """Return the reports that have arrived: by pid, the ``time.monotonic()`` at which the exception was raised."""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._reader, _MOST_READ // _REPORT.size * _REPORT.size)
+            return dict(_REPORT.iter_unpack(data[: len(data) // _REPORT.size * _REPORT.size]))
+        return {}
+
+    def close(self) -> None:
+        """Close both ends."""
+        os.close(self._reader)
+        os.close(self.writer)
+
+
+def report_uncaught(place: str) -> None:
+    """Report the exception that ends this process, before it is printed.
+
+    Parameters
+    ----------
+    place : str
+        The value of `VARIABLE`.
+    """
+    previous, pid = sys.excepthook, os.getpid()
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if os.getpid() == pid:  # a forked child is not the worker
+            _report(place)
+        previous(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def _report(place: str) -> None:
+    # The variable is inherited by programs that do not inherit the descriptor: its number may be another file there.
+    with contextlib.suppress(OSError, ValueError):
+        descriptor, device, inode = map(int, place.split(":"))
+        status = os.fstat(descriptor)
+        if (status.st_dev, status.st_ino) == (device, inode):
+            os.write(descriptor, _REPORT.pack(os.getpid(), time.monotonic()))
