@@ -62,8 +62,8 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
         If shapes or values do not have the structure of the elements, a size is less than -1, or a padding value is no
         scalar.
     TypeError
-        If a padding value has another dtype than its component. Where functions of the user make the elements, these
-        errors come with the first batch.
+        If a size is not an integer, or a padding value has another dtype than its component. Where functions of the
+        user make the elements, these errors come with the first batch.
     DataLossError
         During iteration, if an element is larger than its padded shape.
 

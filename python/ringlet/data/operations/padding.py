@@ -155,10 +155,12 @@ def _shape(given: Any, spec: TensorSpec, component: int) -> Shape:
                 f"padded_batch needs padded_shapes: the number of dimensions of component {component} is not known"
             )
         return spec.shape
+    if not np.iterable(given) or isinstance(given, str) or any(isinstance(size, (list, tuple)) for size in given):
+        raise ValueError(f"a padded shape is a list or tuple of sizes, None or -1, got {given!r}")
     try:
         sizes = tuple(None if size is None or index(size) == -1 else index(size) for size in given)
     except TypeError:
-        raise ValueError(f"a padded shape is a list or tuple of sizes, None or -1, got {given!r}") from None
+        raise TypeError(f"the sizes of a padded shape are integers, None or -1, got {given!r}") from None
     if any(size is not None and size < 0 for size in sizes):
         raise ValueError(f"the sizes of a padded shape are zero or more, None or -1, got {given!r}")
     if spec.shape is not None and len(spec.shape) != len(sizes):
