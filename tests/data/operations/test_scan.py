@@ -87,3 +87,10 @@ def test_a_function_must_be_callable():
 def test_sizes_that_depend_on_unknown_ones_are_not_known():
     dataset = Dataset.range(5).batch(2).scan(0, lambda state, x: (state, x))
     assert dataset.element_spec == TensorSpec([None], np.int64)
+
+
+def test_sizes_that_change_with_the_state_are_not_known():
+    dataset = Dataset.range(3).scan(np.zeros(1), lambda state, x: (np.concatenate([state, state]), state))
+    assert [x.shape for x in dataset] == [(1,), (2,), (4,)]
+    assert dataset.element_spec == TensorSpec([None], np.float64)
+    assert Dataset.range(3).scan(np.zeros(1), lambda state, x: (state, state)).element_spec.shape == (1,)

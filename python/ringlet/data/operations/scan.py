@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ringlet.data.node import Downstream, Run, State, Stream
 from ringlet.data.operations.common_specs import spec_of_answers
 from ringlet.data.operations.elements import Elements
@@ -91,8 +93,16 @@ class Scan(Rowless):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The specs of the example; sizes that change with unknown sizes of the input are unknown."""
-        return spec_of_answers([self.example], self.input, self._answer)
+        """The specs of the examples; sizes that change with the state or with unknown sizes are unknown."""
+        return spec_of_answers(self._answers, self.input, self._answer)
+
+    @property
+    def _answers(self) -> list[Nest]:
+        """The first element, and the second where its state has other shapes than the first."""
+        state, first = map(as_element, pair(self.function(self.initial_state, self.input.example)))
+        if map_structure(np.shape, state) == map_structure(np.shape, self.initial_state):
+            return [first]
+        return [first, as_element(pair(self.function(state, self.input.example))[1])]
 
     def open_elements(self, run: Run) -> Stream:
         """Start a run."""
