@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
+from ringlet.data.structure import Nest, as_element
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
 
@@ -31,12 +31,37 @@ class Optional(Generic[T]):
     (True, np.int64(0), False)
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_spec", "_value")
 
     def __init__(self, *value: T) -> None:
         if len(value) > 1:
             raise TypeError(f"an Optional holds one value or none, got {len(value)}")
         self._value = value
+        self._spec: Nest = None
+
+    @classmethod
+    def from_value(cls, value: Nest) -> Optional[Any]:
+        """Return an Optional that holds an element.
+
+        Examples
+        --------
+        >>> Optional.from_value((1, "a")).get_value()
+        (np.int64(1), 'a')
+        """
+        return cls(as_element(value))
+
+    @classmethod
+    def empty(cls, element_spec: Nest) -> Optional[Any]:
+        """Return an Optional without a value, for elements of these specs.
+
+        Examples
+        --------
+        >>> Optional.empty(TensorSpec([2], "int32")).element_spec
+        TensorSpec(shape=(2,), dtype=int32)
+        """
+        empty = cls()
+        empty._spec = element_spec
+        return empty
 
     def has_value(self) -> bool:
         """Tell whether there is a value.
@@ -74,8 +99,10 @@ class Optional(Generic[T]):
         Raises
         ------
         InvalidArgumentError
-            If there is none.
+            If there is none, and no specs were given.
         """
+        if not self._value and self._spec is not None:
+            return self._spec
         return map_structure(TensorSpec.from_array, self.get_value())
 
     def __repr__(self) -> str:

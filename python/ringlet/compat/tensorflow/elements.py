@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ringlet import data
 from ringlet.collectives.array_kinds import kind_of
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
-from ringlet.data import Dataset, Optional
+from ringlet.data import Dataset
 from ringlet.nest import map_until
 from ringlet.values import Mirrored, PerReplica
 
@@ -110,6 +111,17 @@ def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+class Optional(data.Optional[Any]):
+    """An element of tensors, or nothing (``tf.experimental.Optional``)."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_value(cls, value: Any) -> Optional:
+        """Return an Optional that holds the tensors of a value."""
+        return cls(as_tensors(as_arrays(value)))
+
+
 class TensorElements:
     """What makes an iterator one over tensors; in front of the class of the iterator."""
 
@@ -122,7 +134,7 @@ class TensorElements:
         """Give the next element, or raise OutOfRangeError."""
         return as_tensors(super().get_next())  # type: ignore[misc]
 
-    def get_next_as_optional(self) -> Optional[Any]:
+    def get_next_as_optional(self) -> Optional:
         """Give the next element, or an empty Optional at the end."""
-        found: Optional[Any] = super().get_next_as_optional()  # type: ignore[misc]
-        return Optional(as_tensors(found.get_value())) if found.has_value() else found
+        found: data.Optional[Any] = super().get_next_as_optional()  # type: ignore[misc]
+        return Optional(as_tensors(found.get_value())) if found.has_value() else Optional()

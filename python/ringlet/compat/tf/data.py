@@ -10,6 +10,7 @@ from ringlet.compat.tensorflow.absent import namespace, namespace_getter
 # The second name exports the class to type checkers, which cannot read the table below.
 from ringlet.compat.tensorflow.dataset import Dataset as Dataset  # noqa: PLC0414
 from ringlet.compat.tensorflow.dataset import DatasetIterator, dataset_maker
+from ringlet.compat.tensorflow.elements import Optional
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor
 
 
@@ -39,7 +40,8 @@ _NAMES = {
         {
             **_same("AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "SHARD_HINT"),
             **_same("AutoShardPolicy", "DistributeOptions", "ExternalStatePolicy", "ThreadingOptions"),
-            **_same("Optional", "TFRecordWriter", "assert_cardinality"),
+            **_same("TFRecordWriter", "assert_cardinality"),
+            "Optional": Optional,
             "cardinality": _cardinality,
             "choose_from_datasets": Dataset.choose_from_datasets,
             "from_list": Dataset.from_list,
