@@ -44,7 +44,12 @@ std::shared_ptr<World> make_world(int index, const std::vector<Process>& process
 py::object empty_shared(const std::vector<std::int64_t>& shape, const py::dtype& dtype) {
   auto bytes = static_cast<std::size_t>(dtype.itemsize());
   for (const std::int64_t size : shape) bytes *= static_cast<std::size_t>(size);
-  return arrays_on(collectives::allocate_shared(std::max<std::size_t>(bytes, 1)), dtype, shape).first;
+  memory::Block block;
+  {
+    const py::gil_scoped_release unlocked;  // the system may take seconds to reserve much memory
+    block = collectives::allocate_shared(std::max<std::size_t>(bytes, 1));
+  }
+  return arrays_on(std::move(block), dtype, shape).first;
 }
 
 py::dict shared_statistics() {

@@ -1,6 +1,8 @@
 // That a group fails, with a named cause and for everybody, where its processes cannot send each other anything.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -102,9 +104,34 @@ void a_failure_is_told_through_a_full_socket() {
   check(processes.wait_for(1) == 0 && processes.wait_for(2) == 0, "every process ends well");
 }
 
+// More descriptors are under way than one process may have open, as many slow receivers bring about: the message waits
+// until they are received.
+void a_descriptor_waits_while_too_many_are_under_way() {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit few{.rlim_cur = 40, .rlim_max = 40};
+    check(setrlimit(RLIMIT_NOFILE, &few) == 0, "the limit can be lowered");
+    if (geteuid() == 0) check(setresuid(65534, 65534, 65534) == 0, "the limit counts");
+    int ends[2];
+    check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "sockets can be made");
+    collectives::Mailbox sender(ends[0]);
+    collectives::Mailbox receiver(ends[1]);
+    const collectives::Message message{.subject = collectives::Subject::kSegment};
+    int sent = 0;
+    while (sent < 1000 && sender.try_send(message, 0)) ++sent;  // raised once the limit was reached
+    check(sent >= 10 && sent < 1000, "no more than the limit are under way");
+    for (int i = 0; i < sent; ++i) check(receiver.try_receive().has_value(), "all that were sent are received");
+    check(sender.try_send(message, 0), "there is room again");
+    std::_Exit(0);
+  }
+  int status = 0;
+  check(waitpid(child, &status, 0) == child && status == 0, "the child ends well");
+}
+
 }  // namespace
 
 int main() {
   a_segment_that_cannot_be_sent_fails_the_group_by_name();
   a_failure_is_told_through_a_full_socket();
+  a_descriptor_waits_while_too_many_are_under_way();
 }

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -56,7 +57,11 @@ bool Mailbox::try_send(const Message& message, int descriptor) {
   }
   for (;;) {
     if (sendmsg(socket_.get(), &header, kSendFlags) >= 0) return true;
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return false;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+    if (errno == ENOBUFS || errno == ETOOMANYREFS) {  // until others receive what is under way; poll does not tell when
+      usleep(1000);
+      return false;
+    }
     if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN) return true;
     if (errno != EINTR) throw std::system_error(errno, std::generic_category());
   }

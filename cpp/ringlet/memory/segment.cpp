@@ -117,11 +117,20 @@ void Segment::reserve(std::size_t offset, std::size_t bytes) {
   constexpr std::size_t kLarge = std::size_t{64} << 20;  // below, asking takes longer than reserving
   if (bytes == 0) return;
   if (bytes >= kLarge && bytes > available_bytes()) fail("reserve", bytes, kMakeRoom, ENOMEM);
-  int failed = 0;
-  do {
-    failed = fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-  } while (failed != 0 && errno == EINTR);
-  if (failed != 0) fail("reserve", bytes, kMakeRoom);
+  // In pieces, smaller ones after each signal: the system may undo a piece that a signal interrupts, and a timer whose
+  // signals come faster than one large piece takes would never let it end.
+  constexpr std::size_t kSmallestPiece = std::size_t{256} << 10;
+  std::size_t piece = kLarge;
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t size = std::min(piece, bytes - done);
+    if (fallocate(fd_, 0, static_cast<off_t>(offset + done), static_cast<off_t>(size)) == 0) {
+      done += size;
+    } else if (errno == EINTR) {
+      piece = std::max(piece / 2, kSmallestPiece);
+    } else {
+      fail("reserve", bytes, kMakeRoom);
+    }
+  }
 }
 
 std::size_t Segment::reserved_bytes() const noexcept {
