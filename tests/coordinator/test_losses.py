@@ -166,3 +166,40 @@ def test_a_job_that_has_lost_a_parameter_server_leaves_no_memory_and_no_descript
     gc.collect()
     assert [job() for job in jobs] == [None] * 3
     assert eventually(lambda: descriptors_of() == before), f"{before} descriptors before, {descriptors_of()} now"
+
+
+def has_ended(coordinator):
+    try:
+        coordinator.done()
+    except (PSUnavailableError, FailedPreconditionError):
+        return True
+    return False
+
+
+@pytest.mark.parametrize("kind", ["raised", "lost", "shut down"])
+def test_errors_that_are_kept_do_not_keep_the_frames_of_every_raise(spring, kind):
+    class Local:
+        pass
+
+    def attempt(call):
+        local = Local()
+        with pytest.raises((ZeroDivisionError, PSUnavailableError, FailedPreconditionError)):
+            call()
+        return weakref.ref(local)
+
+    with coordinator_of(spring, workers=1, ps=1) as coordinator:
+        value = coordinator.schedule(divmod, args=(1, 0))
+        with pytest.raises(ZeroDivisionError):
+            coordinator.join()
+        calls = [value.fetch]
+        if kind == "lost":
+            coordinator.strategy.extended._cluster().kill("ps", 0)
+        elif kind == "shut down":
+            coordinator.shutdown()
+        if kind != "raised":
+            assert eventually(lambda: has_ended(coordinator))
+            calls = [coordinator.join, coordinator.done, lambda: coordinator.schedule(os.getpid)]
+        for call in calls:
+            frames = [attempt(call) for _ in range(5)]
+            gc.collect()
+            assert sum(frame() is not None for frame in frames) <= 1

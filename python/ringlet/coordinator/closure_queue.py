@@ -93,7 +93,7 @@ class ClosureQueue:
         """Raise the error that is kept for good, if there is one."""
         with self._lock:
             if self._final is not None:
-                raise self._final
+                raise self._final.with_traceback(None)  # else it keeps the frames of every raise
 
     # --- for who hands them to workers --------------------------------------------------------------------------------
 
@@ -182,8 +182,8 @@ class ClosureQueue:
             self._has_changed.notify_all()
         error, self._error = self._error, None
         if self._final is not None:
-            raise self._final
-        raise error.exception() if isinstance(error, RemoteFailure) else error
+            raise self._final.with_traceback(None)  # else it keeps the frames of every raise
+        raise (error.exception() if isinstance(error, RemoteFailure) else error).with_traceback(None)
 
     def _cancel_queued(self, error: BaseException | None) -> None:
         for closure in [*self._returned, *self._queued]:

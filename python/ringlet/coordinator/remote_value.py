@@ -137,8 +137,9 @@ class RemoteValue:
                 event.wait()
         if self._status is RemoteValueStatus.ABORTED:
             raise CancelledError(ABORTED) from _exception(self._error)
-        if self._error is not None:
-            raise _exception(self._error)
+        error = _exception(self._error)
+        if error is not None:
+            raise error
 
     def _settle(
         self,
@@ -189,6 +190,6 @@ def _as_numpy(leaf: Any) -> Any:
     return leaf.numpy() if hasattr(leaf, "numpy") else leaf
 
 
-def _exception(error: Any) -> BaseException:
-    made: BaseException = error.exception() if isinstance(error, RemoteFailure) else error
-    return made
+def _exception(error: Any) -> BaseException | None:
+    made: BaseException | None = error.exception() if isinstance(error, RemoteFailure) else error
+    return None if made is None else made.with_traceback(None)  # else it keeps the frames of every raise
