@@ -162,3 +162,11 @@ def test_an_error_that_nobody_waits_for_is_logged(job_id, caplog):
 def test_what_serves_nobody_cannot_be_joined(arguments, started):
     with pytest.raises(FailedPreconditionError, match=rf"/job:{arguments[0]}/task:0 serves nobody"):
         Server(SPEC, *arguments, start=started).join()
+
+
+@pytest.mark.parametrize("cluster", [{"worker": ["a:1"]}, {"chief": ["a:1"], "worker": ["b:1"]}, {"ps": ["a:1"]}])
+def test_a_task_of_a_cluster_without_parameter_servers_or_workers_has_no_coordinator(cluster):
+    server = Server(cluster, next(reversed(cluster)), 0)
+    assert server.target == f"grpc://{cluster[server.server_def.job_name][0]}"
+    with pytest.raises(FailedPreconditionError, match="cluster with the jobs worker and ps"):
+        server.join()

@@ -114,8 +114,11 @@ class Server:
         return f"{self._server_def.protocol}://{self._spec.task_address(*self._task)}"
 
     def start(self) -> None:
-        """Start to wait for the coordinator; once is enough. A task that serves nobody, as a chief, does nothing."""
-        if self._thread is None and self._task[0] in _SERVING:
+        """Start to wait for the coordinator; once is enough.
+
+        Tasks of other jobs, and of clusters that lack workers or parameter servers, do nothing.
+        """
+        if self._thread is None and self._task[0] in _SERVING and all(job in self._spec.jobs for job in _SERVING):
             job = ServersJob.of(self._spec, os.environ.get("RINGLET_JOB_ID", ""))
             self._thread = threading.Thread(target=self._run, args=(job,), name="ringlet-server", daemon=True)
             self._thread.start()
@@ -133,12 +136,13 @@ class Server:
         """
         if self._thread is None:
             raise FailedPreconditionError(
-                f"{task_name(*self._task)} serves nobody: tasks of the jobs {' and '.join(_SERVING)} do, once started"
+                f"{task_name(*self._task)} serves nobody: in a cluster with the jobs {' and '.join(_SERVING)}, tasks "
+                "of these do, once started"
             )
         self._is_joined = True
         self._thread.join()
         if self._error is not None:
-            raise self._error
+            raise self._error.with_traceback(None)
 
     def _run(self, job: ServersJob) -> None:
         has_served = False
