@@ -135,7 +135,6 @@ class ParameterServerExtended(OneDeviceExtended):
         self._lock = threading.Lock()
         # How many variables and shards have been placed: the next one goes to the next parameter server.
         self._variable_count = 0
-        self._has_warned = cluster_resolver is None
 
     def describe(self) -> str:
         """Say how large the cluster is, or where this is."""
@@ -248,8 +247,7 @@ class ParameterServerExtended(OneDeviceExtended):
     # Running
 
     def _warn_outside(self) -> None:
-        if not self._has_warned:
-            self._has_warned = True
+        if self._resolver is not None:  # else this is a worker
             _log.warning(
                 "A `tf.distribute.experimental.ParameterServerStrategy` method is invoked without using "
                 "`ClusterCoordinator.schedule`: it runs here, in the coordinator, and no worker takes part"
