@@ -58,7 +58,7 @@ def test_all_public_names_together_load_required_dependencies_only():
 
 
 def test_a_strategy_costs_at_most_a_tenth_of_a_second_over_numpy(tmp_path):
-    # Processor time, and the best of three: other work on the machine must not decide. Nor must compiling, which
+    # Processor time, and the best of nine: other work on the machine must not decide. Nor must compiling, which
     # installers do: the first run keeps what it compiled.
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environ["PYTHONPYCACHEPREFIX"] = str(tmp_path)
@@ -66,7 +66,7 @@ def test_a_strategy_costs_at_most_a_tenth_of_a_second_over_numpy(tmp_path):
         "import json, time, numpy; start = time.process_time(); import ringlet; ringlet.MirroredStrategy;"
         "print(json.dumps([time.process_time() - start]))"
     )
-    seconds = min([run_python(code, environ)[0] for _ in range(4)][1:])
+    seconds = min([run_python(code, environ)[0] for _ in range(10)][1:])
     assert seconds <= IMPORT_LIMIT_SECONDS
 
 
