@@ -6,6 +6,7 @@ import contextlib
 import json
 import uuid
 
+import numpy as np
 import pytest
 
 import ringlet
@@ -169,4 +170,37 @@ def test_a_task_of_a_cluster_without_parameter_servers_or_workers_has_no_coordin
     server = Server(cluster, next(reversed(cluster)), 0)
     assert server.target == f"grpc://{cluster[server.server_def.job_name][0]}"
     with pytest.raises(FailedPreconditionError, match="cluster with the jobs worker and ps"):
+        server.join()
+
+
+class Program:
+    """What scheduled functions reach by its class."""
+
+    strategy: ringlet.Strategy
+    count: ringlet.Variable
+
+
+def a_step_by_a_class_attribute():
+    strategy = Program.strategy
+    with strategy.scope():
+        twice = strategy.run(lambda x: 2 * x, args=(3,))
+    Program.count.assign_add(1)
+    return twice, strategy.reduce("SUM", 4, axis=None), strategy.gather(np.ones(2), axis=0).sum()
+
+
+def test_functions_may_reach_their_strategy_by_an_attribute_where_servers_are_threads(job_id, monkeypatch, caplog):
+    servers = [Server(SPEC, *task, timeout_seconds=1) for task in (("worker", 0), ("worker", 1), ("ps", 0))]
+    strategy = ringlet.ParameterServerStrategy(SimpleClusterResolver(SPEC))
+    with strategy.scope():
+        monkeypatch.setattr(Program, "count", ringlet.Variable(0), raising=False)
+    monkeypatch.setattr(Program, "strategy", strategy, raising=False)
+    coordinator = ringlet.coordinator.ClusterCoordinator(strategy)
+    values = [coordinator.schedule(a_step_by_a_class_attribute) for _ in range(4)]
+    assert [value.fetch() for value in values] == [(6, 4, 2.0)] * 4
+    assert int(Program.count) == 4
+    assert "without using" not in caplog.text
+    with ringlet.MirroredStrategy(["CPU:0"]).scope(), pytest.raises(RuntimeError, match="Mixing different strategies"):
+        strategy.run(lambda: 1)
+    coordinator.shutdown()
+    for server in servers:
         server.join()

@@ -42,6 +42,16 @@ class Strategy(DeprecatedCalls):
     def __init__(self, extended: StrategyExtended) -> None:
         self._extended = extended
 
+    def _here(self) -> Strategy:
+        """Return the strategy that stands for this one in this thread."""
+        return self
+
+    def _checked(self, *method: str) -> StrategyExtended:
+        """Return what calls of this thread use, outside of replicas and of other strategies' scopes."""
+        strategy = self._here()
+        require_cross_replica(strategy, *method)
+        return strategy._extended
+
     @property
     def extended(self) -> StrategyExtended:
         """The lower-level methods of this strategy."""
@@ -78,7 +88,8 @@ class Strategy(DeprecatedCalls):
         ...     ringlet.get_strategy() is strategy
         True
         """
-        return self._extended._scope(self)
+        strategy = self._here()
+        return strategy._extended._scope(strategy)
 
     def run(
         self,
@@ -133,10 +144,10 @@ class Strategy(DeprecatedCalls):
         """
         check_arguments(args, kwargs)
         check_function(fn)
-        require_cross_replica(self)
+        extended = self._checked()
         if options is None:
-            return self._extended._call_for_each_replica(fn, args, kwargs or {})
-        return self._extended._call_with_options(fn, args, kwargs or {}, options)
+            return extended._call_for_each_replica(fn, args, kwargs or {})
+        return extended._call_with_options(fn, args, kwargs or {}, options)
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | tuple[int, ...] | None) -> Any:
         """Combine the components of a value into one.
@@ -178,11 +189,11 @@ class Strategy(DeprecatedCalls):
         >>> float(strategy.reduce("SUM", rows, axis=0))
         3.0
         """
-        require_cross_replica(self)
+        extended = self._checked()
         op = parse_reduce_op(reduce_op)
         if axis is None:
-            return self._extended._reduce(op, value)
-        return reduce_over_axis(self._extended, op, value, axis)
+            return extended._reduce(op, value)
+        return reduce_over_axis(extended, op, value, axis)
 
     def gather(self, value: Any, axis: int) -> Any:
         """Join the components of a value, one behind the other.
@@ -218,11 +229,11 @@ class Strategy(DeprecatedCalls):
         >>> strategy.gather(rows, axis=0)
         array([0, 0, 1])
         """
-        require_cross_replica(self, "gather", "get_replica_context().all_gather()")
+        extended = self._checked("gather", "get_replica_context().all_gather()")
         refuse_slices(value, "gather")
         if nest.is_nested(value):
-            return nest.map_structure(lambda leaf: self._extended._gather(leaf, axis), value)
-        return self._extended._gather(value, axis)
+            return nest.map_structure(lambda leaf: extended._gather(leaf, axis), value)
+        return extended._gather(value, axis)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Give the components of a value that belong to this process.

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
+from ringlet import context
 from ringlet.cluster import ClusterResolver
 from ringlet.cluster.faults import Fault
 from ringlet.cluster.task_checks import check_task, num_tasks
@@ -95,6 +96,12 @@ class ParameterServerStrategy(Strategy):
         # The one ClusterCoordinator of this strategy, once there is one.
         self._cluster_coordinator: Any = None
         self._key = new_table_key()
+
+    def _here(self) -> Strategy:
+        """Return the strategy of the worker where this thread is one: servers may be in the coordinator's process."""
+        mode = context.current()
+        here = None if mode is None else mode.strategy
+        return here if isinstance(here, ParameterServerStrategy) and here._key == self._key else self
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._extended.describe()})"  # type: ignore[attr-defined]  # made above
