@@ -20,6 +20,7 @@ from ringlet.data.operations.from_list import from_list as _from_list
 from ringlet.data.operations.from_tensor_slices import from_tensor_slices as _from_tensor_slices
 from ringlet.data.operations.from_tensors import from_tensors as _from_tensors
 from ringlet.data.operations.get_single_element import get_single_element as _get_single_element
+from ringlet.data.operations.group_by_window import group_by_window as _group_by_window
 from ringlet.data.operations.ignore_errors import ignore_errors as _ignore_errors
 from ringlet.data.operations.interleave import interleave as _interleave
 from ringlet.data.operations.list_files import list_files as _list_files
@@ -110,6 +111,7 @@ class Dataset:
     filter = _filter
     flat_map = _flat_map
     get_single_element = _get_single_element
+    group_by_window = _group_by_window
     ignore_errors = _ignore_errors
     interleave = _interleave
     map = _map

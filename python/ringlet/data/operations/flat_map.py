@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ringlet.data.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.node import Node, Run, Stream
@@ -64,6 +64,7 @@ class FlatMap(Rowless):
     """The elements of the datasets that a function makes of elements."""
 
     function: Callable[..., Dataset]
+    parameter: ClassVar[str] = "map_func"
 
     @property
     def cardinality(self) -> int:
@@ -81,7 +82,7 @@ class FlatMap(Rowless):
         return self._inner(self.input.example)
 
     def _inner(self, example: Nest) -> Node:
-        return DatasetFunction(self.function).node(call(self.function, example))
+        return DatasetFunction(self.function, self.parameter).node(call(self.function, example))
 
     @cached_property
     def element_spec(self) -> Nest:
@@ -110,4 +111,4 @@ class FlatMap(Rowless):
 
     def open_elements(self, run: Run) -> Stream:
         """Start a run."""
-        return InnerElements(self, run, DatasetFunction(self.function))
+        return InnerElements(self, run, DatasetFunction(self.function, self.parameter))

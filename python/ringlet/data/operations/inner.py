@@ -44,8 +44,8 @@ class DatasetFunction(UserFunction):
 
     __slots__ = ()
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function, "map_func")
+    def __init__(self, function: Callable[..., Any], name: str = "map_func") -> None:
+        super().__init__(function, name)
 
     def node(self, answer: Any, number: int = 0) -> Node:
         """Give the node of what the function gave.
@@ -58,7 +58,7 @@ class DatasetFunction(UserFunction):
         node = node_of(answer)
         if node is None:
             raise TypeError(
-                f"map_func must give a Dataset, and {self.where('gave something else', number)}: {answer!r}. "
+                f"{self._name} must give a Dataset, and {self.where('gave something else', number)}: {answer!r}. "
                 "Dataset.from_tensors(x) is a dataset of one element; map takes functions that give arrays."
             )
         return node

@@ -1,0 +1,220 @@
+"""Elements of one key put together into windows, and what a function makes of each window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.node import Downstream, Node, Run, State, Stream
+from ringlet.data.operations.counts import positive
+from ringlet.data.operations.elements import Elements
+from ringlet.data.operations.flat_map import FlatMap
+from ringlet.data.operations.rowless import Rowless
+from ringlet.data.operations.user_function import UserFunction, check_callable, spread
+from ringlet.data.saved_elements import load_elements, save_elements
+from ringlet.data.spec import TensorSpec
+from ringlet.data.structure import Nest
+from ringlet.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["GroupByWindow", "Grouped", "group_by_window"]
+
+
+def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
+    self: Dataset,
+    key_func: Callable[..., Any],
+    reduce_func: Callable[[Any, Dataset], Dataset],
+    window_size: int | None = None,
+    window_size_func: Callable[[Any], Any] | None = None,
+    name: str | None = None,
+) -> Dataset:
+    """Put elements of one key together into windows, and give the elements of ``reduce_func(key, window)``.
+
+    Parameters
+    ----------
+    key_func : callable
+        Takes an element; one that is a tuple comes as several arguments. Returns an integer.
+    reduce_func : callable
+        Takes a key (int64) and a dataset of at most as many consecutive elements of that key as a window has. Returns
+        a Dataset.
+    window_size : int, optional
+        Number of elements in a window.
+    window_size_func : callable, optional
+        Takes a key and returns the number for its windows; called once for each key. Give this or `window_size`.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        A window is reduced when it is full; windows that are short follow at the end, in the order of their keys.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If both `window_size` and `window_size_func` are given, or neither; during iteration, if a size is not positive
+        or a key is not one integer.
+    TypeError
+        If a function cannot be called; during iteration, if `reduce_func` returns something other than a dataset.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> dataset = Dataset.range(7).group_by_window(lambda x: x % 2, lambda key, window: window.batch(3), 3)
+    >>> [batch.tolist() for batch in dataset]
+    [[0, 2, 4], [1, 3, 5], [6]]
+    """
+    if (window_size is None) == (window_size_func is None):
+        raise InvalidArgumentError(
+            f"group_by_window needs either window_size or window_size_func, got {window_size!r} and "
+            f"{window_size_func!r}."
+        )
+    for function in (key_func, reduce_func, *([] if window_size_func is None else [window_size_func])):
+        check_callable(function, "group_by_window")
+    grouped = Grouped(self.node, key_func, window_size if window_size_func is None else window_size_func, type(self))
+    return type(self)(GroupByWindow(grouped, reduce_func))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupByWindow(FlatMap):
+    """The elements of the datasets that a function makes of keys and windows."""
+
+    parameter: ClassVar[str] = "reduce_func"
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped(Rowless):
+    """Pairs of a key and a window of elements of that key."""
+
+    key_func: Callable[..., Any]
+    size: int | Callable[[Any], Any] | None
+    dataset_type: type[Dataset]
+    # Keys of examples, where reducing depends on them; that of the input's example, if there are none.
+    keys: tuple[int, ...] = ()
+
+    @property
+    def cardinality(self) -> int:
+        """Unknown."""
+        return UNKNOWN_CARDINALITY
+
+    @property
+    def runs_user_code(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def element_spec(self) -> Nest:
+        """A key and a dataset."""
+        return TensorSpec((), np.int64), DatasetSpec(self.input.element_spec)
+
+    @property
+    def example(self) -> Nest:
+        """A window of the input's example."""
+        return self.examples[0]
+
+    @cached_property
+    def examples(self) -> tuple[Nest, ...]:
+        """A window of the input's example for each of the known keys."""
+        example = self.input.example
+        keys = self.keys or (integer(self.key_func(*spread(example)), "key_func"),)
+        window = self.dataset_type(Elements((example,), self.input.element_spec))
+        return tuple((np.int64(key), window) for key in keys)
+
+    def size_of(self, key: int) -> int:
+        """Return the size of the windows of a key."""
+        size = self.size(np.int64(key)) if callable(self.size) else self.size
+        return positive(integer(size, "window_size"), "window_size")
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return GroupedElements(self.input.open(run), self)
+
+
+def integer(answer: Any, name: str) -> int:
+    """Return what a function gave as a Python integer.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is not one integer.
+
+    Examples
+    --------
+    >>> integer(np.int64(3), "key_func")
+    3
+    """
+    array = np.asarray(answer) if kind_of(answer) is None else as_ndarray(answer)
+    if array.ndim or array.dtype.kind not in "iu":
+        raise InvalidArgumentError(f"{name} must return one integer, such as np.int64(0), got {answer!r}.")
+    return int(array)
+
+
+class GroupedElements(Downstream):
+    """Windows that are full, and behind the end of the input those that are short."""
+
+    __slots__ = ("_count", "_groups", "_is_input_over", "_key_of", "_node", "_sizes")
+
+    def __init__(self, source: Stream, node: Grouped) -> None:
+        super().__init__(source)
+        self._node = node
+        self._key_of = UserFunction(node.key_func, "key_func", lambda function, *a: integer(function(*a), "key_func"))
+        self._groups: dict[int, list[Nest]] = {}
+        self._sizes: dict[int, int] = {}
+        self._count = 0
+        self._is_input_over = False
+
+    def __next__(self) -> Nest:
+        for element in self._elements():
+            number, self._count = self._count, self._count + 1
+            key = self._key_of(number, *spread(element))
+            if key not in self._sizes:
+                self._sizes[key] = self._node.size_of(key)
+            group = self._groups.setdefault(key, [])
+            group.append(element)
+            if len(group) == self._sizes[key]:
+                return self._window(key)
+        if self._groups:
+            return self._window(min(self._groups))
+        self.close()
+        raise StopIteration
+
+    def _elements(self) -> Iterator[Nest]:
+        while not self._is_input_over:
+            try:
+                element = next(self._input)
+            except StopIteration:
+                self._is_input_over = True
+            else:
+                yield element
+
+    def _window(self, key: int) -> Nest:
+        return np.int64(key), self._node.dataset_type(Elements(tuple(self._groups.pop(key))))
+
+    def close(self) -> None:
+        """Close the input, and drop the elements that were read."""
+        self._groups = {}
+        self._is_input_over = True
+        super().close()
+
+    def get_state(self) -> State:
+        """Return the elements that were read, too."""
+        groups = [[key, self._sizes[key], save_elements(group)] for key, group in self._groups.items()]
+        return {**super().get_state(), "groups": groups, "count": self._count, "is_input_over": self._is_input_over}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        super().set_state(state)
+        source: Node = self._node.input
+        self._groups = {key: load_elements(group, source) for key, _, group in state["groups"]}
+        self._sizes = {key: size for key, size, _ in state["groups"]}
+        self._count, self._is_input_over = state["count"], state["is_input_over"]
