@@ -18,6 +18,11 @@ def add_one(element):
     return element + 1
 
 
+def last(element):
+    """The last number of a row."""
+    return element[-1]
+
+
 def count_up():
     """A generator function."""
     yield from range(11)
@@ -28,7 +33,7 @@ SOURCES = {
     "elements": lambda: Dataset.range(11).map(add_one),
     "threads": lambda: Dataset.range(11).map(add_one, num_parallel_calls=2),
     "iterable": lambda: Dataset.from_iterable(list(range(11))),
-    "list": lambda: Dataset.from_list([list(range(n + 1)) for n in range(11)]).map(len),
+    "list": lambda: Dataset.from_list([list(range(n + 1)) for n in range(11)]).map(last),
     "generator": lambda: Dataset.from_generator(count_up, np.int64),
 }
 
