@@ -30,6 +30,12 @@ WINDOWS = [
 ]
 
 
+def test_windows_of_elements_of_different_sizes_are_padded():
+    rows = Dataset.from_list([[1], [2, 3], [4, 5, 6]])
+    padded = rows.window(2).flat_map(lambda window: window.padded_batch(2))
+    assert [x.tolist() for x in padded] == [[[1, 0], [2, 3]], [[4, 5, 6]]]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("arguments", "drop", "expected"), WINDOWS)
 def test_windows_are_tensorflow_s(kind, arguments, drop, expected):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringlet.data.node import Node, Run, State, Stream
+from ringlet.data.operations.common_specs import common_spec
 from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest
 from ringlet.nest import map_structure
@@ -25,7 +26,7 @@ class Elements(Node):
     """
 
     elements: tuple[Nest, ...] = field(repr=False)
-    # What is known of other elements of their kind; that of the first, if it is None.
+    # What is known of other elements of their kind; what these have in common, if it is None.
     spec: Nest = field(default=None, repr=False)
 
     @property
@@ -35,8 +36,10 @@ class Elements(Node):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the first element, unless others were given."""
-        return map_structure(TensorSpec.from_array, self.elements[0]) if self.spec is None else self.spec
+        """The specs that all elements follow, unless others were given."""
+        if self.spec is not None:
+            return self.spec
+        return common_spec([map_structure(TensorSpec.from_array, element) for element in self.elements])
 
     @property
     def settings(self) -> dict[str, Any]:
