@@ -7,6 +7,9 @@ from ringlet.data.iterator import DatasetIterator, NumpyIterator
 from ringlet.data.node import Node
 from ringlet.data.operations.apply import apply as _apply
 from ringlet.data.operations.batch import batch as _batch
+from ringlet.data.operations.bucket_by_sequence_length import (
+    bucket_by_sequence_length as _bucket_by_sequence_length,
+)
 from ringlet.data.operations.cache import cache as _cache
 from ringlet.data.operations.choose_from_datasets import choose_from_datasets as _choose_from_datasets
 from ringlet.data.operations.concatenate import concatenate as _concatenate
@@ -105,6 +108,7 @@ class Dataset:
 
     apply = _apply
     batch = _batch
+    bucket_by_sequence_length = _bucket_by_sequence_length
     cache = _cache
     concatenate = _concatenate
     enumerate = _enumerate

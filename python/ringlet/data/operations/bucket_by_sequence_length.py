@@ -1,0 +1,143 @@
+"""Batches of elements of similar length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ringlet.data.operations.group_by_window import GroupByWindow, Grouped, integer
+from ringlet.data.operations.user_function import check_callable
+from ringlet.data.structure import Nest
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import map_structure
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["bucket_by_sequence_length"]
+
+
+def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
+    self: Dataset,
+    element_length_func: Callable[..., Any],
+    bucket_boundaries: Sequence[int],
+    bucket_batch_sizes: Sequence[int],
+    padded_shapes: Nest = None,
+    padding_values: Nest = None,
+    pad_to_bucket_boundary: bool = False,
+    no_padding: bool = False,
+    drop_remainder: bool = False,
+    name: str | None = None,
+) -> Dataset:
+    """Put elements of similar length together into padded batches.
+
+    Parameters
+    ----------
+    element_length_func : callable
+        Takes an element; one that is a tuple comes as several arguments. Returns its length, an integer.
+    bucket_boundaries : sequence of int
+        Lengths at which a bucket ends and the next one begins, ascending.
+    bucket_batch_sizes : sequence of int
+        Number of elements in the batches of each bucket; one more than boundaries.
+    padded_shapes, padding_values : optional
+        As in `padded_batch`.
+    pad_to_bucket_boundary : bool, default False
+        Whether to pad sizes that the spec does not know to one less than the boundary of the bucket, instead of to the
+        longest of the batch.
+    no_padding : bool, default False
+        Whether to batch without padding.
+    drop_remainder : bool, default False
+        Whether to leave out batches at the end that are short.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        A batch comes when its bucket is full; short ones follow at the end, shortest elements first.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is not one batch size more than boundaries; during iteration, if a size is not positive, or if an
+        element is at or beyond the last boundary with `pad_to_bucket_boundary`.
+    TypeError
+        If `element_length_func` cannot be called.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> dataset = Dataset.from_list([[1], [2, 3, 4], [5, 6]]).bucket_by_sequence_length(len, [3], [2, 2])
+    >>> [batch.tolist() for batch in dataset]
+    [[[1, 0], [5, 6]], [[2, 3, 4]]]
+    """
+    check_callable(element_length_func, "bucket_by_sequence_length")
+    if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
+        raise InvalidArgumentError(
+            f"bucket_batch_sizes must have one entry more than bucket_boundaries, got {len(bucket_batch_sizes)} sizes "
+            f"and {len(bucket_boundaries)} boundaries."
+        )
+    buckets = _Buckets(
+        self,
+        element_length_func,
+        tuple(bucket_boundaries),
+        tuple(bucket_batch_sizes),
+        None if no_padding else (padded_shapes, padding_values),
+        bool(pad_to_bucket_boundary),
+        bool(drop_remainder),
+    )
+    keys = tuple(range(len(bucket_batch_sizes) - buckets.pads_to_boundary)) or (0,)
+    grouped = Grouped(self.node, buckets.key, buckets.size, type(self), keys)
+    return type(self)(GroupByWindow(grouped, buckets.reduce))
+
+
+@dataclass(frozen=True, eq=False)
+class _Buckets:
+    """The functions of a key and of a window that `group_by_window` takes."""
+
+    source: Dataset
+    length_func: Callable[..., Any]
+    boundaries: tuple[int, ...]
+    sizes: tuple[int, ...]
+    padding: tuple[Nest, Nest] | None  # shapes and values
+    pads_to_boundary: bool
+    drop_remainder: bool
+
+    def key(self, *element: Nest) -> int:
+        """Return the number of the first bucket whose bounds hold the length of an element."""
+        length = integer(self.length_func(*element), "element_length_func")
+        lows, highs = (float("-inf"), *self.boundaries), (*self.boundaries, float("inf"))
+        return next(at for at, (low, high) in enumerate(zip(lows, highs, strict=True)) if low <= length < high)
+
+    def size(self, key: Any) -> int:
+        """Return the size of batches of a bucket."""
+        return self.sizes[int(key)]
+
+    def reduce(self, key: Any, window: Dataset) -> Dataset:
+        """Return a dataset of the one batch of a window."""
+        if self.padding is None:
+            return window.batch(self.sizes[key], self.drop_remainder)
+        shapes, values = self.padding
+        if self.pads_to_boundary:
+            if key == len(self.boundaries):
+                raise InvalidArgumentError(
+                    "with pad_to_bucket_boundary=True elements must be shorter than the last of bucket_boundaries "
+                    f"{list(self.boundaries)}: add a boundary, or filter longer elements out."
+                )
+            shapes = _filled(self._shapes if shapes is None else shapes, self.boundaries[key] - 1)
+        return window.padded_batch(self.sizes[key], shapes, values, self.drop_remainder)
+
+    @cached_property
+    def _shapes(self) -> Nest:
+        return map_structure(lambda spec: list(spec.shape), self.source.element_spec)
+
+
+def _filled(shapes: Nest, size: int) -> Nest:
+    """Put a size in place of those that shapes leave open."""
+    if isinstance(shapes, dict):
+        return {key: _filled(shape, size) for key, shape in shapes.items()}
+    if isinstance(shapes, (list, tuple)):
+        return type(shapes)([_filled(shape, size) for shape in shapes])
+    return size if shapes is None or shapes == -1 else shapes
