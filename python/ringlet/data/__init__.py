@@ -23,7 +23,7 @@ from ringlet.data.operations.assert_cardinality import assert_cardinality
 from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.operations.shard import SHARD_HINT
 from ringlet.data.optional import Optional
-from ringlet.data.options import DistributeOptions, Options, ThreadingOptions
+from ringlet.data.options import DistributeOptions, OptimizationOptions, Options, ThreadingOptions
 from ringlet.data.policies import AutoShardPolicy, ExternalStatePolicy
 from ringlet.data.readers.example import decode_example, parse_example, parse_single_example
 from ringlet.data.readers.example_features import (
@@ -58,6 +58,7 @@ __all__ = [
     "InputContext",
     "InputOptions",
     "InputReplicationMode",
+    "OptimizationOptions",
     "Optional",
     "Options",
     "PerReplicaSpec",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ringlet.data.option_group import OptionGroup, Settings
 from ringlet.data.policies import AutoShardPolicy, ExternalStatePolicy
 
-__all__ = ["DistributeOptions", "Options", "ThreadingOptions"]
+__all__ = ["DistributeOptions", "OptimizationOptions", "Options", "ThreadingOptions"]
 
 
 class DistributeOptions(OptionGroup):
@@ -79,7 +79,15 @@ class AutotuneOptions(OptionGroup):
 
 
 class OptimizationOptions(OptionGroup):
-    """TensorFlow's rewrites of graphs (``tf.data.experimental.OptimizationOptions``): kept, and without effect here."""
+    """TensorFlow's rewrites of graphs (``tf.data.experimental.OptimizationOptions``): kept, and without effect here.
+
+    Examples
+    --------
+    >>> options = OptimizationOptions()
+    >>> options.map_fusion = True
+    >>> options
+    OptimizationOptions(map_fusion=True)
+    """
 
     __slots__ = ()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import ringlet
 from ringlet.compat import tf
 
@@ -36,3 +38,13 @@ def test_the_length_of_a_dataset_is_asserted():
     known = dataset.apply(tf.data.experimental.assert_cardinality(3))
     assert isinstance(known, tf.data.Dataset)
     assert len(known) == 3
+
+
+def test_optimization_options_are_kept():
+    options = tf.data.Options()
+    options.experimental_optimization = tf.data.experimental.OptimizationOptions()
+    options.experimental_optimization.map_fusion = True
+    dataset = tf.data.Dataset.range(2).with_options(options)
+    assert dataset.options().experimental_optimization.map_fusion is True
+    with pytest.raises(TypeError, match="map_fusion"):
+        options.experimental_optimization.map_fusion = 1

@@ -40,7 +40,7 @@ _NAMES = {
         {
             **_same("AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "SHARD_HINT"),
             **_same("AutoShardPolicy", "DistributeOptions", "ExternalStatePolicy", "ThreadingOptions"),
-            **_same("TFRecordWriter", "assert_cardinality"),
+            **_same("OptimizationOptions", "TFRecordWriter", "assert_cardinality"),
             "Optional": Optional,
             "cardinality": _cardinality,
             "choose_from_datasets": Dataset.choose_from_datasets,
