@@ -40,7 +40,7 @@ void make_calls(collectives::Member member, std::uint64_t seed, std::vector<std:
   Caller caller(member);
   caller.use_arrays([&sizes, number = 0](std::size_t bytes) mutable {
     sizes.push_back(bytes);
-    return number++ % 8 == 0 ? Memory(stress::new_array(bytes)) : Memory(collectives::allocate_shared(bytes));
+    return number++ % 2 == 0 ? Memory(stress::new_array(bytes)) : Memory(collectives::allocate_shared(bytes));
   });
   for (const collectives::Kind kind : stress::kAllKinds) {
     Plan plan = planner.draw(kind, true);
@@ -136,7 +136,7 @@ bool run(const Case& which, int victim, std::uint64_t fault) {
 
 int main(int argc, char** argv) {
   const std::uint64_t calls = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100'000;
-  const std::uint64_t step = calls >= 500'000 ? 1 : calls >= 10'000 ? 37 : 211;
+  const std::uint64_t step = calls >= 500'000 ? 1 : calls >= 10'000 ? 37 : 61;
   const Case kCases[] = {
       {.layout = {.ranks = {1, 1}}},
       {.layout = {.ranks = {1, 1}, .may_cross = false}, .keeps_group = true},
