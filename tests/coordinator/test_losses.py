@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.coordinator import get_current_worker_index
+from ringlet.coordinator import ClusterCoordinator, get_current_worker_index
 from ringlet.errors import FailedPreconditionError, PSUnavailableError
-from tests.coordinator.in_forks import Spring, coordinator_of
-from tests.processes.harness import descriptors_of, eventually
+from ringlet.strategy.parameter_servers import ParameterServers
+from tests.coordinator.in_forks import ForkTasks, Spring, coordinator_of
+from tests.processes.harness import descriptors_of, eventually, threads_of
 
 ROUNDS = 500 if os.environ.get("RINGLET_CI_NIGHTLY") else 50
 CALLS = 20
@@ -168,6 +169,34 @@ def test_a_job_that_has_lost_a_parameter_server_leaves_no_memory_and_no_descript
     assert eventually(lambda: descriptors_of() == before), f"{before} descriptors before, {descriptors_of()} now"
 
 
+def test_a_coordinator_that_is_dropped_after_a_loss_ends_with_all_its_threads_and_descriptors(spring):
+    def lose_one():
+        strategy = ringlet.ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(1, 1))
+        strategy.extended._known_servers = ParameterServers(ForkTasks(spring, 1, 1))
+        coordinator = ClusterCoordinator(strategy)
+        value = coordinator.schedule(time.sleep, args=(30,))
+        strategy.extended._cluster().kill("ps", 0)
+        for call in (value.fetch, coordinator.join):
+            with pytest.raises(PSUnavailableError):
+                call()
+        return weakref.ref(coordinator), strategy.extended._cluster()
+
+    first, tasks = lose_one()
+    tasks.stop()
+
+    def is_gone(coordinator):
+        gc.collect()
+        return coordinator() is None
+
+    assert eventually(lambda: is_gone(first))
+    descriptors, threads = descriptors_of(), threads_of()
+    jobs = [lose_one() for _ in range(3)]
+    assert eventually(lambda: all(is_gone(job) for job, _ in jobs))
+    for _, tasks in jobs:
+        tasks.stop()
+    assert eventually(lambda: descriptors_of() <= descriptors and threads_of() <= threads)
+
+
 def has_ended(coordinator):
     try:
         coordinator.done()
@@ -203,3 +232,49 @@ def test_errors_that_are_kept_do_not_keep_the_frames_of_every_raise(spring, kind
             frames = [attempt(call) for _ in range(5)]
             gc.collect()
             assert sum(frame() is not None for frame in frames) <= 1
+
+
+def end_by_losing_a_worker(coordinator):
+    coordinator.strategy.extended._cluster().kill("worker", 0)
+    assert coordinator.schedule(os.getpid).fetch() > 0
+
+
+def end_by_losing_a_parameter_server(coordinator):
+    coordinator.strategy.extended._cluster().kill("ps", 0)
+    assert eventually(lambda: has_ended(coordinator))
+
+
+def end_twice(coordinator):
+    coordinator.schedule(time.sleep, args=(30,))
+    coordinator.shutdown()
+    coordinator.shutdown()
+
+
+def end_by_an_error(coordinator):
+    value = coordinator.schedule(divmod, args=(1, 0))
+    for call in (value.fetch, coordinator.join):
+        with pytest.raises(ZeroDivisionError):
+            call()
+
+
+@pytest.mark.parametrize("end", [end_by_losing_a_worker, end_by_losing_a_parameter_server, end_twice, end_by_an_error])
+def test_no_end_of_a_job_leaves_descriptors_threads_or_objects(spring, end):
+    def job():
+        with coordinator_of(spring, workers=2, ps=1) as coordinator:
+            with coordinator.strategy.scope():
+                table = ringlet.Variable(np.zeros(8))
+            coordinator.schedule(table.assign_add, args=(np.ones(8),)).fetch()
+            end(coordinator)
+            return weakref.ref(coordinator), weakref.ref(coordinator.strategy), weakref.ref(table)
+
+    job()
+    gc.collect()
+    descriptors, threads = descriptors_of(), threads_of()
+    left = [reference for _ in range(5) for reference in job()]
+
+    def is_clean():
+        gc.collect()
+        # The core's own threads end by themselves when they are idle.
+        return descriptors_of() == descriptors and threads_of() <= threads and not any(each() for each in left)
+
+    assert eventually(is_clean), (descriptors, descriptors_of(), threads, threads_of(), [each() for each in left])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import heapq
 import threading
 from collections.abc import Callable, Iterable
@@ -93,7 +94,7 @@ class ClosureQueue:
         """Raise the error that is kept for good, if there is one."""
         with self._lock:
             if self._final is not None:
-                raise self._final.with_traceback(None)  # else it keeps the frames of every raise
+                raise copy.copy(self._final)
 
     # --- for who hands them to workers --------------------------------------------------------------------------------
 
@@ -137,7 +138,8 @@ class ClosureQueue:
     def end(self, error: BaseException, error_of_closures: BaseException) -> None:
         """Keep an error for good; what is queued fails with the other one. Nothing is in flight from now on."""
         with self._lock:
-            self._final = error
+            # Never raised itself: its traceback would lead from the thread that has this queue to the coordinator.
+            self._final = copy.copy(error)
             self._on_work = lambda: None  # nobody takes anything any more
             self._cancel_queued(error_of_closures)
             self._num_in_flight = 0
@@ -182,7 +184,7 @@ class ClosureQueue:
             self._has_changed.notify_all()
         error, self._error = self._error, None
         if self._final is not None:
-            raise self._final.with_traceback(None)  # else it keeps the frames of every raise
+            raise copy.copy(self._final)
         raise (error.exception() if isinstance(error, RemoteFailure) else error).with_traceback(None)
 
     def _cancel_queued(self, error: BaseException | None) -> None:

@@ -8,6 +8,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy as copy_of
 from typing import Any
 
 from ringlet.coordinator.closure_queue import ClosureQueue
@@ -105,7 +106,7 @@ class Link:
 
     def end(self, error: BaseException) -> list[Closure]:
         """Let the process go, for good; give the closures that it had. What is asked for later fails with the error."""
-        self._final = error
+        self._final = copy_of(error)  # not what values raise: see ClosureQueue.end
         return self._drop(error, RemoteValueStatus.READY)
 
     def _drop(self, error: BaseException, status: RemoteValueStatus) -> list[Closure]:
@@ -157,14 +158,14 @@ class Link:
         number = resource._number
         self._resources[number] = weakref.ref(resource, lambda _: self._resources.pop(number, None))
         if self._final is not None:
-            resource._settle(error=self._final)
+            resource._settle(error=copy_of(self._final))
         elif self.channel is not None:
             self._tell_to_make(resource)
 
     def request(self, resource: Resource, copy: RemoteValue) -> None:
         """Have it send a copy of what it has made."""
         if self._final is not None:
-            copy._settle(error=self._final)
+            copy._settle(error=copy_of(self._final))
         elif self.channel is None:
             copy._settle(error=None, status=RemoteValueStatus.ABORTED)
         else:
