@@ -153,6 +153,7 @@ def test_a_job_that_has_lost_a_parameter_server_leaves_no_memory_and_no_descript
             with coordinator.strategy.scope():
                 table = ringlet.Variable(np.zeros(1 << 18))
             coordinator.strategy.extended._cluster().kill("ps", 0)
+            assert eventually(lambda: has_ended(coordinator))
             for _ in range(3):
                 with pytest.raises(PSUnavailableError):
                     coordinator.schedule(table.read_value).fetch()
