@@ -41,6 +41,7 @@ def test_a_peer_ends_with_its_block(peer, tmp_path):
     text = f"""
 import json, os, sys
 open({str(pid_file)!r}, "w").write(str(os.getpid()))
+sum(range(3_000_000))  # the system counts time in hundredths of a second
 print(json.dumps({{"version": "1", "variants": {{}}}}), flush=True)
 sys.stdin.read()
 """

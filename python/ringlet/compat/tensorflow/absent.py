@@ -162,14 +162,8 @@ ALTERNATIVES: dict[str, str] = {
         "choose devices with tf.config.set_logical_device_configuration, or name them where a strategy is made",
     ),
     # data
-    **_same(
-        "data.Dataset.bucket_by_sequence_length data.Dataset.ragged_batch data.Dataset.sparse_batch",
-        "use tf.data.Dataset.padded_batch",
-    ),
-    **_same(
-        "data.Dataset.group_by_window data.Dataset.rejection_resample",
-        "write a generator, and use tf.data.Dataset.from_generator",
-    ),
+    **_same("data.Dataset.ragged_batch data.Dataset.sparse_batch", "use tf.data.Dataset.padded_batch"),
+    "tf.data.Dataset.rejection_resample": "write a generator, and use tf.data.Dataset.from_generator",
     "tf.data.Dataset.snapshot": "use tf.data.Dataset.cache(filename)",
     **_same("data.Dataset.save data.Dataset.load", "use tf.io.TFRecordWriter and tf.data.TFRecordDataset"),
     **_same(
