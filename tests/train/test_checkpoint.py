@@ -296,3 +296,15 @@ def test_a_file_in_a_read_only_folder_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "mkdir", refuse)  # root may write everywhere
     with pytest.raises(PermissionError, match=r"ckpt-1\.safetensors was not written.*as it was"):
         Checkpoint(a=1).save(tmp_path / "ckpt")
+
+
+@pytest.mark.parametrize("make", [np.str_, np.bytes_, np.array, lambda text: np.array(text.encode(), object)])
+def test_a_path_may_be_a_numpy_string(tmp_path, make):
+    text = str(tmp_path / "ckpt")
+    path = make(text.encode() if make is np.bytes_ else text)
+    assert Checkpoint(step=3).write(path) == text
+    Checkpoint(step=0).read(path).assert_consumed()
+
+
+def test_sync_has_nothing_to_wait_for():
+    assert Checkpoint(step=3).sync() is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import weakref
 
 import pytest
 
@@ -89,3 +90,30 @@ def test_restoring_from_none_initializes_and_has_nothing_to_run():
     assert variable.numpy() == 2
     with pytest.raises(AssertionError, match="No checkpoint specified, so nothing can be restored"):
         status.run_restore_ops()
+
+
+@pytest.mark.parametrize("empty", [{}, [], {"a": {}}, [[]]], ids=repr)
+def test_empty_lists_and_dictionaries_are_consumed_on_either_side(tmp_path, empty):
+    with_it = Checkpoint(v=1, e=empty).save(tmp_path / "with")
+    without = Checkpoint(v=1).save(tmp_path / "without")
+    Checkpoint(v=0).restore(with_it).assert_consumed()
+    Checkpoint(v=0, e=empty).restore(without).assert_consumed()
+
+
+def test_a_list_in_itself_is_looked_at_once(path):
+    endless = []
+    endless.append(endless)
+    Checkpoint(e=endless).restore(path).expect_partial().assert_existing_objects_matched()
+
+
+def test_a_restored_checkpoint_goes_without_the_garbage_collector(tmp_path):
+    path = Checkpoint(v=1, w=2).save(tmp_path / "ckpt")
+    gc.disable()
+    try:
+        checkpoint = Checkpoint(v=0)
+        gone = weakref.ref(checkpoint)
+        checkpoint.restore(path).expect_partial()
+        del checkpoint
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -23,7 +23,7 @@ from ringlet.train.options import CheckpointOptions
 from ringlet.train.restoring import Restoration, leaf_names
 from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
-from ringlet.train.status import CheckpointLoadStatus, InitializationOnlyStatus
+from ringlet.train.status import CheckpointLoadStatus, InitializationOnlyStatus, Matches
 from ringlet.values import Variable
 from ringlet.values.creation import create_plain
 from ringlet.values.variable_spec import VariableRequest
@@ -227,6 +227,9 @@ class Checkpoint(Group):
             self.save_counter.assign_add(1)
             return int(self.save_counter)
 
+    def sync(self) -> None:
+        """Do nothing: every save is on the disk when it returns. For programs that wait for TensorFlow's."""
+
     @staticmethod
     def latest(directory: Any) -> str | None:
         """Give the newest checkpoint of a folder, as :func:`latest_checkpoint` does; None if there is none."""
@@ -254,10 +257,9 @@ class Checkpoint(Group):
             change()
         else:
             restoration, saved_ns = restored_together(workers, path, lambda: self._read_file(path, strict))
-        matched, unexpected = set(restoration.matched), set(restoration.unexpected)
-        status = CheckpointLoadStatus(path, matched, unexpected, lambda: leaf_names(self))
-        _wait(restoration, path, saved_ns, status)
-        return status
+        matches = Matches(path, set(restoration.matched), set(restoration.unexpected))
+        _wait(restoration, path, saved_ns, matches)
+        return CheckpointLoadStatus(matches, lambda: leaf_names(self))
 
     def _read_file(self, path: str, strict: bool) -> tuple[Restoration, int, Callable[[], Any]]:
         """Compare and read everything: what goes where, when the file was written, and what changes the objects."""
@@ -329,9 +331,9 @@ class Checkpoint(Group):
 class _Later:
     """Restores what a file has for an attribute when that is set."""
 
-    def __init__(self, path: str, saved_ns: int, node: Node, place: Path, status: CheckpointLoadStatus) -> None:
+    def __init__(self, path: str, saved_ns: int, node: Node, place: Path, matches: Matches) -> None:
         self._path, self._saved_ns = os.path.abspath(path), saved_ns
-        self._node, self._place, self._status = node, place, status
+        self._node, self._place, self._matches = node, place, matches
 
     def __call__(self, value: Any) -> Any:
         """Give what belongs in the place of the value, which is the value itself if it keeps its identity."""
@@ -345,20 +347,20 @@ class _Later:
             make = restoration.match(value, self._node, self._place)
             restoration.check(False)
             result = restoration.apply(make)
-        self._status._found_place(restoration.matched)
-        _wait(restoration, self._path, self._saved_ns, self._status)
+        self._matches.found_place(restoration.matched)
+        _wait(restoration, self._path, self._saved_ns, self._matches)
         return result
 
 
-def _wait(restoration: Restoration, path: str, saved_ns: int, status: CheckpointLoadStatus) -> None:
+def _wait(restoration: Restoration, path: str, saved_ns: int, matches: Matches) -> None:
     """Have what only the file has restored once it is there."""
     for group, name, node, place in restoration.later:
         if isinstance(group, Checkpoint):
-            group._waiting[name] = _Later(path, saved_ns, node, place, status)
+            group._waiting[name] = _Later(path, saved_ns, node, place, matches)
 
 
 def _prefix_of(path: Any) -> str:
-    text = os.fspath(path)
+    text = os.fspath(path.item() if isinstance(path, np.ndarray) and path.ndim == 0 else path)
     text = os.fsdecode(text) if isinstance(text, bytes) else text
     return text.removesuffix(SUFFIX)
 

@@ -36,6 +36,7 @@ __all__ = ["Restoration", "leaf_names"]
 # What reads the new value of something, after everything has been compared.
 Maker = Callable[[], Any]
 _MOST_SHOWN = 30
+_MAY_BE_EMPTY = {Kind.DICT, Kind.LIST}
 _SAME_FAMILY = {Kind.LIST, Kind.TUPLE}
 
 
@@ -46,13 +47,30 @@ def leaf_names(value: Any, path: Path = ()) -> list[str]:
     --------
     >>> leaf_names({"a": {"v": Variable(1.5), "n": 3}, "b": [1, 2]})
     ['a/v', 'a/n', 'b']
+    >>> leaf_names({"empty": [], "nested": {"empty": {}}})
+    []
     """
     refuse_depth(path)
     kind = kind_of_object(value)
     is_inner = kind is Kind.GROUP or (kind is not None and not is_state(kind) and holds_state(value))
     if kind is None or not (is_inner or not path):
-        return [name_of(path)]
+        return [] if _holds_nothing(value) else [name_of(path)]
     return [name for key, child in children_of(value, kind) for name in leaf_names(child, (*path, key))]
+
+
+def _holds_nothing(value: Any) -> bool:
+    """Whether an object is a list or dictionary without an item, or with none but such ones."""
+    seen: set[int] = set()  # a list may be in itself
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        kind = kind_of_object(value)
+        if kind is None or kind not in _MAY_BE_EMPTY:
+            return False
+        if id(value) not in seen:
+            seen.add(id(value))
+            waiting.extend(child for _, child in children_of(value, kind))
+    return True
 
 
 class Restoration:
@@ -147,7 +165,8 @@ class Restoration:
             self._match_arrays(dict(value.state_dict()), node, path)
         for _ in entries_of(self._file, node):
             pass
-        self._states.append((value, kind, lambda: decode(self._file, node), name_of(path)))
+        file = self._file  # the maker does not hold this object, which holds the maker
+        self._states.append((value, kind, lambda: decode(file, node), name_of(path)))
 
     def _match_arrays(self, present: Any, node: Node, path: Path) -> None:
         """Hold the shapes of arrays of a state_dict against those that the object has now: not all of them check."""
@@ -339,7 +358,9 @@ def _kinds_below(node: Node) -> list[Kind]:
 
 def _node_names(node: Node, path: Path) -> list[str]:
     """What :func:`leaf_names` gave of what was saved as this node."""
-    kind = kind_of_node(node)
-    if kind is Kind.GROUP or any(is_state(each) for each in _kinds_below(node)[1:]):
+    kind, *below = _kinds_below(node)
+    if {kind, *below} <= _MAY_BE_EMPTY:
+        return []
+    if kind is Kind.GROUP or any(is_state(each) for each in below):
         return [name for key, child in children_of_node(node, kind) for name in _node_names(child, (*path, key))]
     return [name_of(path)]

@@ -6,18 +6,48 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["CheckpointLoadStatus", "InitializationOnlyStatus"]
+__all__ = ["CheckpointLoadStatus", "InitializationOnlyStatus", "Matches"]
 
 _log = logging.getLogger(__name__)
 _MOST_SHOWN = 10
 S = TypeVar("S", bound="CheckpointLoadStatus")
 
 
+class Matches:
+    """Names that found their place and names that did not, of one restore; warns of the latter at its end.
+
+    The status holds it, and so does each attribute that waits to be set. It holds neither, so there is no cycle.
+
+    Parameters
+    ----------
+    path : str
+    matched, unexpected : set of str
+    """
+
+    def __init__(self, path: str, matched: set[str], unexpected: set[str]) -> None:
+        self.path, self.matched, self.unexpected = path, matched, unexpected
+        self.is_quiet = False
+
+    def found_place(self, names: Sequence[str]) -> None:
+        """Note what was restored later."""
+        self.matched.update(names)
+        self.unexpected.difference_update(names)
+
+    def __del__(self) -> None:
+        if not self.is_quiet and self.unexpected:
+            _log.warning(
+                "these values of the checkpoint %s were not restored, because nothing of these names was there: %s. "
+                "status.expect_partial() silences this",
+                self.path,
+                _listed(self.unexpected),
+            )
+
+
 class CheckpointLoadStatus:
     """Tells whether everything in a file found its place (TensorFlow's class of this name). Made by restoring.
 
     What only the file has may find its place later: when an attribute of that name is set. What has not is logged as a
-    warning when the status is dropped, unless :meth:`expect_partial` was called.
+    warning once neither the status nor an attribute that waits is left, unless :meth:`expect_partial` was called.
 
     Examples
     --------
@@ -31,19 +61,9 @@ class CheckpointLoadStatus:
     AssertionError: Unresolved object in checkpoint: b. ...
     """
 
-    def __init__(
-        self, path: str, matched: set[str], unexpected: set[str], present: Callable[[], Sequence[str]]
-    ) -> None:
-        self._path = path
-        self._matched = matched
-        self._unexpected = unexpected
+    def __init__(self, matches: Matches, present: Callable[[], Sequence[str]]) -> None:
+        self._matches = matches
         self._present = present
-        self._is_quiet = False
-
-    def _found_place(self, names: Sequence[str]) -> None:
-        """Note what was restored later."""
-        self._matched.update(names)
-        self._unexpected.difference_update(names)
 
     def assert_consumed(self: S) -> S:
         """Check that everything in the file found its place, and that everything in the program is in the file.
@@ -59,10 +79,11 @@ class CheckpointLoadStatus:
             If not; names what is on one side only.
         """
         self.assert_existing_objects_matched()
-        if self._unexpected:
+        if self._matches.unexpected:
             raise AssertionError(
-                f"Unresolved object in checkpoint: {_listed(self._unexpected)}. They are in {self._path}, and the "
-                "program has nothing of these names: make it, or call expect_partial() if that is meant"
+                f"Unresolved object in checkpoint: {_listed(self._matches.unexpected)}. They are in "
+                f"{self._matches.path}, and the program has nothing of these names: make it, or call "
+                "expect_partial() if that is meant"
             )
         return self
 
@@ -78,12 +99,12 @@ class CheckpointLoadStatus:
         AssertionError
             If not; names what is missing.
         """
-        missing = [name for name in self._present() if name not in self._matched]
+        missing = [name for name in self._present() if name not in self._matches.matched]
         if missing:
             raise AssertionError(
                 f"Found {len(missing)} Python objects that were not bound to checkpointed values, likely due to "
-                f"changes in the Python program: {_listed(missing)}. They are not in {self._path}, and keep their "
-                "values"
+                f"changes in the Python program: {_listed(missing)}. They are not in {self._matches.path}, and "
+                "keep their values"
             )
         return self
 
@@ -99,10 +120,11 @@ class CheckpointLoadStatus:
         AssertionError
             If nothing did.
         """
-        if not self._matched:
+        if not self._matches.matched:
             raise AssertionError(
-                f"Nothing except the root object matched a checkpointed value: {self._path} has "
-                f"{_listed(self._unexpected) or 'nothing'}, and the program {_listed(self._present()) or 'nothing'}"
+                f"Nothing except the root object matched a checkpointed value: {self._matches.path} has "
+                f"{_listed(self._matches.unexpected) or 'nothing'}, and the program "
+                f"{_listed(self._present()) or 'nothing'}"
             )
         return self
 
@@ -113,7 +135,7 @@ class CheckpointLoadStatus:
         -------
         CheckpointLoadStatus
         """
-        self._is_quiet = True
+        self._matches.is_quiet = True
         return self
 
     def run_restore_ops(self) -> None:
@@ -136,15 +158,6 @@ class CheckpointLoadStatus:
         >>> ringlet.train.Checkpoint(step=3).restore(None).initialize_or_restore()
         """
 
-    def __del__(self) -> None:
-        if not getattr(self, "_is_quiet", True) and self._unexpected:
-            _log.warning(
-                "these values of the checkpoint %s were not restored, because nothing of these names was there: %s. "
-                "status.expect_partial() silences this",
-                self._path,
-                _listed(self._unexpected),
-            )
-
 
 class InitializationOnlyStatus(CheckpointLoadStatus):
     """What restoring from None gives: nothing was restored (TensorFlow's class of this name). Made by restoring.
@@ -158,8 +171,7 @@ class InitializationOnlyStatus(CheckpointLoadStatus):
     """
 
     def __init__(self) -> None:
-        super().__init__("", set(), set(), tuple)
-        self._is_quiet = True
+        super().__init__(Matches("", set(), set()), tuple)
 
     def assert_consumed(self: S) -> S:
         """Refuse: there was no checkpoint."""
