@@ -13,7 +13,7 @@ from ringlet.train.encoding import encode
 from ringlet.train.file_writer import Tensor, write_file
 from ringlet.train.folder import clean, make_folder, write_durably
 from ringlet.train.latest import SUFFIX
-from ringlet.train.options import CheckpointOptions, wait_for_chief, writes
+from ringlet.train.options import CheckpointOptions, call_back, wait_for_chief, writes
 from ringlet.train.parts import noted, pack, parts_of, unpack
 
 __all__ = ["Saving"]
@@ -90,6 +90,7 @@ class Saving:
         clean(folder)
         saved_ns = time.time_ns()
         write_durably(folder, name + SUFFIX, lambda file: write_file(file, tree, [*tensors, *self._tensors], saved_ns))
+        call_back(self._options, self._path)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -99,3 +100,5 @@ class Saving:
                 wait_for_chief(self._options, self._path)
         elif error is None or isinstance(error, Exception):
             exchanged(self._workers, f"write {self._name}", {}, error)
+        if error is None and not self.writes:
+            call_back(self._options, self._path)
