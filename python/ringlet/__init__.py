@@ -49,7 +49,7 @@ _PUBLIC = {
     "has_strategy": "strategy",
     "in_cross_replica_context": "strategy",
     # programs that were written for tf.function
-    "function": "functions",
+    "function": "tf_function",
     # what strategies make of datasets
     "DistributedDataset": "data",
     "DistributedIterator": "data",

@@ -23,7 +23,6 @@ from ringlet.data import InputContext as InputContext
 from ringlet.data import InputOptions as InputOptions
 from ringlet.data import InputReplicationMode as InputReplicationMode
 from ringlet.devices import set_logical_devices as set_logical_devices
-from ringlet.functions import function as function
 from ringlet.helpers import ChiefLogFilter as ChiefLogFilter
 from ringlet.helpers import is_chief as is_chief
 from ringlet.helpers import once_per_host as once_per_host
@@ -50,6 +49,7 @@ from ringlet.strategy import in_cross_replica_context as in_cross_replica_contex
 from ringlet.strategy.multi_worker import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
 from ringlet.strategy.parameter_server import ParameterServerStrategy as ParameterServerStrategy
 from ringlet.strategy.tpu import TPUStrategy as TPUStrategy
+from ringlet.tf_function import function as function
 from ringlet.values import DistributedValues as DistributedValues
 from ringlet.values import IndexedSlices as IndexedSlices
 from ringlet.values import Variable as Variable

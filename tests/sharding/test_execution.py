@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 import pytest
 
-from ringlet.devices import blas
-from ringlet.devices.blas import loaded_libraries
+from ringlet.devices import blas_threads
+from ringlet.devices.blas_threads import loaded_libraries
 from ringlet.sharding import execution
 from ringlet.sharding.execution import INLINE_BYTES, in_threads, on_devices
 from ringlet.sharding.modes import current_mode, mode
@@ -169,7 +169,10 @@ def interrupted_at(place, work):
     events = itertools.count()
 
     def profile(frame, event, _):
-        is_place = event in ("call", "c_return") and frame.f_code.co_filename in (execution.__file__, blas.__file__)
+        is_place = event in ("call", "c_return") and frame.f_code.co_filename in (
+            execution.__file__,
+            blas_threads.__file__,
+        )
         if is_place and next(events) == place:
             raise KeyboardInterrupt
 
@@ -194,7 +197,7 @@ def test_ctrl_c_at_any_place_ends_the_call_and_leaves_nothing_behind():
             try:
                 interrupted_at(place, lambda: on_devices(work, range(4), MUCH))
             except KeyboardInterrupt:
-                left.append((set(execution._pool._callers), dict(blas.blas_limiter()._replicas)))
+                left.append((set(execution._pool._callers), dict(blas_threads.blas_limiter()._replicas)))
             else:
                 return
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.devices.blas import blas_limiter
+from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.strategy.replica_run import ReplicaRun
 from tests.strategy.replicas import SECONDS, all_reduce, assert_usable, mirrored, replica_id
@@ -144,8 +144,8 @@ POINTS = {
     "prepare": ("ringlet.strategy.crew", "Crew", "prepare"),
     "acquire": ("ringlet.strategy.crew", "CrewPool", "acquire"),
     "release": ("ringlet.strategy.crew", "CrewPool", "release"),
-    "enter": ("ringlet.devices.blas", "BlasLimiter", "enter"),
-    "leave BLAS": ("ringlet.devices.blas", "BlasLimiter", "leave"),
+    "enter": ("ringlet.devices.blas_threads", "BlasLimiter", "enter"),
+    "leave BLAS": ("ringlet.devices.blas_threads", "BlasLimiter", "leave"),
 }
 
 

@@ -243,7 +243,7 @@ def test_options_hold_for_calls_that_say_nothing_else(workers):
 
 def test_blas_shares_the_cores_with_the_replicas_of_all_workers(workers):
     program = """
-        from ringlet.devices.blas import blas_limiter
+        from ringlet.devices.blas_threads import blas_limiter
         limiter = blas_limiter()
         def step():
             return sum(limiter._replicas.values())

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 from ringlet.devices import visible_cores
-from ringlet.devices.blas import blas_limiter
+from ringlet.devices.blas_threads import blas_limiter
 
 __all__ = ["INLINE_BYTES", "in_threads", "on_devices"]
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ringlet import _core
 from ringlet.collectives import Group, Member, default_timeout_seconds
-from ringlet.devices.blas import blas_limiter
+from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors import FailedPreconditionError
 
 __all__ = ["NO_WORK", "Crew", "CrewPool", "fork_count"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.input_modes import InputReplicationMode
+from ringlet.input_replication_mode import InputReplicationMode
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext

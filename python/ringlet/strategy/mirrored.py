@@ -18,7 +18,7 @@ from ringlet.devices import (
     logical_devices_reason,
     short_name,
 )
-from ringlet.devices.blas import blas_limiter
+from ringlet.devices.blas_threads import blas_limiter
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.crew import CrewPool
 from ringlet.strategy.cross_device_ops import CoreAllReduce, CrossDeviceOps

@@ -12,7 +12,7 @@ from ringlet.cluster.multi_worker import check_workers, id_in_cluster, is_chief,
 from ringlet.cluster.workers_job import task_name
 from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
 from ringlet.devices import requested_devices, short_name
-from ringlet.devices.blas import blas_limiter
+from ringlet.devices.blas_threads import blas_limiter
 from ringlet.strategy.across_workers import gather_over_workers, reduce_over_workers
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.cross_device_ops import CoreAllReduce, CrossDeviceOps, RingAllReduce, copies

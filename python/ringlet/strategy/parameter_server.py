@@ -18,7 +18,7 @@ from ringlet.cluster.task_checks import check_task, num_tasks
 from ringlet.cluster.workers_job import task_name
 from ringlet.collectives import ReduceOp
 from ringlet.devices import canonicalize
-from ringlet.devices.names import Device
+from ringlet.devices.device_strings import Device
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.extended import StrategyExtended
 from ringlet.strategy.one_device import OneDeviceExtended

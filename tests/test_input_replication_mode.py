@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ringlet
-from ringlet.input_modes import InputReplicationMode
+from ringlet.input_replication_mode import InputReplicationMode
 
 
 def test_the_modes_are_those_of_datasets():

@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 import ringlet
-from ringlet.devices.blas import BlasLibrary, BlasLimiter, functions_of, loaded_libraries
+from ringlet.devices.blas_threads import BlasLibrary, BlasLimiter, functions_of, loaded_libraries
 
 
 class FakeLibrary:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet import known_shapes, nest
+from ringlet import nest, structure_cache
 
 keys = st.one_of(st.text(max_size=3), st.integers(-5, 5), st.tuples(st.integers(0, 2), st.integers(0, 2)))
 leaves = st.integers(0, 99).map(np.array)
@@ -70,5 +70,5 @@ def test_new_keys_in_every_step_do_not_fill_the_memory():
     for number in range(1000):
         nest.flatten({f"{number}-{i}": np.ones(1) for i in range(4)})
         nest.flatten([np.ones(1)] * number)
-    assert len(known_shapes._dictionaries) <= 256
-    assert known_shapes._row_shape.cache_info().currsize <= 2 * 257
+    assert len(structure_cache._dictionaries) <= 256
+    assert structure_cache._row_shape.cache_info().currsize <= 2 * 257

@@ -177,7 +177,7 @@ def container_kind(node_type: type[Any]) -> Kind | None:
     >>> take, put = container_kind(Stack)
     >>> children, rest, names = take(Stack([1, 2]))
     >>> type(put(rest, "ab")), put(rest, "ab")
-    (<class 'ringlet.node_kinds.Stack'>, ['a', 'b'])
+    (<class 'ringlet.pytree_nodes.Stack'>, ['a', 'b'])
     >>> container_kind(set)
     """
     if hasattr(node_type, "__tf_flatten__") and hasattr(node_type, "__tf_unflatten__"):

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from ringlet.devices import Device, canonicalize, canonicalize_distinct, names, short_name
+from ringlet.devices import Device, canonicalize, canonicalize_distinct, device_strings, short_name
 from ringlet.errors import DuplicateDeviceError
 
 FIRST = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -86,7 +86,7 @@ def test_people_read_the_short_form(name, short):
 
 
 def test_hardware_that_is_a_name_only_is_logged_once(caplog, monkeypatch):
-    monkeypatch.setattr(names, "_warned_kinds", set())
+    monkeypatch.setattr(device_strings, "_warned_kinds", set())
     for name in ("GPU:0", "GPU:1", "CPU:0", "TPU:0"):
         canonicalize(name)
     assert [(record.levelno, "GPU:0" in record.getMessage()) for record in caplog.records] == [(logging.WARNING, True)]

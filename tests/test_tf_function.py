@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.functions import Function
+from ringlet.tf_function import Function
 
 # What TensorFlow 2.21's tf.function takes, in its order.
 PARAMETERS = [

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import SupportsIndex
 
 from ringlet.devices.cores import CoreCount, visible_cores
-from ringlet.devices.names import Device
+from ringlet.devices.device_strings import Device
 
 __all__ = [
     "LogicalDevices",
