@@ -111,4 +111,4 @@ def __dir__() -> list[str]:
 
 
 if "RINGLET_UNCAUGHT" in os.environ:  # a worker of `ringlet run`
-    importlib.import_module("ringlet.processes.uncaught").report_uncaught(os.environ["RINGLET_UNCAUGHT"])
+    importlib.import_module("ringlet.ipc.uncaught_exceptions").report_uncaught(os.environ["RINGLET_UNCAUGHT"])

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from ringlet.cluster.crew import Crew, wait_for
-from ringlet.cluster.deadline import Deadline
 from ringlet.errors import FailedPreconditionError
+from ringlet.ipc.deadline import Deadline
 from tests.processes.harness import PATIENCE_SECONDS, children, eventually
 
 

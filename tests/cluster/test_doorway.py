@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ringlet.cluster import ClusterSpec, Deadline, ServersJob
+from ringlet.cluster import ClusterSpec, ServersJob
 from ringlet.cluster.doorway import Doorway, knock
 from ringlet.cluster.hello import Hello
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
+from ringlet.ipc.deadline import Deadline
 from tests.cluster.test_strangers import WORDS, connect, is_dropped
 from tests.processes.harness import PATIENCE_SECONDS, descriptors_of, eventually
 

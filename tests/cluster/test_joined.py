@@ -11,18 +11,20 @@ import warnings
 
 import pytest
 
-from ringlet.cluster import ClusterSpec, Deadline, ServersJob
+from ringlet.cluster import ClusterSpec, ServersJob
 from ringlet.cluster.doorway import knock
 from ringlet.cluster.joined import JoinedTasks
-from ringlet.engine import ChannelClosed
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
+from ringlet.ipc import ChannelClosed
+from ringlet.ipc.deadline import Deadline
 from tests.processes.harness import PATIENCE_SECONDS, eventually
 
 SPEC = ClusterSpec({"worker": ["a:1", "b:1"], "ps": ["c:1"]})
 TASKS = [("worker", 0), ("worker", 1), ("ps", 0)]
 
 SERVER = """
-from ringlet.cluster import ClusterSpec, Deadline, ServersJob
+from ringlet.cluster import ClusterSpec, ServersJob
+from ringlet.ipc.deadline import Deadline
 from ringlet.cluster.doorway import knock
 job = ServersJob.of(ClusterSpec({"worker": ["a:1", "b:1"], "ps": ["c:1"]}), sys.argv[1])
 channel = knock(job, ("worker", 0), Deadline.after(60))

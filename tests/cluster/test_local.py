@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from ringlet.cluster import ClusterSpec, LocalClusterResolver
-from ringlet.engine import ChannelClosed
 from ringlet.errors import ClusterConfigError, FailedPreconditionError, InvalidArgumentError
+from ringlet.ipc import ChannelClosed
 from tests.launcher.jobs import marked
 from tests.processes.harness import PATIENCE_SECONDS, children, descriptors_of, eventually
 

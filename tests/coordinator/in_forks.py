@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 import ringlet
 from ringlet.coordinator import ClusterCoordinator
-from ringlet.engine import Channel, LocalChannel
 from ringlet.errors import FailedPreconditionError
-from ringlet.processes.workers import ending_text
+from ringlet.ipc import Channel, LocalChannel
+from ringlet.ipc.worker_process import ending_text
 from ringlet.strategy.parameter_servers import ParameterServers
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 import ringlet
 from ringlet.coordinator import ClusterCoordinator
 from ringlet.coordinator.task import serve
-from ringlet.engine import Channel, LocalChannel
 from ringlet.errors import FailedPreconditionError
+from ringlet.ipc import Channel, LocalChannel
 from ringlet.strategy.parameter_server import ParameterServerStrategy
 from ringlet.strategy.parameter_servers import ParameterServers
 

@@ -7,8 +7,8 @@ import pytest
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.sending import Payload, SentFunction
-from ringlet.engine import pack
 from ringlet.errors import CancelledError
+from ringlet.ipc import pack
 
 FUNCTION = SentFunction(Payload(b""), "step", "")
 

@@ -18,8 +18,8 @@ from ringlet.coordinator.orders import Batch, Order, Report, items_of
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.resources import Resource
 from ringlet.coordinator.sending import SentFunction, pack_arguments, pack_value
-from ringlet.engine import LocalChannel
 from ringlet.errors import CancelledError, DeadlineExceededError, FailedPreconditionError, WorkerLostError
+from ringlet.ipc import LocalChannel
 from tests.coordinator.in_threads import ThreadTasks, coordinator_of, status_in_child, tasks_of, wait_for
 
 

@@ -19,8 +19,8 @@ from ringlet.coordinator.per_worker import PerWorkerValues
 from ringlet.coordinator.remote_value import RemoteValue, RemoteValueStatus
 from ringlet.coordinator.resources import Resource
 from ringlet.coordinator.sending import SentFunction, pack_arguments, pack_value
-from ringlet.engine import LocalChannel
 from ringlet.errors import CancelledError
+from ringlet.ipc import LocalChannel
 
 
 @pytest.fixture

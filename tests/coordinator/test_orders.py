@@ -8,8 +8,8 @@ import pytest
 
 from ringlet.coordinator import orders
 from ringlet.coordinator.orders import Batch, Order, Report, check_size, items_of
-from ringlet.engine import LocalChannel
-from ringlet.processes.parcels import Unsendable
+from ringlet.ipc import LocalChannel
+from ringlet.ipc.call_codec import Unsendable
 
 
 def test_things_arrive_in_order_each_with_its_buffers_and_its_descriptor():

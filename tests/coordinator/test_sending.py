@@ -11,8 +11,8 @@ import pytest
 import ringlet
 from ringlet.coordinator import orders
 from ringlet.coordinator.sending import Functions, SentFunction, pack_arguments, pack_value
-from ringlet.engine import unpack
-from ringlet.processes.parcels import Unsendable
+from ringlet.ipc import unpack
+from ringlet.ipc.call_codec import Unsendable
 
 
 class Model:

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from ringlet.coordinator.task import serve
-from ringlet.engine import LocalChannel, pack, unpack
+from ringlet.ipc import LocalChannel, pack, unpack
 from tests.processes.harness import descriptors_of
 
 

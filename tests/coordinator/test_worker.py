@@ -17,8 +17,8 @@ from ringlet.coordinator import worker as worker_module
 from ringlet.coordinator.orders import Batch, Item, Order, Report, items_of
 from ringlet.coordinator.sending import pack_value
 from ringlet.coordinator.worker import Worker
-from ringlet.engine import ChannelClosed, LocalChannel, pack, unpack
-from ringlet.processes.failures import exception_of
+from ringlet.ipc import ChannelClosed, LocalChannel, pack, unpack
+from ringlet.ipc.remote_exception import exception_of
 from ringlet.values import ShardedVariable, table_variable
 from ringlet.values.table_variable import attach_table, forget_tables
 from tests.coordinator import in_threads

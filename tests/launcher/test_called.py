@@ -10,9 +10,9 @@ import tempfile
 
 import pytest
 
+from ringlet.ipc.call_codec import pack_call
 from ringlet.launcher.called import _in_this_process
 from ringlet.launcher.results import ResultChannel
-from ringlet.processes.parcels import pack_call
 
 
 def call(function, *args):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ringlet.errors import CollectiveAborted
+from ringlet.ipc.call_codec import pack_result, send
+from ringlet.ipc.remote_exception import failure_of
 from ringlet.launcher.results import ResultChannel
-from ringlet.processes.failures import failure_of
-from ringlet.processes.parcels import pack_result, send
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pytest
 import ringlet
 from ringlet import _core
 from ringlet.cluster_resolver import LocalClusterResolver
-from ringlet.engine import LocalChannel, pack, unpack
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PSUnavailableError
+from ringlet.ipc import LocalChannel, pack, unpack
 from ringlet.strategy import parameter_servers
 from ringlet.strategy.parameter_servers import ParameterServers, servers_of
 from ringlet.values.table_server import TableServer

@@ -9,7 +9,7 @@ import pytest
 from ringlet import _core
 from ringlet.collectives.memory_left import MemoryLeft
 from ringlet.errors import InvalidArgumentError, SharedMemoryFullError
-from ringlet.processes.failures import exception_of
+from ringlet.ipc.remote_exception import exception_of
 from ringlet.values.table_server import TableServer
 from tests.processes.harness import descriptors_of
 

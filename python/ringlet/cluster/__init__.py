@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ringlet.cluster.cluster_def import ClusterDef, JobDef
     from ringlet.cluster.cluster_spec import ClusterSpec
-    from ringlet.cluster.deadline import Deadline
     from ringlet.cluster.gce import GCEClusterResolver
     from ringlet.cluster.job import MOST_PROCESSES, Job
     from ringlet.cluster.kubernetes import KubernetesClusterResolver, KubernetesExecutableLocation
@@ -33,7 +32,6 @@ __all__ = [
     "ClusterDef",
     "ClusterResolver",
     "ClusterSpec",
-    "Deadline",
     "GCEClusterResolver",
     "Job",
     "JobDef",
@@ -65,7 +63,6 @@ _HOME = {
     "ClusterDef": "cluster_def",
     "ClusterResolver": "resolver",
     "ClusterSpec": "cluster_spec",
-    "Deadline": "deadline",
     "GCEClusterResolver": "gce",
     "Job": "job",
     "JobDef": "cluster_def",

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ringlet.cluster.deadline import Deadline
 from ringlet.errors import FailedPreconditionError
-from ringlet.processes.workers import Keeper, Worker
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.worker_process import Keeper, Worker
 
 __all__ = ["Crew"]
 

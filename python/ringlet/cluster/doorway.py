@@ -23,15 +23,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ringlet import _core
-from ringlet.cluster.deadline import Deadline
 from ringlet.cluster.hello import Hello
 from ringlet.cluster.process_identity import ProcessIdentity
 from ringlet.cluster.reception import Reception, Visitor, listen, refuse
 from ringlet.cluster.servers_job import ServersJob, Task
 from ringlet.cluster.wire import Message, Unreadable, new_socket, receive, send
-from ringlet.engine import LocalChannel
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
-from ringlet.processes.sockets import close_in_children, credentials, open_pidfd, pair
+from ringlet.ipc import LocalChannel
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.unix_sockets import close_in_children, credentials, open_pidfd, pair
 
 __all__ = ["Arrival", "Doorway", "knock"]
 

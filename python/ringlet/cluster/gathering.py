@@ -7,7 +7,6 @@ import os
 import socket
 
 from ringlet import _core
-from ringlet.cluster.deadline import Deadline
 from ringlet.cluster.guard import Guard
 from ringlet.cluster.hello import Hello, held_by
 from ringlet.cluster.introductions import Introductions, Seat
@@ -17,7 +16,8 @@ from ringlet.cluster.outcomes import missing_text
 from ringlet.cluster.reception import Reception, Visitor, refuse
 from ringlet.cluster.wire import Message, Unreadable, receive, send
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
-from ringlet.processes.sockets import open_pidfd
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.unix_sockets import open_pidfd
 
 __all__ = ["Gathering"]
 

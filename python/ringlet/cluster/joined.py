@@ -9,13 +9,13 @@ import threading
 import weakref
 
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.deadline import Deadline
 from ringlet.cluster.doorway import Arrival, Doorway
 from ringlet.cluster.hello import held_by
 from ringlet.cluster.outcomes import how_it_left
 from ringlet.cluster.servers_job import ServersJob
-from ringlet.engine import Channel
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
+from ringlet.ipc import Channel
+from ringlet.ipc.deadline import Deadline
 
 __all__ = ["JoinedTasks"]
 

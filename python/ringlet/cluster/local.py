@@ -14,16 +14,16 @@ from typing import IO, Any
 
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.crew import Crew, wait_for
-from ringlet.cluster.deadline import Deadline
 from ringlet.cluster.job import MOST_PROCESSES
 from ringlet.cluster.resolver import ClusterResolver
 from ringlet.cluster.workers_job import task_name
 from ringlet.devices import visible_cores
-from ringlet.engine import Channel, LocalChannel
 from ringlet.errors import InvalidArgumentError
-from ringlet.processes.environment import blas_threads, new_job_id
-from ringlet.processes.sockets import pair
-from ringlet.processes.workers import Worker, ending_text
+from ringlet.ipc import Channel, LocalChannel
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.job_environment import blas_threads, new_job_id
+from ringlet.ipc.unix_sockets import pair
+from ringlet.ipc.worker_process import Worker, ending_text
 
 __all__ = ["LocalCluster", "LocalClusterResolver"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ringlet.cluster.hello import Hello
 from ringlet.cluster.wire import Unreadable, new_socket, receive, send
-from ringlet.processes.sockets import close_in_children, credentials, no_descriptor_left
+from ringlet.ipc.unix_sockets import close_in_children, credentials, no_descriptor_left
 
 __all__ = ["Reception", "Visitor", "listen", "refuse"]
 

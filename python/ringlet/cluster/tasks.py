@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ringlet.engine import Channel
+from ringlet.ipc import Channel
 
 __all__ = ["Tasks"]
 

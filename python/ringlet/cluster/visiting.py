@@ -8,7 +8,6 @@ import os
 import socket
 
 from ringlet import _core
-from ringlet.cluster.deadline import Deadline
 from ringlet.cluster.hello import Hello
 from ringlet.cluster.job import Job
 from ringlet.cluster.meeting import Meeting, Peer
@@ -16,7 +15,8 @@ from ringlet.cluster.outcomes import how_it_left, lost, missing_text
 from ringlet.cluster.process_identity import ProcessIdentity
 from ringlet.cluster.wire import Message, Unreadable, new_socket, receive, send
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
-from ringlet.processes.sockets import close_in_children, credentials, open_pidfd
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.unix_sockets import close_in_children, credentials, open_pidfd
 
 __all__ = ["Visit"]
 

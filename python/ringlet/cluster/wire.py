@@ -12,7 +12,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from ringlet.processes.sockets import (
+from ringlet.ipc.unix_sockets import (
     MSG_CMSG_CLOEXEC,
     close_in_children,
     descriptor_space,

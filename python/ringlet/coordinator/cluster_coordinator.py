@@ -20,7 +20,7 @@ from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.resources import Resource
 from ringlet.coordinator.sending import Functions, Payload, SentFunction, pack_arguments, pack_value
 from ringlet.errors import FailedPreconditionError
-from ringlet.processes.parcels import Unsendable
+from ringlet.ipc.call_codec import Unsendable
 from ringlet.strategy.parameter_server import ParameterServerStrategy
 
 __all__ = ["ClusterCoordinator"]

@@ -21,9 +21,9 @@ from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.link import Link
 from ringlet.coordinator.remote_value import CANCELLED
 from ringlet.coordinator.sending import Payload
-from ringlet.engine import Channel, ChannelClosed
 from ringlet.errors import CancelledError, DeadlineExceededError, FailedPreconditionError, WorkerLostError
-from ringlet.processes.sockets import pair
+from ringlet.ipc import Channel, ChannelClosed
+from ringlet.ipc.unix_sockets import pair
 
 __all__ = ["Dispatcher"]
 

@@ -17,7 +17,7 @@ from ringlet.coordinator.orders import Batch, Item, Order, Report, items_of
 from ringlet.coordinator.remote_value import RemoteFailure, RemoteValue, RemoteValueStatus
 from ringlet.coordinator.resources import Resource
 from ringlet.coordinator.sending import Payload, SentFunction, pack_value
-from ringlet.engine import Channel, ChannelClosed
+from ringlet.ipc import Channel, ChannelClosed
 
 __all__ = ["Link"]
 

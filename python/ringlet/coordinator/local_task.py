@@ -8,7 +8,7 @@ import resource
 import socket
 
 from ringlet.coordinator.task import serve
-from ringlet.engine import LocalChannel
+from ringlet.ipc import LocalChannel
 
 __all__ = ["main"]
 

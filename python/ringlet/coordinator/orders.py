@@ -23,9 +23,9 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ringlet.engine import Message
-from ringlet.engine.transport import OpenFile
-from ringlet.processes.parcels import Unsendable
+from ringlet.ipc import Message
+from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.channel import OpenFile
 
 __all__ = ["Batch", "Item", "Order", "Report", "check_size", "items_of"]
 
@@ -98,7 +98,7 @@ class Batch:
 
     Examples
     --------
-    >>> from ringlet.engine import LocalChannel
+    >>> from ringlet.ipc import LocalChannel
     >>> one, other = LocalChannel.pair("one", "other")
     >>> batch = Batch()
     >>> batch.add(Order.FETCH, 3)

@@ -9,7 +9,7 @@ from ringlet.coordinator.current_worker import as_worker
 from ringlet.coordinator.per_worker import PerWorkerDistributedIterator, PerWorkerValues
 from ringlet.coordinator.resources import Resource
 from ringlet.data import Dataset, DistributedDataset
-from ringlet.processes.parcels import Unsendable
+from ringlet.ipc.call_codec import Unsendable
 from ringlet.strategy.parameter_server import refusing_variables
 from ringlet.strategy.per_worker_dataset import DatasetForWorkers
 

@@ -15,8 +15,8 @@ from ringlet.coordinator.code_digest import code_digest
 from ringlet.coordinator.orders import check_size
 from ringlet.coordinator.per_worker import PerWorkerValues
 from ringlet.coordinator.remote_value import RemoteValue
-from ringlet.engine import pack
-from ringlet.processes.parcels import Unsendable
+from ringlet.ipc import pack
+from ringlet.ipc.call_codec import Unsendable
 from ringlet.strategy.parameter_server import ParameterServerStrategy, reduce_strategy
 from ringlet.values.table_variable import TableVariable, reduce_table_variable
 

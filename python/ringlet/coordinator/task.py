@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from ringlet.coordinator.worker import Worker
-from ringlet.engine import Channel, ChannelClosed, pack, unpack
+from ringlet.ipc import Channel, ChannelClosed, pack, unpack
 from ringlet.values.table_server import TableServer
 
 __all__ = ["serve"]

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from ringlet.processes.failures import failure_of
-from ringlet.processes.parcels import pack_result, send, unpack
+from ringlet.ipc.call_codec import pack_result, send, unpack
+from ringlet.ipc.remote_exception import failure_of
 
 __all__ = ["main"]
 

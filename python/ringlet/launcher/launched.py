@@ -14,18 +14,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ringlet.cluster.deadline import Deadline
 from ringlet.devices import visible_cores
 from ringlet.errors import DeadlineExceededError, WorkerLostError
+from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.job_environment import blas_threads, new_job_id
+from ringlet.ipc.remote_exception import exception_of
+from ringlet.ipc.worker_process import Keeper, Worker, ending_text
 from ringlet.launcher.endings import workers_text
 from ringlet.launcher.environment import worker_environment
 from ringlet.launcher.output import OutputChannel, prefix_of
 from ringlet.launcher.results import ResultChannel
 from ringlet.launcher.supervisor import Supervisor
-from ringlet.processes.environment import blas_threads, new_job_id
-from ringlet.processes.failures import exception_of
-from ringlet.processes.parcels import Unsendable
-from ringlet.processes.workers import Keeper, Worker, ending_text
 
 __all__ = ["Launched"]
 

@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ringlet.cluster.deadline import Deadline
 from ringlet.errors import InvalidArgumentError
+from ringlet.ipc.deadline import Deadline
 from ringlet.launcher.environment import MOST_RANKS, MOST_WORKERS
 
 __all__ = ["launch"]
@@ -84,8 +84,8 @@ def launch(
     deadline = _deadline(timeout_seconds)
     if not callable(fn):
         raise InvalidArgumentError(f"fn is the function that each worker calls; {fn!r} cannot be called")
+    from ringlet.ipc.call_codec import pack_call
     from ringlet.launcher.launched import Launched  # loads NumPy
-    from ringlet.processes.parcels import pack_call
 
     call = pack_call(fn, _positional(args), dict(_mapping("kwargs", kwargs)))
     variables = _mapping("environment", environment)

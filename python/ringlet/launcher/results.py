@@ -7,9 +7,9 @@ import fcntl
 import os
 from typing import Any
 
+from ringlet.ipc.call_codec import ParcelReader
+from ringlet.ipc.remote_exception import Failure
 from ringlet.launcher.endings import follows_another
-from ringlet.processes.failures import Failure
-from ringlet.processes.parcels import ParcelReader
 
 __all__ = ["ResultChannel"]
 

@@ -11,6 +11,9 @@ import time
 from dataclasses import dataclass
 
 from ringlet.devices import visible_cores
+from ringlet.ipc.job_environment import blas_threads, new_job_id
+from ringlet.ipc.uncaught_exceptions import UncaughtReports
+from ringlet.ipc.worker_process import Keeper, Worker
 from ringlet.launcher.endings import Ending, first_failure, job_status, summary
 from ringlet.launcher.environment import worker_environment
 from ringlet.launcher.last_words import LastWords
@@ -18,9 +21,6 @@ from ringlet.launcher.output import OutputChannel, colored_prefix, prefix_of
 from ringlet.launcher.screen import Screen
 from ringlet.launcher.signals import Signals, Terminal
 from ringlet.launcher.supervisor import Supervisor
-from ringlet.processes.environment import blas_threads, new_job_id
-from ringlet.processes.uncaught import UncaughtReports
-from ringlet.processes.workers import Keeper, Worker
 
 __all__ = ["Job", "run_workers"]
 

@@ -17,12 +17,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ringlet import _core
-from ringlet.cluster import ClusterResolver, Deadline, start_tasks
+from ringlet.cluster import ClusterResolver, start_tasks
 from ringlet.cluster.workers_job import task_name
 from ringlet.collectives.options import default_timeout_seconds
-from ringlet.engine import Channel, ChannelClosed, Message, pack, unpack
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, PSUnavailableError
-from ringlet.processes.failures import exception_of
+from ringlet.ipc import Channel, ChannelClosed, Message, pack, unpack
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.remote_exception import exception_of
 from ringlet.values.table_storage import TableForm, TableStorage, new_table_key
 
 __all__ = ["ParameterServers", "servers_of"]

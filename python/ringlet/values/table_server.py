@@ -9,7 +9,7 @@ from typing import Any
 from ringlet import _core
 from ringlet.collectives.dtypes import is_known
 from ringlet.collectives.memory_left import refuse_more_than_is_left
-from ringlet.processes.failures import failure_of
+from ringlet.ipc.remote_exception import failure_of
 from ringlet.values.conversion import as_dtype
 
 __all__ = ["TableServer"]

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from ringlet.processes.culprits import culprit, named
-from ringlet.processes.parcels import _can_be_sent
+from ringlet.ipc.call_codec import _can_be_sent
+from ringlet.ipc.pickle_diagnostics import culprit, named
 
 pytest.importorskip("cloudpickle")
 

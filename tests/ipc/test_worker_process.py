@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from ringlet.processes import workers
-from ringlet.processes.workers import Keeper, Worker, ending_text, shell_status
+from ringlet.ipc import worker_process
+from ringlet.ipc.worker_process import Keeper, Worker, ending_text, shell_status
 from tests.processes.harness import descriptors_of, eventually
 
 
@@ -61,7 +61,7 @@ def test_nothing_is_left_of_a_group_that_was_closed():
 
 def test_a_keeper_that_cannot_start_is_an_error_that_says_so(monkeypatch, tmp_path):
     (tmp_path / "broken.py").write_text("raise SystemExit(5)", encoding="utf-8")
-    monkeypatch.setattr(workers.keeper, "__file__", str(tmp_path / "broken.py"))
+    monkeypatch.setattr(worker_process.keeper, "__file__", str(tmp_path / "broken.py"))
     before = descriptors_of()
     with pytest.raises(ChildProcessError, match=r"did not start: .* exited with status 5"):
         Keeper()

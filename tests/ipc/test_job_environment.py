@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringlet.processes.environment import blas_threads, new_job_id
+from ringlet.ipc.job_environment import blas_threads, new_job_id
 
 ALL = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"}
 

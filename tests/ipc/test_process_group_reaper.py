@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ringlet.processes import keeper
+from ringlet.ipc import process_group_reaper
 from tests.processes.harness import PATIENCE_SECONDS
 
 
@@ -18,7 +18,7 @@ def start():
     started = []
 
     def start_keeper(launcher):
-        command = [sys.executable, "-I", "-S", keeper.__file__, str(launcher)]
+        command = [sys.executable, "-I", "-S", process_group_reaper.__file__, str(launcher)]
         started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         return started[-1]
 

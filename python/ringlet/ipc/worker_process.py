@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from ringlet.processes import keeper, trampoline
+from ringlet.ipc import exec_shim, process_group_reaper
 
 __all__ = ["Keeper", "Worker", "ending_text", "shell_status", "signal_name"]
 
@@ -122,7 +122,7 @@ class Keeper:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, *_BARE, str(Path(keeper.__file__)), str(os.getpid())],
+            [sys.executable, *_BARE, str(Path(process_group_reaper.__file__)), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -155,7 +155,7 @@ class Keeper:
         OSError
             If the system has no more processes or descriptors to give.
         """
-        through = [sys.executable, *_BARE, str(Path(trampoline.__file__)), str(os.getpid()), str(self.group)]
+        through = [sys.executable, *_BARE, str(Path(exec_shim.__file__)), str(os.getpid()), str(self.group)]
         return subprocess.Popen([*through, *command], env=dict(environment), **streams)
 
     def close(self) -> None:

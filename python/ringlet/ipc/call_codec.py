@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ringlet.processes.culprits import culprit, named
+from ringlet.ipc.pickle_diagnostics import culprit, named
 
 __all__ = [
     "PROTOCOL",

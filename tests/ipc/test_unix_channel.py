@@ -20,10 +20,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.engine import ChannelClosed, LocalChannel
-from ringlet.engine.frames import frame_start
 from ringlet.errors import DeadlineExceededError
-from ringlet.processes.sockets import pair
+from ringlet.ipc import ChannelClosed, LocalChannel
+from ringlet.ipc.frames import frame_start
+from ringlet.ipc.unix_sockets import pair
 from tests.processes.harness import PATIENCE_SECONDS, descriptors_of
 
 

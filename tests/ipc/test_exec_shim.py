@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from ringlet.processes import trampoline
+from ringlet.ipc import exec_shim
 
 
 def become(launcher, group, *command):
     return subprocess.run(
-        [sys.executable, "-I", "-S", trampoline.__file__, str(launcher), str(group), *command],
+        [sys.executable, "-I", "-S", exec_shim.__file__, str(launcher), str(group), *command],
         capture_output=True,
         text=True,
         timeout=60,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.processes.parcels import ParcelReader, Unsendable, dumps, pack_call, pack_result, send, unpack
+from ringlet.ipc.call_codec import ParcelReader, Unsendable, dumps, pack_call, pack_result, send, unpack
 
 
 def through_a_pipe(parcel):

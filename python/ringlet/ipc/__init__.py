@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ringlet.engine.local import LocalChannel
-from ringlet.engine.transport import Channel, ChannelClosed, Message
-from ringlet.engine.values import pack, unpack
+from ringlet.ipc.channel import Channel, ChannelClosed, Message
+from ringlet.ipc.message_codec import pack, unpack
+from ringlet.ipc.unix_channel import LocalChannel
 
 __all__ = ["Channel", "ChannelClosed", "LocalChannel", "Message", "pack", "unpack"]

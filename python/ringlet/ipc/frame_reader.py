@@ -7,7 +7,7 @@ from collections.abc import Generator
 import numpy as np
 import numpy.typing as npt
 
-from ringlet.engine.frames import HEAD_BYTES, BadFrame, Head, read_sizes
+from ringlet.ipc.frames import HEAD_BYTES, BadFrame, Head, read_sizes
 
 __all__ = ["Frame", "FrameReader"]
 
@@ -31,7 +31,7 @@ class FrameReader:
 
     Examples
     --------
-    >>> from ringlet.engine.frames import frame_start
+    >>> from ringlet.ipc.frames import frame_start
     >>> stream = frame_start(0, b"first", [], 0) + frame_start(1, b"second", [3], 0) + b"abc"
     >>> reader = FrameReader(most_bytes=1000)
     >>> reader.room()[: len(stream)] = stream

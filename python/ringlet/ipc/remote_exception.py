@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from ringlet.processes.parcels import dumps
+from ringlet.ipc.call_codec import dumps
 
 __all__ = ["Failure", "WorkerTraceback", "exception_of", "failure_of"]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.engine.frames import (
+from ringlet.ipc.frames import (
     HEAD_BYTES,
     MOST_BUFFERS,
     MOST_DESCRIPTORS,

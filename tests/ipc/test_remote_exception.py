@@ -7,7 +7,7 @@ import traceback
 
 import pytest
 
-from ringlet.processes.failures import Failure, exception_of, failure_of
+from ringlet.ipc.remote_exception import Failure, exception_of, failure_of
 
 
 class NeedsTwo(Exception):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ringlet.engine.values import Unsendable, pack, unpack
+from ringlet.ipc.message_codec import Unsendable, pack, unpack
 
 
 def through(value, refer=None, resolve=None):

@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
-from ringlet.engine.frames import MOST_DESCRIPTORS, BadFrame, frame_start
-from ringlet.engine.reading import FrameReader
-from ringlet.engine.transport import Buffer, ChannelClosed, Message, OpenFile
 from ringlet.errors import DeadlineExceededError
-from ringlet.processes.sockets import (
+from ringlet.ipc.channel import Buffer, ChannelClosed, Message, OpenFile
+from ringlet.ipc.frame_reader import FrameReader
+from ringlet.ipc.frames import MOST_DESCRIPTORS, BadFrame, frame_start
+from ringlet.ipc.unix_sockets import (
     MSG_CMSG_CLOEXEC,
     close_in_children,
     credentials,
@@ -57,7 +57,7 @@ class LocalChannel:
     >>> other.close()
     >>> one.receive()
     Traceback (most recent call last):
-    ringlet.engine.transport.ChannelClosed: other has closed its connection
+    ringlet.ipc.channel.ChannelClosed: other has closed its connection
     """
 
     def __init__(self, connection: socket.socket, peer: str, timeout_seconds: float = math.inf) -> None:

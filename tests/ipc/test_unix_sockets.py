@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from ringlet.processes.sockets import (
+from ringlet.ipc.unix_sockets import (
     MSG_CMSG_CLOEXEC,
     credentials,
     descriptor_space,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringlet.processes.parcels import PROTOCOL, Unsendable, culprit_of, pickler_class, refusal
+from ringlet.ipc.call_codec import PROTOCOL, Unsendable, culprit_of, pickler_class, refusal
 
 __all__ = ["Unsendable", "pack", "unpack"]
 
