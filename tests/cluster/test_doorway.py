@@ -13,9 +13,9 @@ import pytest
 
 from ringlet.cluster import ClusterSpec, ServersJob
 from ringlet.cluster.doorway import Doorway, knock
-from ringlet.cluster.hello import Hello
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc.deadline import Deadline
+from ringlet.rendezvous.handshake import Hello
 from tests.cluster.test_strangers import WORDS, connect, is_dropped
 from tests.processes.harness import PATIENCE_SECONDS, descriptors_of, eventually
 
@@ -101,7 +101,7 @@ def test_who_is_objected_to_is_told_why(job, open_doorway):
 def test_another_version_is_refused_before_anything_else_is_read(job, open_doorway, monkeypatch):
     open_doorway()
     genuine = Hello.of_this_process(job, [1])
-    monkeypatch.setattr("ringlet.cluster.hello._PROTOCOL", 99)
+    monkeypatch.setattr("ringlet.rendezvous.handshake._PROTOCOL", 99)
     assert Hello.of_this_process(job, [1]).version != genuine.version
     with pytest.raises(FailedPreconditionError, match=r"runs ringlet .*, protocol 99: install one version for all"):
         come(job, ("worker", 0))

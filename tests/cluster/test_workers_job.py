@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ringlet.cluster import WorkersJob
-from ringlet.cluster.hello import held_by
-from ringlet.cluster.process_identity import ProcessIdentity
+from ringlet.rendezvous.handshake import held_by
+from ringlet.rendezvous.process_identity import ProcessIdentity
 
 NAMES = tuple(f"/job:worker/task:{index}" for index in range(3))
 

@@ -9,11 +9,8 @@ if TYPE_CHECKING:
     from ringlet.cluster.cluster_def import ClusterDef, JobDef
     from ringlet.cluster.cluster_spec import ClusterSpec
     from ringlet.cluster.gce import GCEClusterResolver
-    from ringlet.cluster.job import MOST_PROCESSES, Job
     from ringlet.cluster.kubernetes import KubernetesClusterResolver, KubernetesExecutableLocation
     from ringlet.cluster.local import LocalCluster, LocalClusterResolver
-    from ringlet.cluster.process_identity import ProcessIdentity
-    from ringlet.cluster.rendezvous import Meeting, Peer, meet
     from ringlet.cluster.resolver import ClusterResolver
     from ringlet.cluster.sagemaker import SageMakerClusterResolver
     from ringlet.cluster.server_def import ServerDef
@@ -28,20 +25,15 @@ if TYPE_CHECKING:
     from ringlet.cluster.workers_job import WorkersJob
 
 __all__ = [
-    "MOST_PROCESSES",
     "ClusterDef",
     "ClusterResolver",
     "ClusterSpec",
     "GCEClusterResolver",
-    "Job",
     "JobDef",
     "KubernetesClusterResolver",
     "KubernetesExecutableLocation",
     "LocalCluster",
     "LocalClusterResolver",
-    "Meeting",
-    "Peer",
-    "ProcessIdentity",
     "SageMakerClusterResolver",
     "ServerDef",
     "ServersJob",
@@ -52,27 +44,21 @@ __all__ = [
     "Tasks",
     "UnionResolver",
     "WorkersJob",
-    "meet",
     "start_tasks",
 ]
 
 # Name -> module of this folder. Each is loaded on first use: reading a cluster needs no sockets, and meeting on one
 # needs no resolver.
 _HOME = {
-    "MOST_PROCESSES": "job",
     "ClusterDef": "cluster_def",
     "ClusterResolver": "resolver",
     "ClusterSpec": "cluster_spec",
     "GCEClusterResolver": "gce",
-    "Job": "job",
     "JobDef": "cluster_def",
     "KubernetesClusterResolver": "kubernetes",
     "KubernetesExecutableLocation": "kubernetes",
     "LocalCluster": "local",
     "LocalClusterResolver": "local",
-    "Meeting": "rendezvous",
-    "Peer": "rendezvous",
-    "ProcessIdentity": "process_identity",
     "SageMakerClusterResolver": "sagemaker",
     "ServerDef": "server_def",
     "ServersJob": "servers_job",
@@ -83,7 +69,6 @@ _HOME = {
     "Tasks": "tasks",
     "UnionResolver": "union",
     "WorkersJob": "workers_job",
-    "meet": "rendezvous",
     "start_tasks": "starting",
 }
 

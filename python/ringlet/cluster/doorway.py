@@ -1,6 +1,6 @@
 """Where servers come to their coordinator: who they are is checked before they get a channel.
 
-A server connects to a name made of the cluster, the job and the user (:mod:`ringlet.cluster.job`). The system tells
+A server connects to a name made of the cluster, the job and the user (:mod:`ringlet.rendezvous.job_key`). The system tells
 whose process it is, and its hello which version and which task: JSON, at most 64 KiB, within a second. Only then does
 it get a channel, over which values travel; nothing of strangers is ever unpickled.
 
@@ -23,15 +23,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ringlet import _core
-from ringlet.cluster.hello import Hello
-from ringlet.cluster.process_identity import ProcessIdentity
-from ringlet.cluster.reception import Reception, Visitor, listen, refuse
 from ringlet.cluster.servers_job import ServersJob, Task
-from ringlet.cluster.wire import Message, Unreadable, new_socket, receive, send
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import LocalChannel
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import close_in_children, credentials, open_pidfd, pair
+from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.listener import Reception, Visitor, listen, refuse
+from ringlet.rendezvous.messages import Message, Unreadable, new_socket, receive, send
+from ringlet.rendezvous.process_identity import ProcessIdentity
 
 __all__ = ["Arrival", "Doorway", "knock"]
 

@@ -10,12 +10,12 @@ import weakref
 
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.doorway import Arrival, Doorway
-from ringlet.cluster.hello import held_by
-from ringlet.cluster.outcomes import how_it_left
 from ringlet.cluster.servers_job import ServersJob
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import Channel
 from ringlet.ipc.deadline import Deadline
+from ringlet.rendezvous.handshake import held_by
+from ringlet.rendezvous.rendezvous_errors import how_it_left
 
 __all__ = ["JoinedTasks"]
 

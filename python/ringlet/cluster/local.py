@@ -14,7 +14,6 @@ from typing import IO, Any
 
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.crew import Crew, wait_for
-from ringlet.cluster.job import MOST_PROCESSES
 from ringlet.cluster.resolver import ClusterResolver
 from ringlet.cluster.workers_job import task_name
 from ringlet.devices import visible_cores
@@ -24,6 +23,7 @@ from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.job_environment import blas_threads, new_job_id
 from ringlet.ipc.unix_sockets import pair
 from ringlet.ipc.worker_process import Worker, ending_text
+from ringlet.rendezvous.job_key import MOST_PROCESSES
 
 __all__ = ["LocalCluster", "LocalClusterResolver"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.job import Job, listed
 from ringlet.cluster.workers_job import task_name
+from ringlet.rendezvous.job_key import Job, listed
 
 __all__ = ["ServersJob", "Task"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ringlet.cluster.job import Job, listed
+from ringlet.rendezvous.job_key import Job, listed
 
 __all__ = ["WorkersJob", "task_name"]
 

@@ -9,7 +9,7 @@ from ringlet.collectives.arguments import as_text
 from ringlet.collectives.base import MemberBase
 
 if TYPE_CHECKING:
-    from ringlet.cluster import Meeting
+    from ringlet.rendezvous.membership import Meeting
 
 __all__ = ["Closing", "Shared"]
 

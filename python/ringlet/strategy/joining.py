@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ringlet.cluster import MOST_PROCESSES, WorkersJob
+from ringlet.cluster import WorkersJob
 from ringlet.cluster.hosts import foreign_addresses
 from ringlet.cluster.workers_job import task_name
 from ringlet.collectives import Member
 from ringlet.collectives.process_group import MOST_RANKS, job_id, join_job
 from ringlet.errors import ClusterConfigError, FailedPreconditionError
+from ringlet.rendezvous.job_key import MOST_PROCESSES
 from ringlet.strategy.deadline import call_later
 from ringlet.strategy.framing import pack, unpack
 

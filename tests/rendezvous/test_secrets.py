@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ringlet.cluster import Meeting
+from ringlet.rendezvous.membership import Meeting
 
 TOKEN = b"known to the group and no other."
 JOB = "the-job-of-a-test"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ringlet.cluster import Job
-from ringlet.cluster.hello import Hello
-from tests.cluster.ranks import all_met, start, wait_for_listener
+from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.job_key import Job
 from tests.processes.harness import descriptors_of, eventually
+from tests.rendezvous.ranks import all_met, start, wait_for_listener
 
 
 @pytest.fixture

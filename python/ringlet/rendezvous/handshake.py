@@ -7,9 +7,9 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ringlet.cluster.job import Job, ranks_text
-from ringlet.cluster.process_identity import ProcessIdentity
-from ringlet.cluster.wire import Message, Unreadable
+from ringlet.rendezvous.job_key import Job, ranks_text
+from ringlet.rendezvous.messages import Message, Unreadable
+from ringlet.rendezvous.process_identity import ProcessIdentity
 
 __all__ = ["Hello", "held_by"]
 

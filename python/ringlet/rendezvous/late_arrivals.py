@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Sequence
 
-from ringlet.cluster.hello import Hello, held_by
-from ringlet.cluster.job import Job
-from ringlet.cluster.process_identity import ProcessIdentity
-from ringlet.cluster.reception import Reception, Visitor, refuse
+from ringlet.rendezvous.handshake import Hello, held_by
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.listener import Reception, Visitor, refuse
+from ringlet.rendezvous.process_identity import ProcessIdentity
 
 __all__ = ["Guard"]
 

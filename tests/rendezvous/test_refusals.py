@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from ringlet.cluster import Job
-from tests.cluster.ranks import MEET, all_met, start, wait_for_listener, wait_for_seats
+from ringlet.rendezvous.job_key import Job
+from tests.rendezvous.ranks import MEET, all_met, start, wait_for_listener, wait_for_seats
 
 
 def test_a_rank_that_is_there_already_is_sent_away_and_the_first_one_goes_on(processes, name):
@@ -84,7 +84,8 @@ def test_another_version_is_sent_away_by_name(processes, name):
 
 
 THREADS = """
-from ringlet.cluster import Job, meet
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.rendezvous import meet
 import threading
 def run(rank):
     try:

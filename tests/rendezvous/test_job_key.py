@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ringlet.cluster import Job
+from ringlet.rendezvous.job_key import Job
 
 
 def test_the_address_is_abstract_and_names_the_user():

@@ -30,7 +30,7 @@ with threading._active_limbo_lock:
 tell("collected")
 """,
     "on the thread of the guard": """
-from ringlet.cluster import guard
+from ringlet.rendezvous import late_arrivals
 refuse, done = guard.refuse, threading.Event()
 def collect_and_refuse(*arguments, **options):
     gc.collect()
@@ -75,7 +75,9 @@ def test_a_member_may_be_collected_anywhere(processes, name, ending):
 
 
 TOO_MANY = """
-from ringlet.cluster import Job, gathering, meet
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.rendezvous import meet
+from ringlet.rendezvous import host
 gathering.MOST_PROCESSES = 2
 try:
     meet(Job(sys.argv[2], "", 4), [int(sys.argv[1])], 50)

@@ -19,13 +19,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ringlet.cluster.gathering import Gathering
-from ringlet.cluster.hello import Hello
-from ringlet.cluster.job import Job
-from ringlet.cluster.meeting import Meeting, Peer
-from ringlet.cluster.reception import listen
-from ringlet.cluster.visiting import Visit
 from ringlet.ipc.deadline import Deadline
+from ringlet.rendezvous.client import Visit
+from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.host import Gathering
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.listener import listen
+from ringlet.rendezvous.membership import Meeting, Peer
 
 __all__ = ["Meeting", "Peer", "meet"]
 

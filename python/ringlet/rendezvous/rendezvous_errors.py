@@ -8,10 +8,10 @@ import socket
 from collections.abc import Iterable
 
 from ringlet import _core
-from ringlet.cluster.job import Job
-from ringlet.cluster.wire import Unreadable, receive
 from ringlet.errors import WorkerLostError
 from ringlet.ipc.deadline import Deadline
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.messages import Unreadable, receive
 
 __all__ = ["how_it_left", "last_words", "lost", "missing_text"]
 

@@ -10,9 +10,9 @@ import socket
 import time
 from dataclasses import dataclass
 
-from ringlet.cluster.hello import Hello
-from ringlet.cluster.wire import Unreadable, new_socket, receive, send
 from ringlet.ipc.unix_sockets import close_in_children, credentials, no_descriptor_left
+from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.messages import Unreadable, new_socket, receive, send
 
 __all__ = ["Reception", "Visitor", "listen", "refuse"]
 

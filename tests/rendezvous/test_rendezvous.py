@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tests.cluster.ranks import all_met, start, wait_for_listener, wait_for_seats
 from tests.processes.harness import threads_of
+from tests.rendezvous.ranks import all_met, start, wait_for_listener, wait_for_seats
 
 # --- joining ----------------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,8 @@ def test_a_name_can_be_used_again_when_its_job_is_over(processes, name):
 
 
 TWICE = """
-from ringlet.cluster import Job, meet
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.rendezvous import meet
 for _ in range(20):
     meeting = meet(Job(sys.argv[1], "", 3), [int(sys.argv[2])], 60)
     meeting.close()
@@ -152,7 +153,8 @@ def test_a_listener_interrupted_by_the_user_leaves_its_place_to_the_next(process
 
 
 FORKED = """
-from ringlet.cluster import Job, meet
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.rendezvous import meet
 meeting = meet(Job(sys.argv[1], "", 2), [int(sys.argv[2])], 60)
 child = os.fork()
 if child == 0:

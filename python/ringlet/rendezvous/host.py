@@ -7,17 +7,17 @@ import os
 import socket
 
 from ringlet import _core
-from ringlet.cluster.guard import Guard
-from ringlet.cluster.hello import Hello, held_by
-from ringlet.cluster.introductions import Introductions, Seat
-from ringlet.cluster.job import MOST_PROCESSES, Job
-from ringlet.cluster.meeting import Meeting
-from ringlet.cluster.outcomes import missing_text
-from ringlet.cluster.reception import Reception, Visitor, refuse
-from ringlet.cluster.wire import Message, Unreadable, receive, send
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import open_pidfd
+from ringlet.rendezvous.handshake import Hello, held_by
+from ringlet.rendezvous.job_key import MOST_PROCESSES, Job
+from ringlet.rendezvous.late_arrivals import Guard
+from ringlet.rendezvous.listener import Reception, Visitor, refuse
+from ringlet.rendezvous.membership import Meeting
+from ringlet.rendezvous.messages import Message, Unreadable, receive, send
+from ringlet.rendezvous.peer_sockets import Introductions, Seat
+from ringlet.rendezvous.rendezvous_errors import missing_text
 
 __all__ = ["Gathering"]
 

@@ -8,15 +8,15 @@ import os
 import socket
 
 from ringlet import _core
-from ringlet.cluster.hello import Hello
-from ringlet.cluster.job import Job
-from ringlet.cluster.meeting import Meeting, Peer
-from ringlet.cluster.outcomes import how_it_left, lost, missing_text
-from ringlet.cluster.process_identity import ProcessIdentity
-from ringlet.cluster.wire import Message, Unreadable, new_socket, receive, send
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import close_in_children, credentials, open_pidfd
+from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.membership import Meeting, Peer
+from ringlet.rendezvous.messages import Message, Unreadable, new_socket, receive, send
+from ringlet.rendezvous.process_identity import ProcessIdentity
+from ringlet.rendezvous.rendezvous_errors import how_it_left, lost, missing_text
 
 __all__ = ["Visit"]
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from ringlet.cluster import Job
+from ringlet.rendezvous.job_key import Job
 from tests.processes.harness import eventually
 
 __all__ = ["MEET", "all_met", "start", "wait_for_listener", "wait_for_seats"]
 
 MEET = """
-from ringlet.cluster import Job, meet
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.rendezvous import meet
 import os
 ranks = [int(rank) for rank in sys.argv[1].split(",")]
 name, job_id, num_ranks, seconds = sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5])

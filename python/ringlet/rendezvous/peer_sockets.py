@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ringlet import _core
-from ringlet.cluster.hello import Hello
-from ringlet.cluster.job import Job
-from ringlet.cluster.meeting import Meeting, Peer
-from ringlet.cluster.outcomes import how_it_left, last_words, lost
-from ringlet.cluster.wire import Message, send
 from ringlet.errors import DeadlineExceededError, WorkerLostError
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import no_descriptor_left, pair
+from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.membership import Meeting, Peer
+from ringlet.rendezvous.messages import Message, send
+from ringlet.rendezvous.rendezvous_errors import how_it_left, last_words, lost
 
 __all__ = ["Introductions", "Seat"]
 

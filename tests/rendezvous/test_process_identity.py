@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from ringlet.cluster import Job, ProcessIdentity
-from ringlet.cluster.hello import held_by
+from ringlet.rendezvous.handshake import held_by
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.process_identity import ProcessIdentity
 
 
 @pytest.fixture
@@ -36,7 +37,8 @@ def test_a_process_that_is_gone_has_ended(identity):
 
 def test_a_process_whose_name_looks_like_fields_is_read_right():
     code = (
-        "import ctypes; ctypes.CDLL(None).prctl(15, b'a) S 1 2 (b'); from ringlet.cluster import ProcessIdentity;"
+        "import ctypes; ctypes.CDLL(None).prctl(15, b'a) S 1 2 (b'); "
+        "from ringlet.rendezvous.process_identity import ProcessIdentity;"
         "identity = ProcessIdentity.of_this_process(); print(identity.has_ended(), identity.start_ticks > 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

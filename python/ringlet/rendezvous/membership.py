@@ -6,8 +6,8 @@ import os
 import socket
 from dataclasses import dataclass, field
 
-from ringlet.cluster.guard import Guard
-from ringlet.cluster.process_identity import ProcessIdentity
+from ringlet.rendezvous.late_arrivals import Guard
+from ringlet.rendezvous.process_identity import ProcessIdentity
 
 __all__ = ["Meeting", "Peer"]
 
