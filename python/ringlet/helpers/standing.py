@@ -146,7 +146,7 @@ def standing_in(environ: Mapping[str, str]) -> Standing:
 def _standing(texts: tuple[str, ...]) -> Standing:
     config, rank, num_ranks = texts
     if config:
-        from ringlet.cluster.tf_config_text import TFConfig  # loaded where there is a cluster
+        from ringlet.cluster.tf_config_parser import TFConfig  # loaded where there is a cluster
 
         told = TFConfig.of(config)
         return of_task(told.cluster_spec, told.task_type, told.task_id)
@@ -167,9 +167,9 @@ def of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> St
     """
     if not spec.jobs or task_type is None or task_id is None:
         return Standing()
-    from ringlet.cluster.hosts import foreign_addresses  # as above
-    from ringlet.cluster.multi_worker import is_chief as leads
-    from ringlet.cluster.multi_worker import worker_tasks
+    from ringlet.cluster.cluster_queries import is_chief as leads
+    from ringlet.cluster.cluster_queries import worker_tasks
+    from ringlet.cluster.local_addresses import foreign_addresses  # as above
 
     if task_type not in ("chief", "worker"):
         count = spec.num_tasks(task_type) if task_type in spec.jobs else task_id + 1

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ringlet.cluster import WorkersJob
-from ringlet.cluster.hosts import foreign_addresses
-from ringlet.cluster.workers_job import task_name
+from ringlet.cluster.local_addresses import foreign_addresses
+from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import Member
 from ringlet.collectives.process_group import MOST_RANKS, job_id, join_job
 from ringlet.errors import ClusterConfigError, FailedPreconditionError

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ringlet import context, nest
 from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
-from ringlet.cluster.multi_worker import check_workers, id_in_cluster, is_chief, worker_count, worker_tasks
-from ringlet.cluster.workers_job import task_name
+from ringlet.cluster.cluster_queries import check_workers, id_in_cluster, is_chief, worker_count, worker_tasks
+from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
 from ringlet.devices import requested_devices, short_name
 from ringlet.devices.blas_threads import blas_limiter

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from ringlet import context
 from ringlet.cluster import ClusterResolver
-from ringlet.cluster.faults import Fault
-from ringlet.cluster.task_checks import check_task, num_tasks
-from ringlet.cluster.workers_job import task_name
+from ringlet.cluster.config_errors import Fault
+from ringlet.cluster.task_validation import check_task, num_tasks
+from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import ReduceOp
 from ringlet.devices import canonicalize
 from ringlet.devices.device_strings import Device

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet import context, nest
-from ringlet.cluster.tpu import TPUClusterResolver
+from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
 from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import NotFoundError

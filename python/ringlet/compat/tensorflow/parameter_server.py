@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
-from ringlet.cluster.multi_worker import is_chief
-from ringlet.cluster.workers_job import task_name
+from ringlet.cluster.cluster_queries import is_chief
+from ringlet.cluster.worker_job_key import task_name
 from ringlet.compat.tensorflow.strategies import StandsFor, StrategyV1, TensorCalls
 from ringlet.strategy import Strategy, StrategyExtended, parameter_server
 from ringlet.strategy.arguments import refuse_per_replica
