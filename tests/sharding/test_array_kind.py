@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.collectives.array_kinds import in_kind_of, kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.sharding import ShardedArray, Sharding, mode, shard, strict
 from ringlet.values import PerReplica, VariableAggregation, VariableSynchronization
 

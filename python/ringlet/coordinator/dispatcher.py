@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 from ringlet.cluster import Tasks
-from ringlet.collectives.options import default_timeout_seconds
+from ringlet.collectives.timeouts import default_timeout_seconds
 from ringlet.coordinator.closure_queue import MOST_QUEUED, ClosureQueue
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.link import Link

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.data.external_state import check_external_state
 from ringlet.data.fingerprint import restored, saved
 from ringlet.data.node import State

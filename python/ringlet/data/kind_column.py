@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import in_kind_of, in_memory, kind_of, result_memory
+from ringlet.collectives.adapters.array_adapters import in_kind_of, in_memory, kind_of, result_memory
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.spec import TensorSpec
 from ringlet.data.table import ArrayColumn, Rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import common_kind, in_kind_of
+from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.data.spec import TensorSpec
 from ringlet.data.structure import Nest, paths
 from ringlet.errors import InvalidArgumentError

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import in_kind_of, kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.data.node import Node, State
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.table_source import TableSource

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import common_kind
+from ringlet.collectives.adapters.array_adapters import common_kind
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.kind_column import stacked_in_kind
 from ringlet.data.structure import LEAF_TYPES, Nest, paths

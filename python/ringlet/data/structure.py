@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import NAMESPACE, map_until
 

@@ -12,7 +12,7 @@ import optree
 from numpy.typing import NDArray
 
 from ringlet import nest
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.nest import NAMESPACE
 from ringlet.values import IndexedSlices, Variable

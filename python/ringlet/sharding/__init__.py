@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringlet.collectives.array_kinds import register_kind
+from ringlet.collectives.adapters.array_adapters import register_kind
 from ringlet.errors import GatherError, GatherWarning
 from ringlet.sharding.array_kind import ShardedKind
 from ringlet.sharding.creation import shard

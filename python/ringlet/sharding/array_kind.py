@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.collectives.array_kinds import ArrayKind
+from ringlet.collectives.adapters.array_adapters import ArrayKind
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding.creation import place
 from ringlet.sharding.device_group import DeviceGroup

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from ringlet import nest
 from ringlet.collectives import Member, ReduceOp
-from ringlet.collectives.arguments import axis_in
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.collectives.dtypes import is_known, native
+from ringlet.collectives.collective_dtypes import is_known, native
 from ringlet.errors import InvalidArgumentError
 from ringlet.strategy.call_options import CallOptions
 from ringlet.strategy.gathering import gather_components

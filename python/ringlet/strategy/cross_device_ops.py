@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives import Algorithm, CommunicationOptions, ReduceOp
-from ringlet.collectives.array_kinds import kind_of, own_copy
+from ringlet.collectives.adapters.array_adapters import kind_of, own_copy
 from ringlet.strategy.combining import checked_pairs
 from ringlet.strategy.destinations import check_destinations
 from ringlet.strategy.reduction import parse_reduce_op, reduce_components, settled

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet import nest
-from ringlet.collectives.arguments import axis_in
-from ringlet.collectives.array_kinds import common_kind, in_memory, kind_of, result_memory
+from ringlet.collectives.adapters.array_adapters import common_kind, in_memory, kind_of, result_memory
+from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.strategy.reduction import check_count, settled

@@ -19,7 +19,7 @@ from typing import Any
 from ringlet import _core
 from ringlet.cluster import ClusterResolver, start_tasks
 from ringlet.cluster.worker_job_key import task_name
-from ringlet.collectives.options import default_timeout_seconds
+from ringlet.collectives.timeouts import default_timeout_seconds
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, PSUnavailableError
 from ringlet.ipc import Channel, ChannelClosed, Message, pack, unpack
 from ringlet.ipc.deadline import Deadline

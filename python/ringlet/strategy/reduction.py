@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ringlet import nest
 from ringlet.collectives import Op, ReduceOp, all_reduce_buffers
-from ringlet.collectives.arguments import axis_in
-from ringlet.collectives.array_kinds import common_kind, in_kind_of, in_memory, kind_of, result_memory
+from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of, in_memory, kind_of, result_memory
+from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.collectives.dtypes import ML_NAMES
+from ringlet.collectives.collective_dtypes import ML_NAMES
 from ringlet.errors import InvalidArgumentError
 from ringlet.values import DistributedValues, IndexedSlices, Mirrored, PerReplica, leaf_columns
 from ringlet.values.indexed_slices import reduce_slices

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives import CommunicationOptions, ReduceOp
-from ringlet.collectives.array_kinds import common_kind, in_kind_of
+from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_buffer
 from ringlet.strategy.cross_device_ops import CrossDeviceOps
 from ringlet.strategy.destinations import check_destinations

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Member, Op, ReduceOp
-from ringlet.collectives.arguments import axis_in
-from ringlet.collectives.array_kinds import in_kind_of, kind_of, own_copy
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of, own_copy
+from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import Outputs, as_buffer, as_ndarray
-from ringlet.collectives.dtypes import as_result, is_known, native
+from ringlet.collectives.collective_dtypes import as_result, is_known, native
 from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
 from ringlet.strategy.call_options import CallOptions
 from ringlet.strategy.deadline import Deadline

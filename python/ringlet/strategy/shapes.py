@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ringlet import nest
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.errors import CollectiveMismatchError
 from ringlet.values.grouping import LEAF_TYPES
 

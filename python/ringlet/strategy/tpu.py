@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.sharding import ShardedArray, Sharding
 from ringlet.sharding.creation import place
 from ringlet.sharding.layout_of import layout_of

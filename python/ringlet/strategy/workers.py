@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Algorithm, CommunicationOptions, Member
-from ringlet.collectives.options import resolve_timeout
 from ringlet.collectives.process_group import job_id
+from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError, DeadlineExceededError, WorkerLostError
 from ringlet.strategy.call_options import CallOptions, check_options, read_options
 from ringlet.strategy.crew import CrewPool

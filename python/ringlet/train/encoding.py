@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.train.dtypes import Array
 from ringlet.train.file_writer import Tensor
 from ringlet.train.kinds import MOST_LEVELS, Kind, children_of, kind_of_object, refusal

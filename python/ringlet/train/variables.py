@@ -15,7 +15,7 @@ import enum
 from collections.abc import Sequence
 
 from ringlet.collectives import Op
-from ringlet.collectives.controller import all_reduce_buffers
+from ringlet.collectives.single_controller import all_reduce_buffers
 from ringlet.errors import InvalidArgumentError
 from ringlet.train.dtypes import Array
 from ringlet.train.file_reader import CheckpointFile, Entry

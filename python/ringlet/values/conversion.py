@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.collectives.dtypes import ML_NAMES
+from ringlet.collectives.collective_dtypes import ML_NAMES
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["Shape", "as_dtype", "as_initial_value", "as_value", "fits", "is_floating"]

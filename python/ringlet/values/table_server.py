@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from ringlet import _core
-from ringlet.collectives.dtypes import is_known
-from ringlet.collectives.memory_left import refuse_more_than_is_left
+from ringlet.collectives.available_memory import refuse_more_than_is_left
+from ringlet.collectives.collective_dtypes import is_known
 from ringlet.ipc.remote_exception import failure_of
 from ringlet.values.conversion import as_dtype
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet import _core
-from ringlet.collectives.dtypes import is_known
+from ringlet.collectives.collective_dtypes import is_known
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.changes import NAMES, assign_add, assign_sub
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, checked_rows

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.values.conversion import Shape, as_initial_value, fits
 from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.collectives.array_kinds import ArrayKind, kind_of, register_kind
+from ringlet.collectives.adapters.array_adapters import ArrayKind, kind_of, register_kind
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
 from ringlet.compat.tensorflow.operators import BINARY, REFLECTED, UNARY, DtypeError, compute

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.data.called import Called
 from ringlet.data.kind_column import repeated_in_kind
 from ringlet.data.node import Downstream, Node, RowStream, Run, State, Stream, Transformation

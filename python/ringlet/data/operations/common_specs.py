@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import in_kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.node import Node
 from ringlet.data.spec import TensorSpec

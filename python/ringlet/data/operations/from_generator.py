@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ringlet.collectives.array_kinds import in_kind_of, kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.iteration import Iteration

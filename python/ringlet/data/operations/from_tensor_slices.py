@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.data.kind_column import KindColumn, array_column
 from ringlet.data.operations.table_source import TableSource
 from ringlet.data.structure import Nest, as_element, paths

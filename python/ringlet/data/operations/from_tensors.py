@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import in_kind_of, kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.kind_column import array_column
 from ringlet.data.operations.table_source import TableSource

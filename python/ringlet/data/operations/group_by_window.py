@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.dataset_spec import DatasetSpec

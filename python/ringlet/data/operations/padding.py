@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import common_kind, in_kind_of
+from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.spec import Shape, TensorSpec
 from ringlet.data.structure import Array, Nest

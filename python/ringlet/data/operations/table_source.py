@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ringlet.collectives.array_kinds import kind_of, own_copy
+from ringlet.collectives.adapters.array_adapters import kind_of, own_copy
 from ringlet.data.node import Node, RowStream, Run, State, Stream
 from ringlet.data.rows import zeros_like_spec
 from ringlet.data.structure import Nest

@@ -6,8 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from ringlet.collectives.arguments import whole_number
-from ringlet.collectives.options import resolve_timeout
+from ringlet.collectives.argument_parsing import whole_number
+from ringlet.collectives.timeouts import resolve_timeout
 
 __all__ = ["CollectiveHints", "CommunicationImplementation", "CommunicationOptions"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ringlet.collectives import Group, Op, all_reduce_buffers
-from ringlet.collectives.controller import default_workers
+from ringlet.collectives.single_controller import default_workers
 from ringlet.devices import visible_cores
 from ringlet.errors import CollectiveAborted, InvalidArgumentError
 from ringlet.testing import reduce_in_tree_order, run_on_ranks

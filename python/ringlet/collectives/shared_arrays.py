@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ringlet import _core
-from ringlet.collectives.arguments import whole_number_of
+from ringlet.collectives.argument_parsing import whole_number_of
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["empty_shared"]
@@ -67,7 +67,7 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     if (bytes_wanted := int(np.prod(dims, dtype=object)) * wanted.itemsize) >= MOST_BYTES:
         raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: at most 2**40 can be.")
     if bytes_wanted >= _CHECKED_BYTES and _core.shared_statistics()["idle_bytes"] < bytes_wanted:
-        from ringlet.collectives.memory_left import refuse_more_than_is_left  # which loads what few programs need
+        from ringlet.collectives.available_memory import refuse_more_than_is_left  # which loads what few programs need
 
         refuse_more_than_is_left(bytes_wanted, "an array")
     return _core.empty_shared(dims, wanted)

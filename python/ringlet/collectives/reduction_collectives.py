@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.arguments import (
+from ringlet.collectives.adapters.adapter_outputs import KindOutputs, outputs_for
+from ringlet.collectives.adapters.array_adapters import in_kind_of
+from ringlet.collectives.argument_parsing import (
     as_sequence,
     axis_in,
     equal_counts,
@@ -22,13 +24,11 @@ from ringlet.collectives.arguments import (
     root_of,
     root_only,
 )
-from ringlet.collectives.array_kinds import in_kind_of
-from ringlet.collectives.base import MemberBase
 from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, read_first
-from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
-from ringlet.collectives.kind_outputs import KindOutputs, outputs_for
+from ringlet.collectives.collective_dtypes import as_result, check_pair, check_pairs
+from ringlet.collectives.member_base import MemberBase
 from ringlet.collectives.op import Algorithm, Op
-from ringlet.collectives.plan import make_plan
+from ringlet.collectives.persistent_all_reduce import make_plan
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["Reductions"]

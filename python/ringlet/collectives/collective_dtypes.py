@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.arguments import shortened
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ringlet.collectives import Op
+from ringlet.collectives.adapters.adapter_outputs import KindOutputs, outputs_for
 from ringlet.collectives.buffers import Outputs
-from ringlet.collectives.kind_outputs import KindOutputs, outputs_for
 from tests.collectives.kinds import Frozen, Written
 
 

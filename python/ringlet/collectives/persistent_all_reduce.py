@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.array_kinds import in_kind_of, kind_of, result_memory
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of, result_memory
 from ringlet.collectives.buffers import Array, Output, apart_from, as_buffer, as_ndarray, is_view_of
-from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
+from ringlet.collectives.collective_dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.errors import InvalidArgumentError
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ringlet.collectives import Algorithm, Group, Member, Op
-from ringlet.collectives.plan import StagedPlan
+from ringlet.collectives.persistent_all_reduce import StagedPlan
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError, InvalidArgumentError
 from ringlet.testing import run_on_ranks
 from tests.collectives.contract import (

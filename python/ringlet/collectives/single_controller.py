@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.arguments import as_sequence, refuse_selection, whole_number
-from ringlet.collectives.array_kinds import common_kind, in_kind_of, kind_of
+from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of, kind_of
+from ringlet.collectives.argument_parsing import as_sequence, refuse_selection, whole_number
 from ringlet.collectives.buffers import Array, Output, as_buffers, as_ndarray, is_view_of
-from ringlet.collectives.dtypes import as_result, check_pair, check_pairs
+from ringlet.collectives.collective_dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Op
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ringlet.collectives import Group, Member, Op, all_reduce_buffers
-from ringlet.collectives.dtypes import ML_NAMES, NUMPY_NAMES, as_result, is_known
+from ringlet.collectives.collective_dtypes import ML_NAMES, NUMPY_NAMES, as_result, is_known
 from ringlet.errors import InvalidArgumentError
 from ringlet.testing import reduce_in_tree_order
 from tests.collectives.contract import DTYPES, KIND_OF, KINDS, OPERATIONS, cases, dtype_of, every_dtype, needs_ml_dtypes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.collectives.memory_left import MemoryLeft, memory_left
+from ringlet.collectives.available_memory import MemoryLeft, memory_left
 from ringlet.errors import SharedMemoryFullError
 
 GIB = 2**30

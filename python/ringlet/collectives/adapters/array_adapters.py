@@ -123,13 +123,13 @@ _lock = threading.RLock()  # a finalizer may ask in the middle
 
 
 def _load_torch() -> ArrayKind:
-    from ringlet.collectives.torch_arrays import TorchKind  # loaded where such an array was seen
+    from ringlet.collectives.adapters.torch_arrays import TorchKind  # loaded where such an array was seen
 
     return TorchKind()
 
 
 def _load_jax() -> ArrayKind:
-    from ringlet.collectives.jax_arrays import JaxKind  # loaded where such an array was seen
+    from ringlet.collectives.adapters.jax_arrays import JaxKind  # loaded where such an array was seen
 
     return JaxKind()
 

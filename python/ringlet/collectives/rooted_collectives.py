@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.arguments import (
+from ringlet.collectives.adapters.array_adapters import in_kind_of
+from ringlet.collectives.argument_parsing import (
     as_sequence,
     axis_in,
     counts_of,
@@ -21,9 +22,8 @@ from ringlet.collectives.arguments import (
     root_only,
     whole_number,
 )
-from ringlet.collectives.array_kinds import in_kind_of
-from ringlet.collectives.base import MemberBase
 from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, read_first
+from ringlet.collectives.member_base import MemberBase
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["FromRoot"]

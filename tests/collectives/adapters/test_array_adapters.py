@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ringlet.collectives import Group, Member, Op, all_reduce_buffers
-from ringlet.collectives.array_kinds import (
+from ringlet.collectives.adapters.array_adapters import (
     common_kind,
     in_kind_of,
     in_memory,
@@ -164,11 +164,11 @@ def test_a_class_that_was_seen_may_be_registered_later() -> None:
 
 
 def test_classes_without_end_do_not_fill_the_memory() -> None:
-    from ringlet.collectives import array_kinds
+    from ringlet.collectives.adapters import array_adapters
 
-    for number in range(array_kinds._MOST_KNOWN + 10):
+    for number in range(array_adapters._MOST_KNOWN + 10):
         kind_of(type(f"Class{number}", (), {})())
-    assert len(array_kinds._kinds) <= array_kinds._MOST_KNOWN + 1
+    assert len(array_adapters._kinds) <= array_adapters._MOST_KNOWN + 1
 
 
 def test_a_copy_is_another_object_in_other_memory() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ringlet.collectives.options import default_timeout_seconds, resolve_timeout
+from ringlet.collectives.timeouts import default_timeout_seconds, resolve_timeout
 
 
 def test_the_environment_sets_the_default() -> None:

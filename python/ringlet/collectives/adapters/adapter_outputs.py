@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import in_memory, kind_of, result_memory
+from ringlet.collectives.adapters.array_adapters import in_memory, kind_of, result_memory
 from ringlet.collectives.buffers import Array, Outputs
-from ringlet.collectives.dtypes import as_result
+from ringlet.collectives.collective_dtypes import as_result
 from ringlet.collectives.op import Op
 
 __all__ = ["KindOutputs", "outputs_for"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from ringlet.collectives.arguments import as_text
-from ringlet.collectives.base import MemberBase
+from ringlet.collectives.argument_parsing import as_text
+from ringlet.collectives.member_base import MemberBase
 
 if TYPE_CHECKING:
     from ringlet.rendezvous.membership import Meeting

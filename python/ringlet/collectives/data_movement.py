@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
+from ringlet.collectives.adapters.adapter_outputs import KindOutputs
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.all_to_all import all_to_all
-from ringlet.collectives.arguments import (
+from ringlet.collectives.argument_parsing import (
     axis_in,
     equal_counts,
     pairs_of,
     root_of,
     root_only,
 )
-from ringlet.collectives.array_kinds import in_kind_of, kind_of
-from ringlet.collectives.base import MemberBase
 from ringlet.collectives.buffers import Array, Output, as_buffer, read_first
-from ringlet.collectives.kind_outputs import KindOutputs
+from ringlet.collectives.member_base import MemberBase
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["Movement"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import ArrayKind
+from ringlet.collectives.adapters.array_adapters import ArrayKind
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["TorchKind"]
