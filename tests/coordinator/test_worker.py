@@ -19,8 +19,9 @@ from ringlet.coordinator.sending import pack_value
 from ringlet.coordinator.worker import Worker
 from ringlet.ipc import ChannelClosed, LocalChannel, pack, unpack
 from ringlet.ipc.remote_exception import exception_of
-from ringlet.values import ShardedVariable, table_variable
-from ringlet.values.table_variable import attach_table, forget_tables
+from ringlet.values import ShardedVariable
+from ringlet.values.variables import table_variable
+from ringlet.values.variables.table_variable import attach_table, forget_tables
 from tests.coordinator import in_threads
 
 

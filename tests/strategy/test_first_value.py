@@ -6,7 +6,7 @@ import pytest
 
 import ringlet
 from ringlet.strategy.first_value import first_value_of_chief
-from ringlet.values.variable_spec import VariableRequest
+from ringlet.values.variables.variable_spec import VariableRequest
 
 
 class Cluster:

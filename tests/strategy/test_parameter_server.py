@@ -26,7 +26,7 @@ from ringlet.strategy.parameter_servers import ParameterServers
 from ringlet.strategy.per_worker_dataset import DatasetForWorkers
 from ringlet.train import Checkpoint, ClusterSpec
 from ringlet.values import PerReplica, ShardedVariable
-from ringlet.values.table_variable import TableVariable
+from ringlet.values.variables.table_variable import TableVariable
 from tests.coordinator.in_threads import ThreadTasks
 
 

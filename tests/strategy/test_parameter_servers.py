@@ -20,8 +20,8 @@ from ringlet.errors import DeadlineExceededError, FailedPreconditionError, Inval
 from ringlet.ipc import LocalChannel, pack, unpack
 from ringlet.strategy import parameter_servers
 from ringlet.strategy.parameter_servers import ParameterServers, servers_of
-from ringlet.values.table_server import TableServer
-from ringlet.values.table_storage import TableForm
+from ringlet.values.variables.table_server import TableServer
+from ringlet.values.variables.table_storage import TableForm
 from tests.coordinator.in_threads import ThreadTasks
 from tests.values.tables import open_files
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ringlet.strategy.partitioning import shard_requests
-from ringlet.values.partitioners import FixedShardsPartitioner
-from ringlet.values.variable_spec import VariableRequest
+from ringlet.values.variables.partitioner import FixedShardsPartitioner
+from ringlet.values.variables.variable_spec import VariableRequest
 
 
 def gives(partitions):

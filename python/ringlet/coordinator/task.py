@@ -7,7 +7,7 @@ import os
 
 from ringlet.coordinator.worker import Worker
 from ringlet.ipc import Channel, ChannelClosed, pack, unpack
-from ringlet.values.table_server import TableServer
+from ringlet.values.variables.table_server import TableServer
 
 __all__ = ["serve"]
 

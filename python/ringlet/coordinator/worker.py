@@ -24,8 +24,8 @@ from ringlet.ipc.call_codec import Unsendable
 from ringlet.ipc.pickle_diagnostics import named
 from ringlet.ipc.remote_exception import Failure, failure_of
 from ringlet.values import Variable
-from ringlet.values.sharded_variable import ShardedVariable
-from ringlet.values.table_variable import attach_table, forget_tables
+from ringlet.values.variables.sharded_variable import ShardedVariable
+from ringlet.values.variables.table_variable import attach_table, forget_tables
 
 __all__ = ["Worker"]
 

@@ -15,7 +15,7 @@ from ringlet.sharding.engine import Kernel, Where, apply
 from ringlet.sharding.factors import Factor, FactorMap, Labels
 from ringlet.sharding.product_kernel import sum_along, sum_of_products
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.values.stand_in import plain
+from ringlet.values.operator_proxy import plain
 
 __all__ = ["contract", "dtype_of", "operand", "refused_by", "standing_in"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ringlet.values.operand import converted
+from ringlet.values.ndarray_protocol import converted
 
 if TYPE_CHECKING:
     from ringlet.sharding.device_group import DeviceGroup

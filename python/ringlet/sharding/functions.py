@@ -16,7 +16,7 @@ from ringlet.sharding.explain import noted_as_one
 from ringlet.sharding.gathers import gathering
 from ringlet.sharding.layout import Layout
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.values.stand_in import plain
+from ringlet.values.operator_proxy import plain
 
 __all__ = [
     "call_gathered",

@@ -18,7 +18,7 @@ from ringlet.sharding.movement import settled
 from ringlet.sharding.pieces import Form, Piece
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.stand_ins import shaped, typed
-from ringlet.values.stand_in import plain
+from ringlet.values.operator_proxy import plain
 
 __all__ = ["concatenate"]
 

@@ -21,7 +21,7 @@ from ringlet.sharding.modes import current_mode
 from ringlet.sharding.movement import redistribute, settled
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.stand_ins import loop_dtype
-from ringlet.values.stand_in import plain
+from ringlet.values.operator_proxy import plain
 
 __all__ = ["Axes", "Reducer", "Reduction", "add_up", "mask_of", "normalized_axes", "without_nan"]
 

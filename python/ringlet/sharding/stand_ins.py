@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.values.stand_in import plain
+from ringlet.values.operator_proxy import plain
 
 __all__ = ["Small", "addresses_of", "loop_dtype", "shape_of_reshape", "shaped", "small", "stand_in", "typed"]
 

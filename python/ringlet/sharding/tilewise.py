@@ -15,7 +15,7 @@ from ringlet.sharding.factors import FactorMap, broadcast_factors
 from ringlet.sharding.functions import implements, numpy_function
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.stand_ins import typed
-from ringlet.values.stand_in import plain
+from ringlet.values.operator_proxy import plain
 
 __all__ = ["operand", "tilewise"]
 

@@ -27,7 +27,7 @@ from ringlet.sharding.propagation import plan
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.spaces import fresh
 from ringlet.sharding.ufunc_table import handler_of, is_cached
-from ringlet.values.stand_in import plain
+from ringlet.values.operator_proxy import plain
 
 __all__ = ["call"]
 

@@ -95,7 +95,7 @@ class CentralStorageExtended(MirroredExtended):
         return StrategyExtended.non_slot_devices(self, var_list)
 
     def _create_variable(self, request: Any) -> Any:
-        from ringlet.values.creation import create_aggregating  # loaded where variables are used
+        from ringlet.values.variables.variable_factory import create_aggregating  # loaded where variables are used
 
         return create_aggregating(self._container_strategy(), request)
 

@@ -181,7 +181,7 @@ class MirroredExtended(StrategyExtended):
             hint.finish(started)
 
     def _create_variable(self, request: Any) -> Any:
-        from ringlet.values.creation import create_mirrored  # loaded where variables are used
+        from ringlet.values.variables.variable_factory import create_mirrored  # loaded where variables are used
 
         return create_mirrored(self._container_strategy(), request)
 

@@ -25,10 +25,10 @@ from ringlet.strategy.one_device import OneDeviceExtended
 from ringlet.strategy.parameter_servers import ParameterServers, servers_of
 from ringlet.strategy.partitioning import shard_requests
 from ringlet.strategy.value_context import ValueContext
-from ringlet.values.creation import create_on_table
-from ringlet.values.sharded_variable import ShardedVariable
-from ringlet.values.table_storage import new_table_key
-from ringlet.values.variable_spec import VariableRequest
+from ringlet.values.variables.sharded_variable import ShardedVariable
+from ringlet.values.variables.table_storage import new_table_key
+from ringlet.values.variables.variable_factory import create_on_table
+from ringlet.values.variables.variable_spec import VariableRequest
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext

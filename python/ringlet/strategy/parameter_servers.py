@@ -24,7 +24,7 @@ from ringlet.errors import DeadlineExceededError, FailedPreconditionError, PSUna
 from ringlet.ipc import Channel, ChannelClosed, Message, pack, unpack
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.remote_exception import exception_of
-from ringlet.values.table_storage import TableForm, TableStorage, new_table_key
+from ringlet.values.variables.table_storage import TableForm, TableStorage, new_table_key
 
 __all__ = ["ParameterServers", "servers_of"]
 

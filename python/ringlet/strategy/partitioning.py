@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ringlet.values.conversion import as_dtype
-from ringlet.values.sharded_variable import shard_sizes
-from ringlet.values.variable_spec import VariableRequest
+from ringlet.values.value_conversion import as_dtype
+from ringlet.values.variables.sharded_variable import shard_sizes
+from ringlet.values.variables.variable_spec import VariableRequest
 
 __all__ = ["shard_requests"]
 
@@ -41,7 +41,7 @@ def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) ->
 
     Examples
     --------
-    >>> from ringlet.values.partitioners import FixedShardsPartitioner
+    >>> from ringlet.values.variables.partitioner import FixedShardsPartitioner
     >>> shards = shard_requests(VariableRequest([1.0, 2.0, 3.0], name="v"), FixedShardsPartitioner(2))
     >>> [(shard.name, shard.first_value()) for shard in shards]
     [('v/part_0', array([1., 2.])), ('v/part_1', array([3.]))]

@@ -8,7 +8,7 @@ from typing import Any
 from ringlet import nest
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.errors import CollectiveMismatchError
-from ringlet.values.grouping import LEAF_TYPES
+from ringlet.values.regroup import LEAF_TYPES
 
 __all__ = ["LEAF", "KindShape", "Shapes", "describe_shape", "with_kinds"]
 

@@ -262,7 +262,7 @@ class Updating(ExtendedBase):
 
     def _create_variable(self, request: Any) -> Any:
         """Make a variable in the scope of this strategy; a plain one unless this is overridden."""
-        from ringlet.values.creation import create_plain  # loaded where variables are used
+        from ringlet.values.variables.variable_factory import create_plain  # loaded where variables are used
 
         return create_plain(self._container_strategy(), request)
 

@@ -25,8 +25,8 @@ from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
 from ringlet.train.status import CheckpointLoadStatus, InitializationOnlyStatus, Matches
 from ringlet.values import Variable
-from ringlet.values.creation import create_plain
-from ringlet.values.variable_spec import VariableRequest
+from ringlet.values.variables.variable_factory import create_plain
+from ringlet.values.variables.variable_spec import VariableRequest
 
 __all__ = ["Checkpoint"]
 

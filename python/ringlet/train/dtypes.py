@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.values.conversion import as_dtype
+from ringlet.values.value_conversion import as_dtype
 
 __all__ = ["Form", "bytes_of", "form_of", "form_of_text", "in_file_order"]
 

@@ -31,7 +31,7 @@ from ringlet.train.file_writer import Tensor
 from ringlet.train.kinds import MOST_LEVELS, Kind, children_of, kind_of_object, refusal
 from ringlet.train.variables import sort_of
 from ringlet.values import Variable
-from ringlet.values.moment import read_at_one_moment
+from ringlet.values.variables.atomic_snapshot import read_at_one_moment
 
 __all__ = ["Node", "Path", "encode", "name_of", "refuse_depth"]
 

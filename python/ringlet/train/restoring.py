@@ -29,7 +29,7 @@ from ringlet.train.kinds import Group, Kind, children_of, holds_state, is_state,
 from ringlet.train.parts import SavedParts
 from ringlet.train.variables import SavedVariable, Sort
 from ringlet.values import Variable
-from ringlet.values.moment import NewValue, write_at_one_moment
+from ringlet.values.variables.atomic_snapshot import NewValue, write_at_one_moment
 
 __all__ = ["Restoration", "leaf_names"]
 

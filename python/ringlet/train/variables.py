@@ -20,8 +20,8 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.train.dtypes import Array
 from ringlet.train.file_reader import CheckpointFile, Entry
 from ringlet.values import SyncOnReadVariable, Variable, VariableAggregation
-from ringlet.values.conversion import fits
-from ringlet.values.moment import NewValue, components_of
+from ringlet.values.value_conversion import fits
+from ringlet.values.variables.atomic_snapshot import NewValue, components_of
 
 __all__ = ["SavedVariable", "Sort", "sort_of"]
 

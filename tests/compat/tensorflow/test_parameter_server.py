@@ -12,7 +12,7 @@ from ringlet.data import InputOptions, InputReplicationMode
 from ringlet.strategy.parameter_server import reduce_strategy
 from ringlet.strategy.parameter_servers import ParameterServers
 from ringlet.train import ClusterSpec
-from ringlet.values.table_variable import TableVariable
+from ringlet.values.variables.table_variable import TableVariable
 from tests.coordinator.in_threads import ThreadTasks
 
 V1 = tf.compat.v1.distribute.experimental.ParameterServerStrategy

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.values.moment import NewValue, read_at_one_moment, write_at_one_moment
+from ringlet.values.variables.atomic_snapshot import NewValue, read_at_one_moment, write_at_one_moment
 
 
 def pair() -> ringlet.MirroredStrategy:

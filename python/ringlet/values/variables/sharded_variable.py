@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet import _core
-from ringlet.values.changes import assign_add, assign_sub
-from ringlet.values.conversion import as_value
 from ringlet.values.indexed_slices import IndexedSlices, as_slices, checked_rows
-from ringlet.values.rows import RowReader, copy_rows, gather_rows
-from ringlet.values.scattering import Scatters
-from ringlet.values.storage import Change, replace
-from ringlet.values.synchronization import VariableAggregation
-from ringlet.values.variable import Variable
+from ringlet.values.value_conversion import as_value
+from ringlet.values.variables.row_lookup import RowReader, copy_rows, gather_rows
+from ringlet.values.variables.scatter_updates import Scatters
+from ringlet.values.variables.storage import Change, replace
+from ringlet.values.variables.synchronization import VariableAggregation
+from ringlet.values.variables.update_opcodes import assign_add, assign_sub
+from ringlet.values.variables.variable import Variable
 
 __all__ = ["ShardedVariable", "shard_sizes"]
 

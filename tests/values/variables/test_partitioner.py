@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.values.partitioners import FixedShardsPartitioner, MaxSizePartitioner, MinSizePartitioner, Partitioner
+from ringlet.values.variables.partitioner import (
+    FixedShardsPartitioner,
+    MaxSizePartitioner,
+    MinSizePartitioner,
+    Partitioner,
+)
 
 shapes = st.lists(st.integers(1, 50), min_size=1, max_size=3)
 DTYPES = ["float32", "int64", "int8", "bool", "bfloat16"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.values.conversion import as_dtype
+from ringlet.values.value_conversion import as_dtype
 
 __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner", "Partitioner"]
 

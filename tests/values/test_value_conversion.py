@@ -10,8 +10,8 @@ import pytest
 
 from ringlet import Variable
 from ringlet.errors import InvalidArgumentError
-from ringlet.values import conversion
-from ringlet.values.conversion import as_dtype, as_initial_value, as_value, fits, is_floating
+from ringlet.values import value_conversion
+from ringlet.values.value_conversion import as_dtype, as_initial_value, as_value, fits, is_floating
 
 F32, F64, I32, I8, BOOL, C64 = (np.dtype(name) for name in ("f4", "f8", "i4", "i1", "?", "c8"))
 
@@ -151,7 +151,7 @@ def test_dtypes_of_ml_dtypes_are_known_by_name():
 def test_without_ml_dtypes_its_names_are_refused_with_what_to_install(monkeypatch):
     # None in the table of modules is what "not installed" looks like; the name may be known to NumPy by now.
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    monkeypatch.setattr(conversion, "np", SimpleNamespace(dtype=lambda name: [][name]))
+    monkeypatch.setattr(value_conversion, "np", SimpleNamespace(dtype=lambda name: [][name]))
     with pytest.raises(TypeError, match=r"'bfloat16' is one of the package ml_dtypes.*pip install ml_dtypes"):
         as_dtype("bfloat16")
 

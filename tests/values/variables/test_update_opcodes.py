@@ -7,7 +7,7 @@ import pytest
 
 from ringlet import Variable
 from ringlet.errors import InvalidArgumentError
-from ringlet.values.changes import NAMES, assign_add, assign_sub
+from ringlet.values.variables.update_opcodes import NAMES, assign_add, assign_sub
 
 
 @pytest.mark.parametrize(("change", "expected"), [(assign_add, [11, 22]), (assign_sub, [-9, -18])])

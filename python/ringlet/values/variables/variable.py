@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from ringlet import context
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
-from ringlet.values.changes import assign_add, assign_sub
-from ringlet.values.conversion import as_value
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices
-from ringlet.values.reference import VariableReference
-from ringlet.values.rows import SparseReader
-from ringlet.values.scattering import Scatters
-from ringlet.values.storage import Change, Storage, replace
-from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
-from ringlet.values.variable_spec import VariableRequest, VariableSpec
+from ringlet.values.value_conversion import as_value
+from ringlet.values.variables.row_lookup import SparseReader
+from ringlet.values.variables.scatter_updates import Scatters
+from ringlet.values.variables.storage import Change, Storage, replace
+from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
+from ringlet.values.variables.update_opcodes import assign_add, assign_sub
+from ringlet.values.variables.variable_handle import VariableReference
+from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
 
 __all__ = ["Variable", "VariableType", "create_variable"]
 
@@ -88,7 +88,7 @@ def create_variable(request: VariableRequest) -> Any:
     mode = context.current()
     if mode is not None:
         return mode.strategy.extended._create_variable(request)
-    from ringlet.values.creation import create_plain  # which knows this class
+    from ringlet.values.variables.variable_factory import create_plain  # which knows this class
 
     return create_plain(None, request)
 

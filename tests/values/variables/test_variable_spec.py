@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ringlet import Variable
-from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
-from ringlet.values.variable_spec import VariableRequest, VariableSpec
+from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
+from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
 
 
 def spec_of(request):

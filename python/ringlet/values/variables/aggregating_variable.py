@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ringlet import context
-from ringlet.values.base import DistributedValues
-from ringlet.values.changes import NAMES
-from ringlet.values.distributed_variable import reduced, refuse_late, refuse_mixing
+from ringlet.values.distributed_values import DistributedValues
 from ringlet.values.indexed_slices import SCATTERS, as_slices
 from ringlet.values.per_replica import PerReplica
-from ringlet.values.storage import Change
-from ringlet.values.synchronization import VariableAggregation
-from ringlet.values.variable import Variable
+from ringlet.values.variables.distributed_variable import reduced, refuse_late, refuse_mixing
+from ringlet.values.variables.storage import Change
+from ringlet.values.variables.synchronization import VariableAggregation
+from ringlet.values.variables.update_opcodes import NAMES
+from ringlet.values.variables.variable import Variable
 
 __all__ = ["AggregatingVariable"]
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
-from ringlet.values.conversion import is_floating
 from ringlet.values.indexed_slices import checked_indices
-from ringlet.values.operand import Operand
+from ringlet.values.ndarray_protocol import Operand
+from ringlet.values.value_conversion import is_floating
 
 __all__ = ["RowReader", "SparseReader", "copy_rows", "embedding_lookup", "gather_rows"]
 

@@ -12,11 +12,11 @@ from typing import TypeVar, cast
 import numpy as np
 
 from ringlet import _core
-from ringlet.values.rows import RowReader, copy_rows
-from ringlet.values.sharded_variable import ShardedVariable
-from ringlet.values.storage import Array, Shape, Storage, _Block
-from ringlet.values.table_variable import TableVariable
-from ringlet.values.variable import Variable
+from ringlet.values.variables.row_lookup import RowReader, copy_rows
+from ringlet.values.variables.sharded_variable import ShardedVariable
+from ringlet.values.variables.storage import Array, Shape, Storage, _Block
+from ringlet.values.variables.table_variable import TableVariable
+from ringlet.values.variables.variable import Variable
 
 __all__ = ["NewValue", "read_at_one_moment", "write_at_one_moment"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringlet import VariableAggregation, VariableSynchronization
-from ringlet.values.synchronization import check_aggregation, check_synchronization
+from ringlet.values.variables.synchronization import check_aggregation, check_synchronization
 
 
 def test_members_have_tensorflow_s_numbers():

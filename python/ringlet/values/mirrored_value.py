@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from numpy.typing import DTypeLike, NDArray
 
-from ringlet.values.base import DistributedValues
-from ringlet.values.operand import converted
-from ringlet.values.stand_in import StandIn, plain
+from ringlet.values.distributed_values import DistributedValues
+from ringlet.values.ndarray_protocol import converted
+from ringlet.values.operator_proxy import StandIn, plain
 
 __all__ = ["Mirrored"]
 

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from ringlet import context
 from ringlet.collectives import ReduceOp
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
-from ringlet.values.base import DistributedValues
-from ringlet.values.changes import NAMES
-from ringlet.values.conversion import as_value
+from ringlet.values.distributed_values import DistributedValues
 from ringlet.values.indexed_slices import IndexedSlices, reduce_slices
-from ringlet.values.mirrored import Mirrored
+from ringlet.values.mirrored_value import Mirrored
 from ringlet.values.per_replica import PerReplica
-from ringlet.values.splitting import check_components
-from ringlet.values.storage import Change, Storage, replace
-from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
-from ringlet.values.variable import Variable
-from ringlet.values.variable_spec import VariableSpec
+from ringlet.values.select_replica import check_components
+from ringlet.values.value_conversion import as_value
+from ringlet.values.variables.storage import Change, Storage, replace
+from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
+from ringlet.values.variables.update_opcodes import NAMES
+from ringlet.values.variables.variable import Variable
+from ringlet.values.variables.variable_spec import VariableSpec
 
 __all__ = ["DistributedVariable", "MirroredVariable", "SyncOnReadVariable", "reduced", "refuse_late", "refuse_mixing"]
 

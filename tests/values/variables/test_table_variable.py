@@ -15,7 +15,7 @@ from ringlet import VariableAggregation
 from ringlet.compat import tf
 from ringlet.errors import InvalidArgumentError
 from ringlet.ipc import pack, unpack
-from ringlet.values.table_variable import TableVariable, attach_table, forget_tables, reduce_table_variable
+from ringlet.values.variables.table_variable import TableVariable, attach_table, forget_tables, reduce_table_variable
 from tests.values.tables import DEVICE, on_table, open_files
 
 

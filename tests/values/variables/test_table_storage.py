@@ -8,8 +8,8 @@ import pytest
 
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices
-from ringlet.values.storage import Storage, replace
-from ringlet.values.table_storage import TableForm
+from ringlet.values.variables.storage import Storage, replace
+from ringlet.values.variables.table_storage import TableForm
 from tests.values.tables import new_storage
 
 NUMBERS = ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "complex64", "complex128"]

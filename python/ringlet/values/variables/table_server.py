@@ -10,7 +10,7 @@ from ringlet import _core
 from ringlet.collectives.available_memory import refuse_more_than_is_left
 from ringlet.collectives.collective_dtypes import is_known
 from ringlet.ipc.remote_exception import failure_of
-from ringlet.values.conversion import as_dtype
+from ringlet.values.value_conversion import as_dtype
 
 __all__ = ["TableServer"]
 

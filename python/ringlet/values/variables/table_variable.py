@@ -9,11 +9,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ringlet import _core
-from ringlet.values.rows import RowReader
-from ringlet.values.storage import Change
-from ringlet.values.table_storage import TableForm, TableStorage
-from ringlet.values.variable import Variable
-from ringlet.values.variable_spec import VariableSpec
+from ringlet.values.variables.row_lookup import RowReader
+from ringlet.values.variables.storage import Change
+from ringlet.values.variables.table_storage import TableForm, TableStorage
+from ringlet.values.variables.variable import Variable
+from ringlet.values.variables.variable_spec import VariableSpec
 
 __all__ = ["TableVariable", "attach_table", "find_table_variable", "forget_tables", "reduce_table_variable"]
 

@@ -10,7 +10,7 @@ from ringlet import _core
 from ringlet.collectives.available_memory import MemoryLeft
 from ringlet.errors import InvalidArgumentError, SharedMemoryFullError
 from ringlet.ipc.remote_exception import exception_of
-from ringlet.values.table_server import TableServer
+from ringlet.values.variables.table_server import TableServer
 from tests.processes.harness import descriptors_of
 
 

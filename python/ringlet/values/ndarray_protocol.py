@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ringlet.values.stand_in import StandIn
+from ringlet.values.operator_proxy import StandIn
 
 __all__ = ["Operand", "converted"]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ringlet import nest
-from ringlet.values.base import DistributedValues
-from ringlet.values.grouping import LEAF_TYPES, parts_of
+from ringlet.values.distributed_values import DistributedValues
 from ringlet.values.per_replica import PerReplica
+from ringlet.values.regroup import LEAF_TYPES, parts_of
 
 __all__ = ["check_components", "select_replica", "split_arguments"]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.indexed_slices import SCATTERS
-from ringlet.values.storage import Change, quietly, replace
+from ringlet.values.variables.storage import Change, quietly, replace
 
 __all__ = ["NAMES", "assign_add", "assign_sub"]
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives.adapters.array_adapters import kind_of
-from ringlet.values.conversion import Shape, as_initial_value, fits
-from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
+from ringlet.values.value_conversion import Shape, as_initial_value, fits
+from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
 
 __all__ = ["VariableRequest", "VariableSpec"]
 

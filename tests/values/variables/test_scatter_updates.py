@@ -7,8 +7,8 @@ import pytest
 
 from ringlet import IndexedSlices, Variable
 from ringlet.values.indexed_slices import SCATTERS
-from ringlet.values.scattering import Scatters
-from ringlet.values.sharded_variable import ShardedVariable
+from ringlet.values.variables.scatter_updates import Scatters
+from ringlet.values.variables.sharded_variable import ShardedVariable
 
 
 @pytest.mark.parametrize("name", SCATTERS)

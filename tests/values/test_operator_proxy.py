@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 
-from ringlet.values.stand_in import StandIn, plain
+from ringlet.values.operator_proxy import StandIn, plain
 
 
 class Stand(StandIn):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet import _core
-from ringlet.values.storage import Storage, quietly, replace
+from ringlet.values.variables.storage import Storage, quietly, replace
 
 MIB = 1 << 20
 

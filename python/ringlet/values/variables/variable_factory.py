@@ -8,20 +8,20 @@ from typing import Any
 
 from ringlet import context
 from ringlet.devices import canonicalize
-from ringlet.values.aggregating_variable import AggregatingVariable
-from ringlet.values.conversion import is_floating
-from ringlet.values.distributed_variable import KINDS, DistributedVariable
-from ringlet.values.storage import Storage, replace
-from ringlet.values.synchronization import (
+from ringlet.values.value_conversion import is_floating
+from ringlet.values.variables.aggregating_variable import AggregatingVariable
+from ringlet.values.variables.distributed_variable import KINDS, DistributedVariable
+from ringlet.values.variables.storage import Storage, replace
+from ringlet.values.variables.synchronization import (
     VariableAggregation,
     VariableSynchronization,
     check_aggregation,
     check_synchronization,
 )
-from ringlet.values.table_storage import TableForm, TableStorage
-from ringlet.values.table_variable import TableVariable
-from ringlet.values.variable import Variable
-from ringlet.values.variable_spec import VariableRequest, VariableSpec
+from ringlet.values.variables.table_storage import TableForm, TableStorage
+from ringlet.values.variables.table_variable import TableVariable
+from ringlet.values.variables.variable import Variable
+from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
 
 __all__ = ["create_aggregating", "create_mirrored", "create_on_table", "create_plain"]
 

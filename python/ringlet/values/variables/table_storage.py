@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ringlet import _core
 from ringlet.collectives.collective_dtypes import is_known
 from ringlet.errors import InvalidArgumentError
-from ringlet.values.changes import NAMES, assign_add, assign_sub
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, checked_rows
-from ringlet.values.storage import Change, replace
+from ringlet.values.variables.storage import Change, replace
+from ringlet.values.variables.update_opcodes import NAMES, assign_add, assign_sub
 
 __all__ = ["TableForm", "TableStorage", "new_table_key"]
 
