@@ -145,7 +145,7 @@ class Launched:
         )
 
     def _add_notes(self, error: BaseException, first: int) -> None:
-        from ringlet.data.notes import add_note  # loads much else
+        from ringlet.data.exception_notes import add_note  # loads much else
 
         add_note(error, f"{self._named(first)} raised this")
         for index in sorted(self._failed):

@@ -117,7 +117,7 @@ class _DefaultExtended(StrategyExtended):
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
         if uneven is None:
             return dataset
-        from ringlet.data.distribute import distribute_dataset  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
 
         return distribute_dataset(dataset, 1, options, uneven=uneven)
 

@@ -195,12 +195,14 @@ class MirroredExtended(StrategyExtended):
         check_components(var, len(self._devices), "update was given")
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribute import distribute_dataset  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
 
         return distribute_dataset(dataset, len(self._devices), options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data.distribute import distribute_datasets_from_function  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import (
+            distribute_datasets_from_function,  # loaded where datasets are used
+        )
 
         return distribute_datasets_from_function(dataset_fn, len(self._devices), options)
 

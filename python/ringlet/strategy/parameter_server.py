@@ -279,12 +279,14 @@ class ParameterServerExtended(OneDeviceExtended):
     # Datasets
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribute import distribute_dataset  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
 
         return self._where_workers_are(partial(distribute_dataset, dataset, 1, options, uneven=uneven))
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data.distribute import distribute_datasets_from_function  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import (
+            distribute_datasets_from_function,  # loaded where datasets are used
+        )
 
         return self._where_workers_are(partial(distribute_datasets_from_function, dataset_fn, 1, options))
 

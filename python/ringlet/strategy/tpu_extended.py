@@ -260,13 +260,15 @@ class TPUExtended(MirroredExtended):
     # Datasets: a pipeline for each host
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.hosts import distribute_to_hosts  # loaded where datasets are used
+        from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # loaded where datasets are used
 
         self._refuse_per_replica(options)
         return distribute_to_hosts(dataset, self._replicas_of_hosts(), options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data.hosts import distribute_to_hosts_from_function  # loaded where datasets are used
+        from ringlet.data.distribution.per_host_pipelines import (
+            distribute_to_hosts_from_function,  # loaded where datasets are used
+        )
 
         self._refuse_per_replica(options)
         return distribute_to_hosts_from_function(dataset_fn, self._replicas_of_hosts(), options)
