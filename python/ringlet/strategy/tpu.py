@@ -11,8 +11,8 @@ import numpy as np
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.sharding import ShardedArray, Sharding
 from ringlet.sharding.creation import place
-from ringlet.sharding.layout_of import layout_of
-from ringlet.sharding.partition import check_partition
+from ringlet.sharding.layout.layout_of import layout_of
+from ringlet.sharding.layout.partition import check_partition
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.tpu_arguments import check_run_arguments
 from ringlet.strategy.tpu_extended import TPUExtended, checked_logical_device

@@ -17,8 +17,8 @@ from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
 from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import NotFoundError
-from ringlet.sharding.device_group import DeviceGroup
-from ringlet.sharding.partition import whole_number
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.partition import whole_number
 from ringlet.strategy.base import Strategy
 from ringlet.strategy.crew import CrewPool
 from ringlet.strategy.cross_device_ops import CoreAllReduce
