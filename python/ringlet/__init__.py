@@ -29,14 +29,14 @@ _PUBLIC = {
     # strategies and what they hand out
     "DistributedValues": "values",
     "MirroredStrategy": "strategy",
-    "MultiWorkerMirroredStrategy": "strategy.multi_worker",
+    "MultiWorkerMirroredStrategy": "strategy.multi_worker.multi_worker_strategy",
     "OneDeviceStrategy": "strategy",
-    "ParameterServerStrategy": "strategy.parameter_server",
+    "ParameterServerStrategy": "strategy.parameter_server.parameter_server_strategy",
     "ReplicaContext": "strategy",
     "RunOptions": "strategy",
     "Strategy": "strategy",
     "StrategyExtended": "strategy",
-    "TPUStrategy": "strategy.tpu",
+    "TPUStrategy": "strategy.tpu.tpu_strategy",
     # variables
     "IndexedSlices": "values",
     "Variable": "values",

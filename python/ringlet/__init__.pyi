@@ -46,9 +46,13 @@ from ringlet.strategy import get_replica_context as get_replica_context
 from ringlet.strategy import get_strategy as get_strategy
 from ringlet.strategy import has_strategy as has_strategy
 from ringlet.strategy import in_cross_replica_context as in_cross_replica_context
-from ringlet.strategy.multi_worker import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
-from ringlet.strategy.parameter_server import ParameterServerStrategy as ParameterServerStrategy
-from ringlet.strategy.tpu import TPUStrategy as TPUStrategy
+from ringlet.strategy.multi_worker.multi_worker_strategy import (
+    MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
+)
+from ringlet.strategy.parameter_server.parameter_server_strategy import (
+    ParameterServerStrategy as ParameterServerStrategy,
+)
+from ringlet.strategy.tpu.tpu_strategy import TPUStrategy as TPUStrategy
 from ringlet.tf_function import function as function
 from ringlet.values import DistributedValues as DistributedValues
 from ringlet.values import IndexedSlices as IndexedSlices

@@ -16,7 +16,7 @@ from ringlet.coordinator import ClusterCoordinator
 from ringlet.errors import FailedPreconditionError
 from ringlet.ipc import Channel, LocalChannel
 from ringlet.ipc.worker_process import ending_text
-from ringlet.strategy.parameter_servers import ParameterServers
+from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
 
 
 def spring(orders: socket.socket) -> None:

@@ -15,8 +15,8 @@ from ringlet.coordinator import ClusterCoordinator
 from ringlet.coordinator.task import serve
 from ringlet.errors import FailedPreconditionError
 from ringlet.ipc import Channel, LocalChannel
-from ringlet.strategy.parameter_server import ParameterServerStrategy
-from ringlet.strategy.parameter_servers import ParameterServers
+from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
+from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy
 
 
 class ThreadTasks:

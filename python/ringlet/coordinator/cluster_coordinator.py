@@ -21,7 +21,7 @@ from ringlet.coordinator.resources import Resource
 from ringlet.coordinator.sending import Functions, Payload, SentFunction, pack_arguments, pack_value
 from ringlet.errors import FailedPreconditionError
 from ringlet.ipc.call_codec import Unsendable
-from ringlet.strategy.parameter_server import ParameterServerStrategy
+from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy
 
 __all__ = ["ClusterCoordinator"]
 

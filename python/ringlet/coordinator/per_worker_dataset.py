@@ -10,8 +10,8 @@ from ringlet.coordinator.per_worker import PerWorkerDistributedIterator, PerWork
 from ringlet.coordinator.resources import Resource
 from ringlet.data import Dataset, DistributedDataset
 from ringlet.ipc.call_codec import Unsendable
-from ringlet.strategy.parameter_server import refusing_variables
-from ringlet.strategy.per_worker_dataset import DatasetForWorkers
+from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
+from ringlet.strategy.parameter_server.parameter_server_strategy import refusing_variables
 
 if TYPE_CHECKING:
     from ringlet.coordinator.cluster_coordinator import ClusterCoordinator

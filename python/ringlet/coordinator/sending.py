@@ -17,7 +17,7 @@ from ringlet.coordinator.per_worker import PerWorkerValues
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.ipc import pack
 from ringlet.ipc.call_codec import Unsendable
-from ringlet.strategy.parameter_server import ParameterServerStrategy, reduce_strategy
+from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy, reduce_strategy
 from ringlet.values.variables.table_variable import TableVariable, reduce_table_variable
 
 __all__ = ["Functions", "Payload", "SentFunction", "pack_arguments", "pack_value"]

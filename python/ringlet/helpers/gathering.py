@@ -11,7 +11,7 @@ import numpy as np
 from ringlet import context
 from ringlet.helpers.meeting import meet, naming
 from ringlet.helpers.standing import local_replica, standing
-from ringlet.strategy.current_workers import current_workers
+from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
 __all__ = ["Exchange", "everybody"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ringlet.errors import CollectiveMismatchError, DeadlineExceededError, WorkerLostError
 from ringlet.helpers.standing import standing
-from ringlet.strategy.current_workers import current_workers
+from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
 __all__ = ["meet", "naming"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet import context
-from ringlet.strategy.current_workers import current_workers
+from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
 __all__ = ["Standing", "is_chief", "local_replica", "of_task", "standing", "standing_in"]
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ringlet import errors
 from ringlet.errors import CollectiveAborted, FailedPreconditionError
-from ringlet.strategy.current_workers import Workers, current_workers
+from ringlet.strategy.multi_worker.ambient_worker_group import Workers, current_workers
 from ringlet.train.options import CheckpointOptions
 
 __all__ = ["Message", "chosen_by_chief", "exchanged", "folder_of", "joined", "restored_together"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ringlet import context
-from ringlet.strategy.current_workers import current_workers
+from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
 __all__ = ["CheckpointOptions", "call_back", "wait_for_chief", "writes"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.current_workers import current_workers
+from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 from ringlet.train.decoding import (
     Node,
     children_of_node,

@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from ringlet.strategy.current_workers import Workers
+from ringlet.strategy.multi_worker.ambient_worker_group import Workers
 from ringlet.train.agreement import exchanged, folder_of, joined
 from ringlet.train.encoding import encode
 from ringlet.train.file_writer import Tensor, write_file
