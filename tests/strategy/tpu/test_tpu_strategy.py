@@ -231,7 +231,9 @@ def test_what_is_split_again_may_still_be_written_to(of_eight):
 def test_a_strategy_has_the_job_of_its_devices_whatever_it_is_called():
     class Resolver:
         def __init__(self, prefix):
-            devices = tuple(ringlet.tpu.system_metadata.SystemDevice(f"{prefix}/device:TPU:{i}", "TPU") for i in (0, 1))
+            devices = tuple(
+                ringlet.tpu.topology.system_metadata.SystemDevice(f"{prefix}/device:TPU:{i}", "TPU") for i in (0, 1)
+            )
             self.metadata = ringlet.tpu.TPUSystemMetadata(2, 1, 2, None, devices)
 
         def get_tpu_system_metadata(self):

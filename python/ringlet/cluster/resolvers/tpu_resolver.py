@@ -11,14 +11,14 @@ from ringlet.cluster.connecting import experimental_connect_to_cluster
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
 from ringlet.cluster.resolvers.config_resolver import environ_or_own
 from ringlet.errors import ClusterConfigError
-from ringlet.tpu.hardware_feature import HardwareFeatureMessage
-from ringlet.tpu.system import initialize_tpu_system, slice_topology, tpu_devices
-from ringlet.tpu.system_metadata import TPUSystemMetadata, cores_by_host, cores_per_host, metadata_of
-from ringlet.tpu.topology import Topology
+from ringlet.tpu.topology.hardware_feature import HardwareFeatureMessage
+from ringlet.tpu.topology.system_metadata import TPUSystemMetadata, cores_by_host, cores_per_host, metadata_of
+from ringlet.tpu.topology.topology import Topology
+from ringlet.tpu.topology.tpu_system import initialize_tpu_system, slice_topology, tpu_devices
 
 __all__ = ["TPUClusterResolver"]
 
-# Variables of the environment that are read here; the slice itself is described by those of ringlet.tpu.system.
+# Environment variables that this file reads; those of ringlet.tpu.topology.tpu_system describe the slice itself.
 _NAME_VARIABLES = ("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_NAME")
 _HOSTS_VARIABLE = "TPU_WORKER_HOSTNAMES"
 

@@ -11,10 +11,10 @@ import numpy as np
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.tpu import DeviceAssignment
-from ringlet.tpu.cost import collective_cost, fabric_of, stage_costs
-from ringlet.tpu.cost_fabric import Fabric, FabricOptions
-from ringlet.tpu.cost_messages import Messages
-from ringlet.tpu.placed import topology_of
+from ringlet.tpu.cost.collective_cost import collective_cost, fabric_of, stage_costs
+from ringlet.tpu.cost.cost_fabric import Fabric, FabricOptions
+from ringlet.tpu.cost.cost_messages import Messages
+from ringlet.tpu.topology_of import topology_of
 
 __all__ = ["hops_of", "timed"]
 

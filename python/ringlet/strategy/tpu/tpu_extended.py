@@ -26,8 +26,8 @@ from ringlet.strategy.api.multi_step import MultiStepContext, run_steps
 from ringlet.strategy.api.reduce_semantics import is_mirrored, settled
 from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.replica.replica_threads import CrewPool
-from ringlet.tpu.device_assignment import DeviceAssignment
-from ringlet.tpu.hardware_feature import HardwareFeature
+from ringlet.tpu.assignment.device_assignment import DeviceAssignment
+from ringlet.tpu.topology.hardware_feature import HardwareFeature
 from ringlet.values import DistributedValues, PerReplica, VariableAggregation, VariableSynchronization
 
 if TYPE_CHECKING:
