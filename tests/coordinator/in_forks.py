@@ -21,7 +21,7 @@ from ringlet.strategy.parameter_server.parameter_server_client import ParameterS
 
 def spring(orders: socket.socket) -> None:
     """Fork a task for each connection that comes, and tell its number; at the end of a task, tell how it ended."""
-    from ringlet.coordinator.task import serve
+    from ringlet.coordinator.task_main import serve
 
     while True:
         text, descriptors, _, _ = socket.recv_fds(orders, 100, 1)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import ringlet
 from ringlet.coordinator import ClusterCoordinator
-from ringlet.coordinator.task import serve
+from ringlet.coordinator.task_main import serve
 from ringlet.errors import FailedPreconditionError
 from ringlet.ipc import Channel, LocalChannel
 from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers

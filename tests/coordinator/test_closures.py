@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ringlet.coordinator.argument_codec import Payload, SentFunction
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.remote_value import RemoteValue
-from ringlet.coordinator.sending import Payload, SentFunction
 from ringlet.errors import CancelledError
 from ringlet.ipc import pack
 

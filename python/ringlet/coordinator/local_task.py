@@ -7,7 +7,7 @@ import os
 import resource
 import socket
 
-from ringlet.coordinator.task import serve
+from ringlet.coordinator.task_main import serve
 from ringlet.ipc import LocalChannel
 
 __all__ = ["main"]

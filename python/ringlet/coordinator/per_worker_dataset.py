@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ringlet.coordinator.current_worker import as_worker
-from ringlet.coordinator.per_worker import PerWorkerDistributedIterator, PerWorkerValues
-from ringlet.coordinator.resources import Resource
+from ringlet.coordinator.per_worker_values import PerWorkerDistributedIterator, PerWorkerValues
+from ringlet.coordinator.worker_resource import Resource
 from ringlet.data import Dataset, DistributedDataset
 from ringlet.ipc.call_codec import Unsendable
 from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers

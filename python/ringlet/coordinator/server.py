@@ -13,7 +13,7 @@ from ringlet.cluster.registration import knock
 from ringlet.cluster.server_job_key import Task
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives.timeouts import resolve_timeout
-from ringlet.coordinator.task import serve
+from ringlet.coordinator.task_main import serve
 from ringlet.errors import ClusterConfigError, DeadlineExceededError, FailedPreconditionError, NotFoundError
 from ringlet.ipc.deadline import Deadline
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ringlet.coordinator.code_digest import code_digest
 from ringlet.coordinator.current_worker import as_worker
-from ringlet.coordinator.orders import Batch, Item, Order, Report, check_size, items_of
+from ringlet.coordinator.protocol import Batch, Item, Order, Report, check_size, items_of
 from ringlet.errors import ClosureInputError, FailedPreconditionError, OutOfRangeError
 from ringlet.ipc import Channel, ChannelClosed, pack, unpack
 from ringlet.ipc.call_codec import Unsendable

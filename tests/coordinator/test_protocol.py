@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from ringlet.coordinator import orders
-from ringlet.coordinator.orders import Batch, Order, Report, check_size, items_of
+from ringlet.coordinator import protocol
+from ringlet.coordinator.protocol import Batch, Order, Report, check_size, items_of
 from ringlet.ipc import LocalChannel
 from ringlet.ipc.call_codec import Unsendable
 
@@ -61,6 +61,6 @@ def test_one_thing_that_is_too_much_for_a_message_is_refused(monkeypatch):
     with pytest.raises(Unsendable, match=r"32769 arrays are too many: at most 32768 travel at a time\. Join them"):
         check_size(b"", [b""] * 32769)
     check_size(b"", [b""] * 32768)
-    monkeypatch.setattr(orders, "_MOST_PICKLED_BYTES", 5)
+    monkeypatch.setattr(protocol, "_MOST_PICKLED_BYTES", 5)
     with pytest.raises(Unsendable, match=r"6 bytes of plain objects are too many: at most 5 .*\. Put them in an array"):
         check_size(b"abcdef", [])

@@ -10,15 +10,15 @@ import time
 
 import pytest
 
-from ringlet.coordinator import link as link_module
+from ringlet.coordinator import worker_connection as link_module
+from ringlet.coordinator.argument_codec import SentFunction, pack_arguments, pack_value
 from ringlet.coordinator.closure_queue import ClosureQueue
 from ringlet.coordinator.closures import Closure
-from ringlet.coordinator.link import Link
-from ringlet.coordinator.orders import Batch, Order, Report, items_of
-from ringlet.coordinator.per_worker import PerWorkerValues
+from ringlet.coordinator.per_worker_values import PerWorkerValues
+from ringlet.coordinator.protocol import Batch, Order, Report, items_of
 from ringlet.coordinator.remote_value import RemoteValue, RemoteValueStatus
-from ringlet.coordinator.resources import Resource
-from ringlet.coordinator.sending import SentFunction, pack_arguments, pack_value
+from ringlet.coordinator.worker_connection import Link
+from ringlet.coordinator.worker_resource import Resource
 from ringlet.errors import CancelledError
 from ringlet.ipc import LocalChannel
 

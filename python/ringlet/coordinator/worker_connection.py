@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy as copy_of
 from typing import Any
 
+from ringlet.coordinator.argument_codec import Payload, SentFunction, pack_value
 from ringlet.coordinator.closure_queue import ClosureQueue
 from ringlet.coordinator.closures import Closure
-from ringlet.coordinator.orders import Batch, Item, Order, Report, items_of
+from ringlet.coordinator.protocol import Batch, Item, Order, Report, items_of
 from ringlet.coordinator.remote_value import RemoteFailure, RemoteValue, RemoteValueStatus
-from ringlet.coordinator.resources import Resource
-from ringlet.coordinator.sending import Payload, SentFunction, pack_value
+from ringlet.coordinator.worker_resource import Resource
 from ringlet.ipc import Channel, ChannelClosed
 
 __all__ = ["Link"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.coordinator import orders
-from ringlet.coordinator.sending import Functions, SentFunction, pack_arguments, pack_value
+from ringlet.coordinator import protocol
+from ringlet.coordinator.argument_codec import Functions, SentFunction, pack_arguments, pack_value
 from ringlet.ipc import unpack
 from ringlet.ipc.call_codec import Unsendable
 
@@ -101,7 +101,7 @@ def test_marked_functions_of_modules_travel_by_their_names():
 
 
 def test_too_many_arrays_are_refused_before_anything_is_sent(monkeypatch):
-    monkeypatch.setattr(orders, "_MOST_BUFFERS", 2)
+    monkeypatch.setattr(protocol, "_MOST_BUFFERS", 2)
     arrays = [np.zeros(1) for _ in range(3)]
     with pytest.raises(Unsendable, match="argument 1 of step: 3 arrays are too many"):
         pack_arguments((1, arrays), None, "step")

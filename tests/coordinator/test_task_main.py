@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ringlet.coordinator.task import serve
+from ringlet.coordinator.task_main import serve
 from ringlet.ipc import LocalChannel, pack, unpack
 from tests.processes.harness import descriptors_of
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ringlet.coordinator import PerWorkerValue, PerWorkerValues, RemoteValue
-from ringlet.coordinator.per_worker import PerWorkerDistributedIterator
+from ringlet.coordinator.per_worker_values import PerWorkerDistributedIterator
 from tests.coordinator.in_threads import coordinator_of, wait_for
 
 

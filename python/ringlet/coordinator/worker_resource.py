@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ringlet.coordinator.argument_codec import Payload, SentFunction
 from ringlet.coordinator.remote_value import RemoteValue
-from ringlet.coordinator.sending import Payload, SentFunction
 
 __all__ = ["Resource"]
 

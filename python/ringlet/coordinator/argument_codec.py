@@ -12,8 +12,8 @@ from typing import Any
 
 from ringlet import nest
 from ringlet.coordinator.code_digest import code_digest
-from ringlet.coordinator.orders import check_size
-from ringlet.coordinator.per_worker import PerWorkerValues
+from ringlet.coordinator.per_worker_values import PerWorkerValues
+from ringlet.coordinator.protocol import check_size
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.ipc import pack
 from ringlet.ipc.call_codec import Unsendable
