@@ -74,7 +74,7 @@ _PUBLIC = {
     "empty_shared": "collectives",
     # starting worker processes
     "Server": "coordinator.server",
-    "launch": "launcher.launching",
+    "launch": "launcher.launch",
     # the machine
     "set_logical_devices": "devices",
     "show_config": "config",

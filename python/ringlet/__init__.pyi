@@ -28,7 +28,7 @@ from ringlet.helpers import is_chief as is_chief
 from ringlet.helpers import once_per_host as once_per_host
 from ringlet.helpers import print0 as print0
 from ringlet.helpers import progress as progress
-from ringlet.launcher.launching import launch as launch
+from ringlet.launcher.launch import launch as launch
 from ringlet.strategy import CrossDeviceOps as CrossDeviceOps
 from ringlet.strategy import DirectAllReduce as DirectAllReduce
 from ringlet.strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from ringlet.ipc.worker_process import Keeper, Worker
-from ringlet.launcher.output import OutputChannel
+from ringlet.launcher.output_relay import OutputChannel
 from ringlet.launcher.supervisor import Supervisor
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(300)"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ringlet.ipc.worker_process import ending_text, shell_status, signal_name
-from ringlet.launcher.last_words import exception_line, first_exception_line
+from ringlet.launcher.traceback_buffer import exception_line, first_exception_line
 
 __all__ = ["Ending", "first_failure", "follows_another", "job_status", "summary", "workers_text"]
 

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from ringlet.launcher.last_words import LastWords
-from ringlet.launcher.output import OutputChannel, colored_prefix, prefix_of
+from ringlet.launcher.output_relay import OutputChannel, colored_prefix, prefix_of
+from ringlet.launcher.traceback_buffer import LastWords
 
 
 class Stream:

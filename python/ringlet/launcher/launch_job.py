@@ -21,11 +21,11 @@ from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.job_environment import blas_threads, new_job_id
 from ringlet.ipc.remote_exception import exception_of
 from ringlet.ipc.worker_process import Keeper, Worker, ending_text
-from ringlet.launcher.endings import workers_text
-from ringlet.launcher.environment import worker_environment
-from ringlet.launcher.output import OutputChannel, prefix_of
-from ringlet.launcher.results import ResultChannel
+from ringlet.launcher.exit_report import workers_text
+from ringlet.launcher.output_relay import OutputChannel, prefix_of
+from ringlet.launcher.result_channel import ResultChannel
 from ringlet.launcher.supervisor import Supervisor
+from ringlet.launcher.worker_environment import worker_environment
 
 __all__ = ["Launched"]
 
@@ -177,7 +177,7 @@ class Launched:
                 ends.append(writer)
             # Modules are looked for where this process looks for them.
             path = list(filter(_is_text, sys.path))  # as imports do
-            program = f"import sys; sys.path[:] = {path!r}; from ringlet.launcher.called import main; "
+            program = f"import sys; sys.path[:] = {path!r}; from ringlet.launcher.worker_main import main; "
             return self._keeper.start(
                 [sys.executable, "-c", program + f"main({file}, {ends[0]})"],
                 environment,

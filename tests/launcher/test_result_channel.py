@@ -10,7 +10,7 @@ import pytest
 from ringlet.errors import CollectiveAborted
 from ringlet.ipc.call_codec import pack_result, send
 from ringlet.ipc.remote_exception import failure_of
-from ringlet.launcher.results import ResultChannel
+from ringlet.launcher.result_channel import ResultChannel
 
 
 @pytest.fixture

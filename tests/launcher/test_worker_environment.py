@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import ringlet
-from ringlet.launcher.environment import worker_environment
+from ringlet.launcher.worker_environment import worker_environment
 
 
 def test_every_worker_is_told_the_same_cluster_and_its_own_task():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from ringlet.launcher.last_words import LastWords
-from ringlet.launcher.lines import LineSplitter, prefixed
+from ringlet.launcher.line_splitter import LineSplitter, prefixed
+from ringlet.launcher.traceback_buffer import LastWords
 
 __all__ = ["OutputChannel", "colored_prefix", "prefix_of"]
 

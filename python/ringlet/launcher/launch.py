@@ -10,7 +10,7 @@ from typing import Any
 
 from ringlet.errors import InvalidArgumentError
 from ringlet.ipc.deadline import Deadline
-from ringlet.launcher.environment import MOST_RANKS, MOST_WORKERS
+from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 
 __all__ = ["launch"]
 
@@ -85,7 +85,7 @@ def launch(
     if not callable(fn):
         raise InvalidArgumentError(f"fn is the function that each worker calls; {fn!r} cannot be called")
     from ringlet.ipc.call_codec import pack_call
-    from ringlet.launcher.launched import Launched  # loads NumPy
+    from ringlet.launcher.launch_job import Launched  # loads NumPy
 
     call = pack_call(fn, _positional(args), dict(_mapping("kwargs", kwargs)))
     variables = _mapping("environment", environment)

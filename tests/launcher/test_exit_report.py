@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from ringlet.launcher.endings import Ending, first_failure, job_status, summary
+from ringlet.launcher.exit_report import Ending, first_failure, job_status, summary
 
 
 def raised(worker, at, error="ValueError: bad", asked_at=None, status=1):

@@ -9,7 +9,7 @@ from typing import Any
 
 from ringlet.ipc.call_codec import ParcelReader
 from ringlet.ipc.remote_exception import Failure
-from ringlet.launcher.endings import follows_another
+from ringlet.launcher.exit_report import follows_another
 
 __all__ = ["ResultChannel"]
 

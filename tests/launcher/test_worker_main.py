@@ -11,8 +11,8 @@ import tempfile
 import pytest
 
 from ringlet.ipc.call_codec import pack_call
-from ringlet.launcher.called import _in_this_process
-from ringlet.launcher.results import ResultChannel
+from ringlet.launcher.result_channel import ResultChannel
+from ringlet.launcher.worker_main import _in_this_process
 
 
 def call(function, *args):
@@ -21,7 +21,7 @@ def call(function, *args):
     with tempfile.TemporaryFile() as file:
         file.write(pickle.dumps((["a notebook"], pack_call(function, args, {}))))
         file.flush()
-        program = f"import sys; sys.path[:] = {sys.path!r}; from ringlet.launcher.called import main; "
+        program = f"import sys; sys.path[:] = {sys.path!r}; from ringlet.launcher.worker_main import main; "
         done = subprocess.run(
             [sys.executable, "-c", program + f"main({file.fileno()}, {writer})"],
             pass_fds=(file.fileno(), writer),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringlet.launcher.last_words import LastWords, exception_line, first_exception_line
+from ringlet.launcher.traceback_buffer import LastWords, exception_line, first_exception_line
 
 TRACEBACK = b'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyError: 3\n'
 

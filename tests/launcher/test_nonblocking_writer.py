@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ringlet.launcher.screen import Screen
+from ringlet.launcher.nonblocking_writer import Screen
 
 
 @pytest.fixture
