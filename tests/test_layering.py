@@ -54,7 +54,7 @@ PYTHON_LAYERS = {
     "strategy": 8,
     "coordinator": 9,
     "train": 9,
-    "helpers": 9,
+    "rank_zero": 9,
     "experimental": 9,
     "launcher": 10,
     "compat": 10,

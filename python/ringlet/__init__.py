@@ -65,11 +65,11 @@ _PUBLIC = {
     "ReductionToOneDevice": "strategy",
     "RingAllReduce": "strategy",
     # habits of programs that run many times over
-    "ChiefLogFilter": "helpers",
-    "is_chief": "helpers",
-    "once_per_host": "helpers",
-    "print0": "helpers",
-    "progress": "helpers",
+    "ChiefLogFilter": "rank_zero",
+    "is_chief": "rank_zero",
+    "once_per_host": "rank_zero",
+    "print0": "rank_zero",
+    "progress": "rank_zero",
     # memory that processes share
     "empty_shared": "collectives",
     # starting worker processes

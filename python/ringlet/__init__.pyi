@@ -23,12 +23,12 @@ from ringlet.data import InputContext as InputContext
 from ringlet.data import InputOptions as InputOptions
 from ringlet.data import InputReplicationMode as InputReplicationMode
 from ringlet.devices import set_logical_devices as set_logical_devices
-from ringlet.helpers import ChiefLogFilter as ChiefLogFilter
-from ringlet.helpers import is_chief as is_chief
-from ringlet.helpers import once_per_host as once_per_host
-from ringlet.helpers import print0 as print0
-from ringlet.helpers import progress as progress
 from ringlet.launcher.launch import launch as launch
+from ringlet.rank_zero import ChiefLogFilter as ChiefLogFilter
+from ringlet.rank_zero import is_chief as is_chief
+from ringlet.rank_zero import once_per_host as once_per_host
+from ringlet.rank_zero import print0 as print0
+from ringlet.rank_zero import progress as progress
 from ringlet.strategy import CrossDeviceOps as CrossDeviceOps
 from ringlet.strategy import DirectAllReduce as DirectAllReduce
 from ringlet.strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from ringlet import context
-from ringlet.helpers.standing import local_replica, standing
+from ringlet.rank_zero.process_role import local_replica, standing
 
 __all__ = ["ChiefLogFilter"]
 

@@ -10,7 +10,7 @@ import pytest
 
 import ringlet
 from ringlet.data import Dataset
-from tests.helpers.test_standing import config
+from tests.rank_zero.test_process_role import config
 
 
 class Terminal(io.StringIO):
@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 def seconds(monkeypatch):
     """A clock that goes one second on each time it is read."""
     now = iter(range(1_000_000))
-    monkeypatch.setattr(sys.modules["ringlet.helpers.progress"], "_clock", lambda: float(next(now)))
+    monkeypatch.setattr(sys.modules["ringlet.rank_zero.progress"], "_clock", lambda: float(next(now)))
 
 
 def test_elements_are_given_as_they_are():
@@ -116,14 +116,14 @@ def test_a_bar_that_fails_while_it_is_drawn_leaves_no_other_one_without_a_line(m
     monkeypatch.setitem(sys.modules, "rich", None)
     file, again = Terminal(), Terminal()
     broken = ringlet.progress(range(3), file=file)
-    monkeypatch.setattr(sys.modules["ringlet.helpers.progress"], "_REDRAW_SECONDS", 0.0)
+    monkeypatch.setattr(sys.modules["ringlet.rank_zero.progress"], "_REDRAW_SECONDS", 0.0)
     elements = ringlet.progress(range(3), file=file)
     next(broken), next(elements)
     file.close()
     assert len(list(elements)) == len(list(broken)) == 2
     list(ringlet.progress(range(3), file=again))
     assert "3/3" in again.getvalue()
-    assert sys.modules["ringlet.helpers.bars"]._LineBar._open == []
+    assert sys.modules["ringlet.rank_zero.progress_backends"]._LineBar._open == []
 
 
 def test_a_terminal_is_drawn_on_at_most_ten_times_a_second(monkeypatch):
@@ -136,8 +136,8 @@ def test_a_terminal_is_drawn_on_at_most_ten_times_a_second(monkeypatch):
 
         end = show
 
-    monkeypatch.setattr(sys.modules["ringlet.helpers.progress"], "_clock", lambda: float(next(now)))
-    monkeypatch.setattr(sys.modules["ringlet.helpers.progress"], "open_bar", lambda *_: Bar())
+    monkeypatch.setattr(sys.modules["ringlet.rank_zero.progress"], "_clock", lambda: float(next(now)))
+    monkeypatch.setattr(sys.modules["ringlet.rank_zero.progress"], "open_bar", lambda *_: Bar())
     list(ringlet.progress(range(100), file=Terminal()))
     assert len(shown) <= 12
     assert np.diff(shown[:-1]).min() > 0.099
@@ -172,7 +172,7 @@ def test_the_number_of_elements_may_be_given():
     ids=["range", "dataset", "infinite dataset", "iterator", "class"],
 )
 def test_the_size_is_what_the_iterable_says(iterable, size):
-    assert sys.modules["ringlet.helpers.progress"]._size_of(iterable) == size
+    assert sys.modules["ringlet.rank_zero.progress"]._size_of(iterable) == size
 
 
 @pytest.mark.parametrize("file", [io.StringIO(), Terminal()], ids=["file", "terminal"])

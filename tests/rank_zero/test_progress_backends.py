@@ -9,8 +9,8 @@ import re
 import pytest
 
 import ringlet
-from ringlet.helpers import bars
-from ringlet.helpers.bars import Style, open_bar, text_of
+from ringlet.rank_zero import progress_backends
+from ringlet.rank_zero.progress_backends import Style, open_bar, text_of
 
 
 @pytest.fixture
@@ -84,11 +84,11 @@ def test_rich_shows_a_bar_for_each_loop_in_one_display():
     file = io.StringIO()
     outer = open_bar(file, "epochs", 2, Style.ANEW)
     inner = open_bar(file, "steps", 4, Style.ANEW)
-    assert len(bars._RichBar._displays) == 1
+    assert len(progress_backends._RichBar._displays) == 1
     inner.show(2, 1.0)
     inner.end(4, 2.0)
     outer.end(2, 2.0)
-    assert bars._RichBar._displays == {}
+    assert progress_backends._RichBar._displays == {}
     assert "epochs" in file.getvalue()
     assert "2/2" in file.getvalue()
 
@@ -116,7 +116,7 @@ def test_without_rich_a_bar_that_cannot_be_drawn_takes_the_line_from_nobody(with
 
     with pytest.raises(OSError, match="terminal has gone"):
         open_bar(Broken(), "steps", 4, Style.ANEW)
-    assert bars._LineBar._open == []
+    assert progress_backends._LineBar._open == []
 
 
 def test_rich_needs_no_thread_of_its_own():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.helpers.differences import differences_between, listed
-from ringlet.helpers.snapshot import Snapshot
+from ringlet.rank_zero.value_diff import differences_between, listed
+from ringlet.rank_zero.value_digest import Snapshot
 
 
 def alone(rows):

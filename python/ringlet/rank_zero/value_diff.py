@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.helpers.gathering import Exchange
-from ringlet.helpers.snapshot import Snapshot
+from ringlet.rank_zero.process_exchange import Exchange
+from ringlet.rank_zero.value_digest import Snapshot
 
 __all__ = ["Difference", "differences_between", "listed"]
 

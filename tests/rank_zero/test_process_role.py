@@ -9,7 +9,7 @@ import pytest
 import ringlet
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.errors import ClusterConfigError
-from ringlet.helpers.standing import of_task, standing, standing_in
+from ringlet.rank_zero.process_role import of_task, standing, standing_in
 
 CLUSTER = {"chief": ["a:1"], "worker": ["a:2", "a:3"], "ps": ["a:4"], "evaluator": ["a:5"]}
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ringlet.errors import CollectiveMismatchError, DeadlineExceededError, WorkerLostError
-from ringlet.helpers.standing import standing
+from ringlet.rank_zero.process_role import standing
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
 __all__ = ["meet", "naming"]

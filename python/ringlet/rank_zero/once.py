@@ -14,9 +14,9 @@ import numpy as np
 
 from ringlet import context
 from ringlet.errors import CollectiveAborted
-from ringlet.helpers.meeting import meet, naming
-from ringlet.helpers.plain_answer import from_text, to_text
-from ringlet.helpers.standing import local_replica, standing
+from ringlet.rank_zero.ad_hoc_group import meet, naming
+from ringlet.rank_zero.json_codec import from_text, to_text
+from ringlet.rank_zero.process_role import local_replica, standing
 
 __all__ = ["once_per_host"]
 

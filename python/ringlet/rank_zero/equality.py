@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from ringlet import nest
 from ringlet.errors import ValuesDifferError
-from ringlet.helpers.differences import Difference, differences_between, listed
-from ringlet.helpers.gathering import Exchange, everybody
-from ringlet.helpers.snapshot import Snapshot
-from ringlet.helpers.standing import local_replica
+from ringlet.rank_zero.process_exchange import Exchange, everybody
+from ringlet.rank_zero.process_role import local_replica
+from ringlet.rank_zero.value_diff import Difference, differences_between, listed
+from ringlet.rank_zero.value_digest import Snapshot
 from ringlet.values import DistributedValues
 
 __all__ = ["all_equal"]

@@ -6,8 +6,8 @@ import io
 import sys
 from typing import Any
 
-from ringlet.helpers.bars import make_room
-from ringlet.helpers.standing import is_chief
+from ringlet.rank_zero.process_role import is_chief
+from ringlet.rank_zero.progress_backends import make_room
 
 __all__ = ["print0"]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from ringlet.helpers.bars import Bar, Style, is_tty, open_bar
-from ringlet.helpers.standing import is_chief
+from ringlet.rank_zero.process_role import is_chief
+from ringlet.rank_zero.progress_backends import Bar, Style, is_tty, open_bar
 
 __all__ = ["progress"]
 

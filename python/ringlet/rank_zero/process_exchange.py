@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ringlet import context
-from ringlet.helpers.meeting import meet, naming
-from ringlet.helpers.standing import local_replica, standing
+from ringlet.rank_zero.ad_hoc_group import meet, naming
+from ringlet.rank_zero.process_role import local_replica, standing
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
 __all__ = ["Exchange", "everybody"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import ringlet
-from ringlet.helpers.snapshot import Leaf, Snapshot
+from ringlet.rank_zero.value_digest import Leaf, Snapshot
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 

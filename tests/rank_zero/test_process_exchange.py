@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ringlet
-from ringlet.helpers import gathering
-from ringlet.helpers.gathering import everybody
+from ringlet.rank_zero import process_exchange
+from ringlet.rank_zero.process_exchange import everybody
 
 
 def test_rows_of_any_length_are_put_together_and_taken_apart():
     rows = [b"", b"a", b"bcd" * 1000]
-    packed = gathering._packed(rows)
-    assert gathering._unpacked([packed, gathering._packed([]), packed]) == rows * 2
+    packed = process_exchange._packed(rows)
+    assert process_exchange._unpacked([packed, process_exchange._packed([]), packed]) == rows * 2
 
 
 def test_replicas_of_a_process_call_it_once_with_what_all_of_them_bring():
@@ -29,7 +29,7 @@ def test_replicas_of_a_process_call_it_once_with_what_all_of_them_bring():
 
 def test_over_workers_rows_come_in_the_order_of_replicas(workers):
     program = """
-    from ringlet.helpers.gathering import everybody
+    from ringlet.rank_zero.process_exchange import everybody
     def ask(number):
         return everybody("a question", [number], lambda exchange, items: exchange([bytes([i]) for i in items]))
     inside = strategy.run(lambda: ask(rank()))

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 import ringlet
-from tests.helpers.test_standing import config
+from tests.rank_zero.test_process_role import config
 
 
 @pytest.fixture

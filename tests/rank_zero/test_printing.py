@@ -6,7 +6,7 @@ import io
 import sys
 
 import ringlet
-from tests.helpers.test_standing import config
+from tests.rank_zero.test_process_role import config
 
 
 def test_it_prints_what_print_prints(capsys):
