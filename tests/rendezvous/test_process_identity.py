@@ -48,6 +48,7 @@ def test_a_process_whose_name_looks_like_fields_is_read_right():
         ""
         ""
         ""
+        ""
         "from ringlet.rendezvous.process_identity import ProcessIdentity;"
         "identity = ProcessIdentity.of_this_process(); print(identity.has_ended(), identity.start_ticks > 0)"
     )

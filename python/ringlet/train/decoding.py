@@ -10,9 +10,9 @@ from typing import Any
 
 from ringlet.collectives.adapters.array_adapters import ArrayKind, kind_of, result_memory
 from ringlet.errors import CheckpointCorruptError
-from ringlet.train.file_reader import CheckpointFile, Entry
-from ringlet.train.kinds import Kind, children_of, kind_of_object
-from ringlet.train.variables import SavedVariable, Sort
+from ringlet.train.checkpoint_reader import CheckpointFile, Entry
+from ringlet.train.saved_variables import SavedVariable, Sort
+from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 
 __all__ = [
     "Malformed",

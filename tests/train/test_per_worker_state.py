@@ -7,7 +7,7 @@ import pytest
 
 import ringlet
 from ringlet.train import Checkpoint
-from ringlet.train.parts import SavedParts, noted, pack, parts_of, unpack
+from ringlet.train.per_worker_state import SavedParts, noted, pack, parts_of, unpack
 from tests.train.objects import Counter
 
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from ringlet.collectives import Op
 from ringlet.collectives.single_controller import all_reduce_buffers
 from ringlet.errors import InvalidArgumentError
-from ringlet.train.dtypes import Array
-from ringlet.train.file_reader import CheckpointFile, Entry
+from ringlet.train.checkpoint_reader import CheckpointFile, Entry
+from ringlet.train.tensor_dtypes import Array
 from ringlet.values import SyncOnReadVariable, Variable, VariableAggregation
 from ringlet.values.value_conversion import fits
 from ringlet.values.variables.atomic_snapshot import NewValue, components_of

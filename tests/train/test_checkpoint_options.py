@@ -6,7 +6,7 @@ import pytest
 
 import ringlet
 from ringlet.train import Checkpoint
-from ringlet.train.options import CheckpointOptions, wait_for_chief, writes
+from ringlet.train.checkpoint_options import CheckpointOptions, wait_for_chief, writes
 
 
 def test_who_writes_is_told_or_else_the_strategy_tells():

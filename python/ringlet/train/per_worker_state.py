@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.train.dtypes import bytes_of, form_of_text
+from ringlet.train.checkpoint_writer import Tensor
 from ringlet.train.encoding import Node, Path, encode, name_of, refuse_depth
-from ringlet.train.file_writer import Tensor
-from ringlet.train.kinds import Kind, children_of, kind_of_object
+from ringlet.train.tensor_dtypes import bytes_of, form_of_text
+from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 
 __all__ = ["Part", "SavedParts", "noted", "pack", "parts_of", "unpack"]
 

@@ -16,9 +16,9 @@ from ringlet.errors import (
     NotFoundError,
 )
 from ringlet.testing import run_on_ranks
-from ringlet.train import agreement
-from ringlet.train.agreement import chosen_by_chief, exchanged, folder_of, joined, restored_together
-from ringlet.train.options import CheckpointOptions
+from ringlet.train import save_consensus
+from ringlet.train.checkpoint_options import CheckpointOptions
+from ringlet.train.save_consensus import chosen_by_chief, exchanged, folder_of, joined, restored_together
 
 
 class Stand:
@@ -64,7 +64,7 @@ def test_nobody_is_joined_without_workers_or_by_who_says_who_writes(monkeypatch)
     class Two:
         num_workers, is_chief = 2, False
 
-    monkeypatch.setattr(agreement, "current_workers", Two)
+    monkeypatch.setattr(save_consensus, "current_workers", Two)
     assert joined() is not None
     assert joined(CheckpointOptions()) is not None
     assert joined(CheckpointOptions(is_chief=False)) is None

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.train.dtypes import Array, Form, bytes_of, form_of, in_file_order
-from ringlet.train.library import safetensors
+from ringlet.train.safetensors_import import safetensors
+from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of, in_file_order
 
 __all__ = ["FORMAT", "Tensor", "checksum_of", "write_file"]
 
@@ -91,7 +91,7 @@ def checksum_of(texts: Mapping[str, str], shapes: Mapping[str, tuple[str, Sequen
 
 
 def write_file(path: str, tree: Any, tensors: Sequence[Tensor], saved_ns: int) -> None:
-    """Write a checkpoint to a file; neither safe from a crash nor at once there: see :mod:`ringlet.train.folder`.
+    """Write a checkpoint to a file; neither safe from a crash nor at once there: see :mod:`ringlet.train.atomic_files`.
 
     Parameters
     ----------

@@ -15,10 +15,10 @@ import numpy as np
 
 from ringlet import _core
 from ringlet.errors import CheckpointCorruptError, InvalidArgumentError, NotFoundError
-from ringlet.train.dtypes import Array, Form, bytes_of, form_of_text
-from ringlet.train.file_writer import FORMAT, checksum_of
-from ringlet.train.folder import open_to_read
-from ringlet.train.library import safetensors
+from ringlet.train.atomic_files import open_to_read
+from ringlet.train.checkpoint_writer import FORMAT, checksum_of
+from ringlet.train.safetensors_import import safetensors
+from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of_text
 
 __all__ = ["CheckpointFile", "Entry", "open_file"]
 
@@ -60,7 +60,7 @@ class CheckpointFile:
     saved_ns : int
         When it was written.
     tree : object
-        What was given to :func:`~ringlet.train.file_writer.write_file`.
+        What was given to :func:`~ringlet.train.checkpoint_writer.write_file`.
     entries : dict of str to Entry
         Its tensors by name.
     """

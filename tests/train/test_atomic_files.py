@@ -16,8 +16,8 @@ import pytest
 from ringlet import Variable
 from ringlet.errors import CheckpointCorruptError, DeadlineExceededError
 from ringlet.train import Checkpoint
-from ringlet.train import folder as folders
-from ringlet.train.folder import clean, locked, make_folder, open_to_read, remove_files, write_durably
+from ringlet.train import atomic_files as folders
+from ringlet.train.atomic_files import clean, locked, make_folder, open_to_read, remove_files, write_durably
 
 
 def test_a_file_is_brought_to_the_disk_before_it_takes_its_name_and_the_name_after(tmp_path, monkeypatch):
@@ -77,7 +77,7 @@ def test_folders_that_are_in_use_are_not_cleaned(tmp_path):
 def test_what_a_program_that_was_killed_left_is_cleaned(tmp_path):
     program = f"""
 import os, signal
-from ringlet.train.folder import write_durably
+from ringlet.train.atomic_files import write_durably
 def write(path):
     open(path, "w").write("half")
     os.kill(os.getpid(), signal.SIGKILL)

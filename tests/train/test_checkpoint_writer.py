@@ -7,8 +7,8 @@ import pytest
 import safetensors
 import safetensors.numpy
 
-from ringlet.train.file_reader import open_file
-from ringlet.train.file_writer import Tensor, checksum_of, write_file
+from ringlet.train.checkpoint_reader import open_file
+from ringlet.train.checkpoint_writer import Tensor, checksum_of, write_file
 
 
 def test_what_is_written_is_read_by_us_and_by_the_library(tmp_path):

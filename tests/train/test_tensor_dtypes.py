@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.train.dtypes import bytes_of, form_of, form_of_text, in_file_order
+from ringlet.train.tensor_dtypes import bytes_of, form_of, form_of_text, in_file_order
 
 DTYPES = ["?", "i1", "<i8", ">u4", "<f2", ">f8", "<c8", "<c16", "<U7", "S3", "<M8[ms]", "<m8[25s]", "bfloat16", "int4"]
 

@@ -9,7 +9,7 @@ import types
 import pytest
 
 import ringlet
-from ringlet.train.library import safetensors
+from ringlet.train.safetensors_import import safetensors
 
 
 def test_a_program_without_the_library_is_told_what_to_install(tmp_path, monkeypatch):

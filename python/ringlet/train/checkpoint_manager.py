@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ringlet.errors import CheckpointCorruptError
-from ringlet.train.agreement import chosen_by_chief, joined
+from ringlet.train.atomic_files import clean, locked, make_folder, remove_files
 from ringlet.train.checkpoint import Checkpoint
-from ringlet.train.folder import clean, locked, make_folder, remove_files
+from ringlet.train.checkpoint_options import CheckpointOptions
 from ringlet.train.latest import SUFFIX, file_of, known_state, last_good
-from ringlet.train.options import CheckpointOptions
+from ringlet.train.save_consensus import chosen_by_chief, joined
 from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
 

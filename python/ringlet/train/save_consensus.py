@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ringlet import errors
 from ringlet.errors import CollectiveAborted, FailedPreconditionError
 from ringlet.strategy.multi_worker.ambient_worker_group import Workers, current_workers
-from ringlet.train.options import CheckpointOptions
+from ringlet.train.checkpoint_options import CheckpointOptions
 
 __all__ = ["Message", "chosen_by_chief", "exchanged", "folder_of", "joined", "restored_together"]
 

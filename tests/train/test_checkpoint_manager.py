@@ -10,7 +10,7 @@ import pytest
 
 from ringlet import MirroredStrategy, Variable
 from ringlet.errors import CheckpointCorruptError
-from ringlet.train import Checkpoint, CheckpointManager, CheckpointOptions, latest_checkpoint, manager
+from ringlet.train import Checkpoint, CheckpointManager, CheckpointOptions, checkpoint_manager, latest_checkpoint
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def checkpoint():
 def clock(monkeypatch):
     """The time that managers see, which the test sets."""
     now = [1_000_000.0]
-    monkeypatch.setattr(manager, "_now", lambda: now[0])
+    monkeypatch.setattr(checkpoint_manager, "_now", lambda: now[0])
     return now
 
 

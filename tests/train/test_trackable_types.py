@@ -10,7 +10,7 @@ import pytest
 
 from ringlet import Variable
 from ringlet.train import Checkpoint
-from ringlet.train.kinds import Kind, children_of, holds_state, kind_name, kind_of_object, refusal
+from ringlet.train.trackable_types import Kind, children_of, holds_state, kind_name, kind_of_object, refusal
 from tests.train.objects import Counter, Frozen, Model, Point, Settings
 
 

@@ -16,9 +16,9 @@ import safetensors.numpy
 from ringlet import Variable
 from ringlet.errors import CheckpointCorruptError, InvalidArgumentError, NotFoundError
 from ringlet.train import Checkpoint
-from ringlet.train.file_reader import open_file
-from ringlet.train.file_writer import checksum_of
-from ringlet.train.kinds import Kind
+from ringlet.train.checkpoint_reader import open_file
+from ringlet.train.checkpoint_writer import checksum_of
+from ringlet.train.trackable_types import Kind
 
 # The catalogue of robustness asks for so many at least.
 MUTATIONS = int(os.environ.get("RINGLET_MUTATIONS", "1000000" if os.environ.get("RINGLET_CI_NIGHTLY") else "100000"))
