@@ -4,9 +4,9 @@ A dataset is a graph of *nodes*, small frozen objects that say what to do: ``fro
 node does nothing by itself. `Node.open` makes a *stream*, which gives the node's elements one after another, once.
 Since the graph is data, it can be looked at and rewritten (`Node.inputs`, `Node.with_inputs`) before it runs.
 
-Where the elements of a node are rows of a table (see `ringlet.data.graph.table`), `Node.table` says so, and
-`Node.open_rows` makes a *row stream*, which gives row numbers instead, many in one call. `Batch` turns them into arrays
-in one go; who needs the elements one by one reads them through `RowElements`. So an operation that chooses or orders elements is
+Where the elements of a node are rows of a table (see `ringlet.data.graph.table`), `Node.table` is set, and
+`Node.open_rows` opens a *row stream*, which gives row numbers, many in one call. `Batch` turns them into arrays in one
+step; `RowElements` reads them one by one. So an operation that chooses or orders elements is
 written twice, once for any elements and once for row numbers; every other operation is written once.
 
 Both kinds of streams can be saved and go on elsewhere: `Stream.get_state` and `Stream.set_state`. What belongs to the
