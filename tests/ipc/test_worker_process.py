@@ -61,7 +61,7 @@ def test_nothing_is_left_of_a_group_that_was_closed():
 
 def test_a_keeper_that_cannot_start_is_an_error_that_says_so(monkeypatch, tmp_path):
     (tmp_path / "broken.py").write_text("raise SystemExit(5)", encoding="utf-8")
-    monkeypatch.setattr(worker_process.keeper, "__file__", str(tmp_path / "broken.py"))
+    monkeypatch.setattr(worker_process.process_group_reaper, "__file__", str(tmp_path / "broken.py"))
     before = descriptors_of()
     with pytest.raises(ChildProcessError, match=r"did not start: .* exited with status 5"):
         Keeper()

@@ -17,7 +17,7 @@ from ringlet.tpu.cost.cost_schedules import ALGORITHMS
 from tests.tpu.closed_forms import axes_seconds, axis_seconds
 from tests.tpu.meshes import mesh
 
-GOLDEN = Path(__file__).parents[1] / "conformance" / "golden"
+GOLDEN = Path(__file__).parents[2] / "conformance" / "golden"
 SPEEDS = {"bandwidth": 4.5e10, "hop_seconds": 1e-6}
 FORMS = {"bytes_per_second": 4.5e10, "hop_seconds": 1e-6}
 
