@@ -4,6 +4,7 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/sync/fault.cpp
   cpp/ringlet/sync/fork.cpp
   cpp/ringlet/sync/futex.cpp
+  cpp/ringlet/sync/incarnation.cpp
   cpp/ringlet/sync/process.cpp
   cpp/ringlet/sync/team.cpp
   cpp/ringlet/sync/wait.cpp
