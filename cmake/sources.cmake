@@ -1,5 +1,6 @@
 # The core library, but for the kernels of other CPU targets than the portable one.
 set(RINGLET_CORE_SOURCES
+  cpp/ringlet/sync/cores.cpp
   cpp/ringlet/sync/crew.cpp
   cpp/ringlet/sync/fault.cpp
   cpp/ringlet/sync/fork.cpp
