@@ -1,9 +1,11 @@
 # The core library, but for the kernels of other CPU targets than the portable one.
 set(RINGLET_CORE_SOURCES
+  cpp/ringlet/sync/cores.cpp
   cpp/ringlet/sync/crew.cpp
   cpp/ringlet/sync/fault.cpp
   cpp/ringlet/sync/fork.cpp
   cpp/ringlet/sync/futex.cpp
+  cpp/ringlet/sync/incarnation.cpp
   cpp/ringlet/sync/process.cpp
   cpp/ringlet/sync/team.cpp
   cpp/ringlet/sync/wait.cpp

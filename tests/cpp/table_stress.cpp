@@ -114,24 +114,29 @@ void change_first_word(const Rows<std::int64_t>& rows, Inside&& inside) {
   });
 }
 
-// Runs a process that is killed once it has written into a seat that it wants to set the whole first row to `number`,
-// and, if it begins, into the word of the chunk that it does.
+// Writes into a seat that this process wants to set the whole first row to `number`, and, if it begins, into the word
+// of the chunk that it does.
+void leave_undone(tables::Memory& memory, bool begins, std::int64_t number) {
+  std::size_t index = 0;
+  while (!memory.seat(index).owner.try_take(sync::OwnerWord::kNobody, memory.own_code())) ++index;
+  memory.reserve_journal(index);
+  memory.seat(index).chunk = 0;
+  memory.seat(index).first_word = 0;
+  memory.seat(index).num_words = memory.layout().row_bytes / sizeof number;
+  std::fill_n(reinterpret_cast<std::int64_t*>(memory.journal(index)), memory.seat(index).num_words, number);
+  sync::ChunkWord& word = memory.word(0);
+  if (begins) {
+    check(word.try_hold(word.look(), index), "nobody else holds it");
+    word.begin_change();
+  }
+}
+
+// Runs a process that does that, and is killed.
 void let_one_die(const Rows<std::int64_t>& rows, bool begins, std::int64_t number) {
   Processes processes({.ranks = {1}});
   processes.start([&](int) {
     tables::Memory memory{sync::Descriptor(dup(rows.fd()))};
-    std::size_t index = 0;
-    while (!memory.seat(index).owner.try_take(sync::OwnerWord::kNobody, sync::LivingProcess::self())) ++index;
-    memory.reserve_journal(index);
-    memory.seat(index).chunk = 0;
-    memory.seat(index).first_word = 0;
-    memory.seat(index).num_words = memory.layout().row_bytes / sizeof number;
-    std::fill_n(reinterpret_cast<std::int64_t*>(memory.journal(index)), memory.seat(index).num_words, number);
-    sync::ChunkWord& word = memory.word(0);
-    if (begins) {
-      check(word.try_hold(word.look(), index), "nobody else holds it");
-      word.begin_change();
-    }
+    leave_undone(memory, begins, number);
     raise(SIGKILL);
   });
   check(processes.wait_for(0) == -SIGKILL, "it was killed");
@@ -184,6 +189,89 @@ void the_dead_take_nothing_from_the_living() {
   processes.go_on(0);
   check(processes.wait_for(0) == 0, "it goes on");
   check(rows.numbers(table).front() == 7, "who had not begun changes nothing");
+}
+
+// One thread leaves a change undone while another starts a program in the place of this one. A child, forked after the
+// table was mapped, outlives both.
+template <class Exec>
+[[noreturn]] void leave_undone_and_exec(const Rows<std::int64_t>& rows, bool by_first_thread, Exec&& exec) {
+  tables::Memory memory{sync::Descriptor(dup(rows.fd()))};
+  memory.own_code();
+  if (fork() == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) pause();
+  }
+  std::atomic<bool> is_undone{false};
+  const auto write = [&] {
+    leave_undone(memory, true, 100);
+    is_undone = true;
+    for (;;) pause();
+  };
+  const auto start = [&] {
+    while (!is_undone) usleep(100);
+    exec();
+    check(false, "exec does not return");
+  };
+  const std::thread other = by_first_thread ? std::thread(start) : std::thread(write);
+  by_first_thread ? write() : start();
+  std::abort();
+}
+
+// The process goes on under the same number, and with the same start time.
+void exec_ends_a_writer_as_its_death_does(bool by_first_thread) {
+  const Rows<std::int64_t> rows(1, 1);
+  Processes processes({.ranks = {1}});
+  processes.start([&](int) {
+    leave_undone_and_exec(rows, by_first_thread, [&] {
+      processes.board().calls.fetch_add(1);
+      execlp("sleep", "sleep", "1000", nullptr);
+    });
+  });
+  while (processes.board().calls.load() == 0) usleep(100);
+  Table table = rows.map(5s);
+  rows.update(table, Change::kAdd, 1);
+  check(rows.numbers(table).front() == 101, "what it left is complete");
+  check(!sync::LivingProcess(processes.pid(0)).has_ended(), "the process lives");
+  processes.kill(0);
+  check(processes.wait_for(0) == -SIGKILL, "it was killed");
+}
+
+// The program that exec starts: adds one to the table of this descriptor.
+int add_one(int fd) {
+  const std::int64_t one = 1;
+  Table(sync::Descriptor(fd), 5s).update(Change::kAdd, 0, std::as_bytes(std::span(&one, 1)), nullptr);
+  return 0;
+}
+
+void a_program_puts_right_what_the_one_before_it_in_its_process_left() {
+  const Rows<std::int64_t> rows(1, 1);
+  Processes processes({.ranks = {1}});
+  processes.start([&](int) {
+    const std::string fd = std::to_string(dup(rows.fd()));
+    leave_undone_and_exec(rows, true,
+                          [&] { execl("/proc/self/exe", "table_stress", "--add-one", fd.c_str(), nullptr); });
+  });
+  check(processes.wait_for(0) == 0, "the second program ends well");
+  Table table = rows.map();
+  check(rows.numbers(table).front() == 101, "the change of the first is complete");
+}
+
+// Also while the parent lives, whose mapping it has inherited.
+void a_forked_child_is_a_writer_of_its_own() {
+  const Rows<std::int64_t> rows(1, 1);
+  tables::Memory memory{sync::Descriptor(dup(rows.fd()))};
+  const std::uint64_t code = memory.own_code();
+  Processes processes({.ranks = {1}});
+  processes.start([&](int) {
+    check(memory.own_code() != code, "the child has another code");
+    leave_undone(memory, true, 100);
+    raise(SIGKILL);
+  });
+  check(processes.wait_for(0) == -SIGKILL, "it was killed");
+  Table table = rows.map(5s);
+  rows.update(table, Change::kAdd, 1);
+  check(rows.numbers(table).front() == 101, "what the child left is complete");
+  check(!sync::Incarnation::has_ended(rows.fd(), code), "the parent lives");
 }
 
 void a_stopped_writer_is_named_and_goes_on() {
@@ -245,6 +333,7 @@ void threads_wait_for_seats() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "--add-one") return add_one(std::atoi(argv[2]));
   const std::size_t calls = stress::calls_of(argc, argv, 100'000);
   const std::size_t rounds = calls / 2500;
   // Processes first: this program starts no thread before it forks.
@@ -252,6 +341,9 @@ int main(int argc, char** argv) {
   one_alone_completes_what_was_begun(rounds / 4);
   the_dead_take_nothing_from_the_living();
   a_stopped_writer_is_named_and_goes_on();
+  for (const bool by_first_thread : {false, true}) exec_ends_a_writer_as_its_death_does(by_first_thread);
+  a_program_puts_right_what_the_one_before_it_in_its_process_left();
+  a_forked_child_is_a_writer_of_its_own();
   killed_writers_lose_nothing(40, 64, rounds);
   killed_writers_lose_nothing(2, 1, rounds);
   killed_writers_lose_nothing(3, 5000, rounds);

@@ -15,6 +15,7 @@
 #include "ringlet/collectives/text.hpp"
 #include "ringlet/collectives/world.hpp"
 #include "ringlet/core/error.hpp"
+#include "ringlet/sync/cores.hpp"
 
 namespace ringlet::collectives {
 
@@ -90,7 +91,7 @@ std::string World::reason_of_leaving(int process, sync::Poll* poll) {
 void World::greet(sync::Poll* poll) {
   Message hello;
   hello.subject = Subject::kHello;
-  hello.number = may_cross_ ? 1 : 0;
+  hello.number = (may_cross_ ? 1U : 0U) | static_cast<std::uint32_t>(sync::quota_cores()) << 1;
   hello.words = {std::hash<std::string>()(token_), reinterpret_cast<std::uintptr_t>(&probe_), probe_};
   hello.bytes = own_cores();
   peer(index_).hello = hello;
@@ -104,7 +105,7 @@ bool World::try_all_memories() {
     if (!is_other(process)) continue;
     const Message& hello = peer(process).hello;
     std::uint64_t seen = 0;
-    can_read = hello.number != 0 &&
+    can_read = (hello.number & 1) != 0 &&
                read_across(pid_of(process), hello.words[1], sizeof seen, &seen) == Crossing::kDone &&
                seen == hello.words[2];
   }
@@ -116,14 +117,16 @@ void World::meet(const JoinLimit& limit, sync::Poll* poll) {
     greet(poll);
     wait_for_all(limit, poll, [&](int process) { return peer(process).has_greeted; });
     std::array<std::byte, 128> cores{};
+    int quota = sync::kNoQuota;  // the least: processes of one job have mostly one quota, all together
     for (int process = 0; process < num_processes(); ++process) {
       const Message& hello = peer(process).hello;
       if (hello.words[0] != peer(index_).hello.words[0]) {
         throw core::MismatchError(whereabouts_of(process) + " is connected to this group, but of another job.");
       }
       for (std::size_t i = 0; i < cores.size(); ++i) cores[i] |= hello.bytes[i];
+      quota = std::min(quota, static_cast<int>(hello.number >> 1));
     }
-    cores_ = std::max(1, count_bits(cores));
+    cores_ = std::max(1, std::min(count_bits(cores), quota));
     Message verdict;
     verdict.subject = Subject::kVerdict;
     verdict.number = try_all_memories() ? 1 : 0;

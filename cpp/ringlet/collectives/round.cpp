@@ -24,6 +24,15 @@ std::string place_in_series(std::uint32_t series, std::uint64_t sequence) {
   return ", call " + std::to_string(static_cast<std::uint32_t>(sequence) - series + 1) + " of a series";
 }
 
+// Of the call before one that all have arrived at: nobody takes anything from there any more. What is larger than the
+// pieces of large all-reduces goes back to the heap, which keeps it for a while.
+void drop_large_stages(RankNotes::Set& set) {
+  constexpr std::size_t kLargestKept = std::size_t{4} << 20;
+  for (memory::Block* const block : {&set.staged_inputs, &set.staged_outputs}) {
+    if (*block != nullptr && (*block)->size() > kLargestKept) block->reset();
+  }
+}
+
 }  // namespace
 
 Round::Round(Group& group, int rank, sync::Poll* poll)
@@ -107,6 +116,7 @@ void Round::meet_others(Purpose purpose) {
     if (!all_have_arrived()) give_up(!in_time);
   }
   compare();
+  drop_large_stages(mine().sets[(sequence_ - 1) % kSets]);
 }
 
 void Round::arrive_for_work() { meet_for_work(Purpose::kWork); }
@@ -131,6 +141,7 @@ void Round::meet_for_work(Purpose purpose) {
   }
   compare();
   if (!is_between_processes()) return;
+  drop_large_stages(mine().sets[(sequence_ - 1) % kSets]);
   goes_ = true;
   settle();
 }

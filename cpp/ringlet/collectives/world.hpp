@@ -78,7 +78,7 @@ class World {
   void meet(const JoinLimit& limit, sync::Poll* poll = nullptr);
   // Tells all others, who still wait for this process, that it goes, and why: "was interrupted".
   void leave(std::string_view reason) noexcept;
-  // How many cores the processes may run on, all together.
+  // How many cores the processes may keep busy, all together.
   int cores() const noexcept { return cores_; }
   bool can_cross() const noexcept { return can_cross_; }
 

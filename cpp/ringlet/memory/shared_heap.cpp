@@ -19,6 +19,9 @@ constexpr std::size_t kPage = 4096;
 
 constexpr std::size_t kLine = 64;
 
+// How many of the most recently used blocks, and of the others, an allocation looks at.
+constexpr int kLooks = 4;
+
 // With its header, and room to lie anywhere in a page.
 constexpr std::size_t kAround = SharedBlock::kHeaderBytes + kPage;
 std::size_t shelf_of(std::size_t bytes) { return size_class(std::max(bytes, kPage), kPage) + kAround; }
@@ -41,9 +44,15 @@ SharedBlock SharedHeap::allocate(std::size_t bytes, std::shared_ptr<const Lender
   const std::size_t size = shelf_of(bytes);
   const std::scoped_lock lock(mutex_);
   Shelf& shelf = shelves_[size];
-  const auto back = std::find_if(shelf.lent.begin(), shelf.lent.end(),
-                                 [](const Lent& lent) { return lent.lender->has_back(lent.block); });
+  const auto now = Clock::now();
+  collect_some(shelf, now);
+  auto back = shelf.lent.begin();
+  int looks = 0;
+  while (back != shelf.lent.end() && !back->lender->has_back(back->block)) {
+    back = ++looks < kLooks ? std::next(back) : shelf.lent.end();
+  }
   if (back != shelf.lent.end()) {
+    if (back == shelf.next_look) ++shelf.next_look;
     back->lender = std::move(lender);
     shelf.lent.splice(shelf.lent.begin(), shelf.lent, back);
   } else {
@@ -52,12 +61,24 @@ SharedBlock SharedHeap::allocate(std::size_t bytes, std::shared_ptr<const Lender
   const Lent& lent = shelf.lent.front();
   lent.lender->lend(lent.block);
   const SharedBlock block = lent.block;
-  if (const auto now = Clock::now(); now >= next_look_) {
+  if (now >= next_look_) {
     collect(now);
     release_idle(now - kKeepIdle);
     next_look_ = now + kKeepIdle / 10;
   }
   return block;
+}
+
+// Looks at a few blocks, others each time: however many are alive, those that have come back are a part of them at
+// most.
+void SharedHeap::collect_some(Shelf& shelf, Clock::time_point now) {
+  for (int look = 0; look < kLooks && !shelf.lent.empty(); ++look) {
+    if (shelf.next_look == shelf.lent.end()) shelf.next_look = shelf.lent.begin();
+    const auto lent = shelf.next_look++;
+    if (!lent->lender->has_back(lent->block)) continue;
+    shelf.idle.push_back({lent->block, now, true});
+    shelf.lent.erase(lent);
+  }
 }
 
 SharedHeap::Lent* SharedHeap::find_lent(const std::byte* address) noexcept {
@@ -83,6 +104,7 @@ void SharedHeap::hand_over(const std::byte* address,
 void SharedHeap::give_up(const std::byte* address) noexcept {
   const std::scoped_lock lock(mutex_);
   for (auto& [size, shelf] : shelves_) {
+    shelf.next_look = shelf.lent.end();
     shelf.lent.remove_if(
         [&](const Lent& lent) { return address >= lent.block.data && address < lent.block.data + lent.block.bytes; });
   }
@@ -150,6 +172,7 @@ void SharedHeap::add_segment(std::size_t bytes) {
 
 void SharedHeap::collect(Clock::time_point now) {
   for (auto& [size, shelf] : shelves_) {
+    shelf.next_look = shelf.lent.end();
     for (auto lent = shelf.lent.begin(); lent != shelf.lent.end();) {
       const auto next = std::next(lent);
       if (lent->lender->has_back(lent->block)) {

@@ -101,10 +101,12 @@ class SharedHeap {
   // Blocks of one size.
   struct Shelf {
     std::list<Lent> lent;  // the most recently used first
+    std::list<Lent>::iterator next_look = lent.end();
     std::vector<Idle> idle;
   };
 
   Lent* find_lent(const std::byte* address) noexcept;
+  static void collect_some(Shelf& shelf, Clock::time_point now);
   SharedBlock take(std::size_t size);
   SharedBlock carve(std::size_t size);
   void add_segment(std::size_t bytes);

@@ -60,7 +60,7 @@ class alignas(kCacheLine) StepCounter {
 // counted.
 class alignas(kCacheLine) Tally {
  public:
-  void add() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t add() noexcept { return count_.fetch_add(1, std::memory_order_relaxed) + 1; }  // the new count
   std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  private:

@@ -5,23 +5,22 @@
 #include <cstdint>
 
 #include "ringlet/sync/fault.hpp"
-#include "ringlet/sync/process.hpp"
 
 namespace ringlet::sync {
 
-// Holds the code of a process (see LivingProcess), or kNobody. A thread that puts its process in the place of nobody,
-// or of a process that has ended, has the thing alone until it gives it up or the process ends: codes do not come
-// again, so a word that still holds the code of an ended process has not been taken over since.
+// Holds the code of a process (see Incarnation), or kNobody. A thread that puts its process in the place of nobody, or
+// of a process that has ended, has the thing alone until it gives it up or the process ends: codes do not come again,
+// so a word that still holds the code of an ended process has not been taken over since.
 class OwnerWord {
  public:
   static constexpr std::uint64_t kNobody = 0;
 
   // acquire, here and in try_take, pairs with the release of both: what an earlier owner wrote is here.
   std::uint64_t owner() const noexcept { return word_.load(std::memory_order_acquire); }
-  bool try_take(std::uint64_t from, const LivingProcess& to) noexcept {
+  bool try_take(std::uint64_t from, std::uint64_t to) noexcept {
     if (word_.load(std::memory_order_relaxed) != from) return false;  // relaxed: only saves the attempt
     fault_point();
-    return word_.compare_exchange_strong(from, to.code(), std::memory_order_acq_rel);
+    return word_.compare_exchange_strong(from, to, std::memory_order_acq_rel);
   }
   void give_up() noexcept {
     fault_point();

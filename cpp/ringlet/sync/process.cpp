@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -217,16 +216,6 @@ LivingProcess::LivingProcess(int pid) : pid_(pid) {
   if (const std::optional<Stat> stat = stat_of(pid)) started_at_ = start_of(*stat);
 }
 
-LivingProcess LivingProcess::self() {
-  // relaxed: it stands for nothing but itself.
-  static std::atomic<std::uint64_t> known{0};
-  const std::uint64_t code = known.load(std::memory_order_relaxed);
-  if (pid_of(code) == getpid()) return from_code(code);
-  const LivingProcess own(getpid());
-  known.store(own.code(), std::memory_order_relaxed);
-  return own;
-}
-
 bool LivingProcess::has_ended() const {
   if (pid_ < 0) return false;
   if (kill(pid_, 0) != 0 && errno == ESRCH) return true;
@@ -252,7 +241,6 @@ Pidfd Pidfd::open(int) { throw std::runtime_error("groups of processes need Linu
 bool Pidfd::has_ended() const noexcept { return false; }
 std::string Pidfd::how_it_ended() const { return "ended; the system does not tell how"; }
 LivingProcess::LivingProcess(int pid) : pid_(pid) {}
-LivingProcess LivingProcess::self() { return LivingProcess(getpid()); }
 bool LivingProcess::has_ended() const { return false; }
 std::uint64_t pid_namespace() noexcept { return 0; }
 bool is_stopped(int) { return false; }

@@ -51,21 +51,11 @@ class LivingProcess {
  public:
   LivingProcess() noexcept = default;  // of no process: never ends
   explicit LivingProcess(int pid);
-  static LivingProcess self();
-  static LivingProcess from_code(std::uint64_t code) noexcept {
-    return {pid_of(code), static_cast<std::uint32_t>(code)};
-  }
 
-  // What tells it from all others, in a word that processes can share; never 0.
-  std::uint64_t code() const noexcept { return std::uint64_t{static_cast<std::uint32_t>(pid_)} << 32 | started_at_; }
-  int pid() const noexcept { return pid_; }
   // Whether all its threads have; false where the system does not tell.
   bool has_ended() const;
 
  private:
-  LivingProcess(int pid, std::uint32_t started_at) noexcept : pid_(pid), started_at_(started_at) {}
-  static int pid_of(std::uint64_t code) noexcept { return static_cast<int>(code >> 32); }
-
   int pid_ = -1;
   std::uint32_t started_at_ = 0;  // the low bits, which come again after a year; 0 if not known
 };

@@ -7,6 +7,8 @@
 #include <unistd.h>
 #endif
 
+#include "ringlet/sync/cores.hpp"
+
 namespace ringlet::sync {
 
 namespace {
@@ -23,7 +25,7 @@ int count_cores() noexcept {
 }  // namespace
 
 int usable_cores() noexcept {
-  static const int kCores = count_cores();
+  static const int kCores = std::min(count_cores(), quota_cores());
   return kCores;
 }
 

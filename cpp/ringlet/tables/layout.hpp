@@ -26,7 +26,8 @@ struct Header {
   std::uint64_t dtype;
   std::uint64_t num_dims;
   std::array<std::int64_t, kMostDims> dims;
-  sync::Tally updates;  // that are complete
+  sync::Tally updates;       // that are complete
+  sync::Tally incarnations;  // that have written, or meant to
 };
 
 // The place of one writer. What stands here is the owner's to write.

@@ -12,7 +12,7 @@ namespace ringlet::tables {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31656c6261546c52;  // "RlTable1"
+constexpr std::uint64_t kMagic = 0x32656c6261546c52;  // "RlTable2"
 
 [[noreturn]] void refuse(const std::string& why) {
   throw core::ArgumentError("this descriptor is of no table that this process can use: " + why + ".");

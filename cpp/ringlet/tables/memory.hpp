@@ -7,6 +7,7 @@
 #include "ringlet/memory/segment.hpp"
 #include "ringlet/sync/chunk_word.hpp"
 #include "ringlet/sync/counters.hpp"
+#include "ringlet/sync/incarnation.hpp"
 #include "ringlet/sync/process.hpp"
 #include "ringlet/tables/layout.hpp"
 
@@ -27,6 +28,8 @@ class Memory {
   std::byte* chunk(std::size_t index) const noexcept { return chunks_ + index * layout_.chunk_bytes; }
   // Laid out like the chunk that it is for.
   std::byte* journal(std::size_t seat) const noexcept { return journals_ + seat * layout_.journal_bytes; }
+  // What seats hold while this process owns them.
+  std::uint64_t own_code() { return incarnations_.own_code(fd(), header().incarnations); }
   // By the owner of the seat. Throws core::SharedMemoryError.
   void reserve_journal(std::size_t seat);
 
@@ -40,6 +43,7 @@ class Memory {
   sync::ChunkWord* words_;
   std::byte* chunks_;
   std::byte* journals_;
+  sync::OwnIncarnations incarnations_;
 };
 
 }  // namespace ringlet::tables

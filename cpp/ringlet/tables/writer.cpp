@@ -18,11 +18,11 @@ constexpr std::size_t kWord = sizeof(std::uint64_t);
 
 // Processes begin at different seats, threads of one at the same.
 std::size_t take_seat(Memory& memory, const Patience& patience) {
-  const sync::LivingProcess own = sync::LivingProcess::self();
+  const std::uint64_t own = memory.own_code();
   Waiting waiting(memory, patience);
   for (;; waiting.for_any_seat()) {
     for (std::size_t i = 0; i < Layout::kNumSeats; ++i) {
-      const std::size_t seat = (static_cast<std::size_t>(own.pid()) + i) % Layout::kNumSeats;
+      const std::size_t seat = (static_cast<std::size_t>(sync::Incarnation::pid_of(own)) + i) % Layout::kNumSeats;
       if (memory.seat(seat).owner.try_take(sync::OwnerWord::kNobody, own)) return seat;
     }
   }
@@ -74,7 +74,7 @@ void Waiting::give_up() const {
     throw core::DeadlineError("all " + std::to_string(seat_) + " seats for writers of " + table + " were taken" +
                               waited + ". Let fewer threads write at the same time, or wait longer.");
   }
-  const int pid = sync::LivingProcess::from_code(memory_.seat(seat_).owner.owner()).pid();
+  const int pid = sync::Incarnation::pid_of(memory_.seat(seat_).owner.owner());
   throw core::DeadlineError("process " + std::to_string(pid) + (sync::is_stopped(pid) ? ", which is stopped," : "") +
                             " has kept rows of " + table + " from others" + waited +
                             ". Let it go on, or end it: what it left undone is then put right.");
@@ -160,8 +160,8 @@ void Writer::put_right(Memory& memory, std::size_t index) noexcept {
 bool Writer::settle(Memory& memory, std::size_t index) {
   Seat& seat = memory.seat(index);
   const std::uint64_t owner = seat.owner.owner();
-  if (owner == sync::OwnerWord::kNobody || !sync::LivingProcess::from_code(owner).has_ended()) return false;
-  if (!seat.owner.try_take(owner, sync::LivingProcess::self())) return true;  // another thread has
+  if (owner == sync::OwnerWord::kNobody || !sync::Incarnation::has_ended(memory.fd(), owner)) return false;
+  if (!seat.owner.try_take(owner, memory.own_code())) return true;  // another thread has
   put_right(memory, index);
   seat.owner.give_up();
   return true;

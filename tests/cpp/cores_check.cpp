@@ -1,0 +1,127 @@
+// How many cores this process may keep busy: under the quotas that files tell, as tests/devices/test_cores.py has them
+// for Python, and in a control group with a quota where this program may make one.
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "check.hpp"
+#include "processes.hpp"
+#include "ringlet/collectives/group.hpp"
+#include "ringlet/sync/cores.hpp"
+#include "ringlet/sync/wait.hpp"
+
+namespace {
+
+using namespace ringlet;
+using stress::check;
+using stress::Processes;
+
+using Files = std::map<std::string, std::string>;
+
+int cores_under(const Files& files) {
+  return sync::quota_cores([&](const std::string& path) {
+    const auto found = files.find(path);
+    return found == files.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+void version_2_rounds_the_quota_down() {
+  const std::pair<const char*, int> cases[] = {
+      // cpu.max, cores
+      {"200000 100000\n", 2},
+      {"250000 100000\n", 2},
+      {"10000 100000\n", 1},
+      {"0 100000\n", 1},
+      {"max 100000\n", sync::kNoQuota},
+      {"max", sync::kNoQuota},
+      {"", sync::kNoQuota},
+      {"nonsense 100000", sync::kNoQuota},
+      {"200000 0", sync::kNoQuota},
+      {"9000000000000000000 1", sync::kNoQuota},
+  };
+  for (const auto& [quota, cores] : cases) {
+    check(cores_under({{"/proc/self/cgroup", "0::/a\n"}, {"/sys/fs/cgroup/a/cpu.max", quota}}) == cores, quota);
+  }
+}
+
+void version_1_rounds_the_quota_down() {
+  for (const std::string mount : {"cpu,cpuacct", "cpu"}) {
+    const std::string folder = "/sys/fs/cgroup/" + mount + "/a/";
+    const Files files{{"/proc/self/cgroup", "5:memory:/a\n4:cpu,cpuacct:/a\n"},
+                      {folder + "cpu.cfs_period_us", "100000\n"}};
+    for (const auto& [quota, cores] : {std::pair("350000\n", 3), std::pair("-1\n", sync::kNoQuota)}) {
+      Files all = files;
+      all[folder + "cpu.cfs_quota_us"] = quota;
+      check(cores_under(all) == cores, mount + " " + quota);
+    }
+  }
+}
+
+void the_least_quota_on_the_way_up_binds() {
+  check(cores_under({{"/proc/self/cgroup", "0::/a/b"},
+                     {"/sys/fs/cgroup/a/b/cpu.max", "400000 100000"},
+                     {"/sys/fs/cgroup/a/cpu.max", "200000 100000"},
+                     {"/sys/fs/cgroup/cpu.max", "max 100000"}}) == 2,
+        "that of the group above");
+  check(cores_under({{"/proc/self/cgroup", "0::/../../outside"}, {"/sys/fs/cgroup/cpu.max", "100000 100000"}}) == 1,
+        "a container finds its quota at the root");
+  check(cores_under({}) == sync::kNoQuota, "without files there is no quota");
+}
+
+// Of one core, under the hierarchy of version 1 or of version 2; without a path where neither can be had.
+class OneCore {
+ public:
+  OneCore() {
+    const std::string name = "/ringlet-cores-" + std::to_string(getpid());
+    for (const auto& [root, file, quota] : {std::tuple("/sys/fs/cgroup/cpu", "/cpu.cfs_quota_us", "100000"),
+                                            std::tuple("/sys/fs/cgroup", "/cpu.max", "100000 100000")}) {
+      path_ = root + name;
+      if (mkdir(path_.c_str(), 0755) == 0 && write(path_ + file, quota)) return;
+      rmdir(path_.c_str());
+    }
+    path_.clear();
+  }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+  ~OneCore() { rmdir(path_.c_str()); }
+
+  bool enter() const { return !path_.empty() && write(path_ + "/cgroup.procs", "0"); }
+
+ private:
+  static bool write(const std::string& path, const char* text) {
+    std::ofstream file(path);
+    return static_cast<bool>(file << text << std::flush);
+  }
+  std::string path_;
+};
+
+// One of two: the group counts what it has for all of them.
+void a_quota_holds_for_the_processes_of_a_group() {
+  const OneCore one_core;
+  Processes processes({.ranks = {1, 1}});
+  processes.start([&](int process) {
+    const bool is_limited = process == 1 && one_core.enter();
+    if (is_limited) check(sync::usable_cores() == 1, "a quota of one core leaves one core");
+    if (process == 1) processes.board().calls.store(is_limited ? 1 : 2);
+    const auto world = processes.world(process);
+    const collectives::Group group(2, {.timeout = std::chrono::seconds(60)}, world);
+    if (processes.board().calls.load() == 1) check(world->cores() == 1, "and so it does for the group");
+  });
+  for (const int process : {0, 1}) check(processes.wait_for(process) == 0, "both end well");
+  std::cout << (processes.board().calls.load() == 1 ? "with" : "without") << " a control group" << std::endl;
+}
+
+}  // namespace
+
+int main() {
+  version_2_rounds_the_quota_down();
+  version_1_rounds_the_quota_down();
+  the_least_quota_on_the_way_up_binds();
+  a_quota_holds_for_the_processes_of_a_group();
+}
