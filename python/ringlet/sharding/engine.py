@@ -274,8 +274,10 @@ def written_to(out: Any, result: ShardedArray) -> Any:
     Raises
     ------
     TypeError, ValueError
-        As NumPy, if the dtype of `out` or its shape does not do.
+        As NumPy, if the dtype of `out` or its shape does not do, or `out` is read-only.
     """
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError("output array is read-only")
     np.copyto(np.empty(0, out.dtype), np.empty(0, result.dtype), casting="same_kind")
     if out.shape != result.shape:
         raise ValueError(f"out has shape {out.shape}, and the result {result.shape}: give an array of that shape")
