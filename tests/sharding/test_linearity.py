@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -133,6 +135,23 @@ def test_a_sum_that_is_needed_in_several_ways_is_sent_once():
         with explain() as report:
             np.asarray(call(product() / 64))
         assert report.counts == {"all-reduce": 1}
+
+
+def test_a_long_chain_keeps_few_of_its_arrays():
+    p, made = product(), []
+    for _ in range(3000):
+        p = p * 1
+        made.append(weakref.ref(p))
+    assert sum(reference() is not None for reference in made) < 40
+    np.testing.assert_array_equal(np.asarray(p), A @ B)
+
+
+def test_numbers_beyond_all_floats_are_refused_as_numpy_refuses_them():
+    for call in (lambda x: x * 10**400, lambda x: x / 10**400, lambda x: x + 10**400):
+        with pytest.raises(OverflowError):
+            call(A @ B)
+        with pytest.raises(OverflowError):
+            call(product())
 
 
 def test_a_sum_is_scattered_where_that_is_enough():

@@ -27,6 +27,10 @@ _LINEAR: dict[np.ufunc, tuple[tuple[frozenset[int], ...], Others]] = {
 }
 
 
+# Steps back to an origin, each of which keeps its operands in memory.
+_MOST_STEPS = 16
+
+
 def elementwise_factors(
     ufunc: np.ufunc, operands: Sequence[Any], labels: tuple[Labels, ...], result: Labels, dtype: np.dtype[Any]
 ) -> FactorMap:
@@ -73,7 +77,9 @@ def checked_linear(factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
 
 
 def _allows(x: Any, others: Others) -> bool:
-    if others == "factors" and (type(x) in (bool, int) or getattr(x, "dtype", np.dtype(float)).kind in "biu"):
+    if type(x) in (bool, int):
+        return others == "factors" or bool(x)
+    if others == "factors" and getattr(x, "dtype", np.dtype(float)).kind in "biu":
         return True
     if isinstance(x, ShardedArray):
         if not x._layout.is_replicated:
@@ -103,9 +109,13 @@ def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
     if len(partial) != 1:
         return None
     (place,) = partial
+    before = operands[place]._origin
+    depth = 1 if before is None else before.depth + 1
+    if depth > _MOST_STEPS:
+        return None
     kept = [_kept_as_it_is(x) for x in operands]
     source = operands[place]
-    return Origin(source, source._spaces, lambda x: ufunc(*kept[:place], x, *kept[place + 1 :]))
+    return Origin(source, source._spaces, lambda x: ufunc(*kept[:place], x, *kept[place + 1 :]), depth)
 
 
 def _kept_as_it_is(x: Any) -> Any:

@@ -36,11 +36,14 @@ class Origin(NamedTuple):
         Those that `source` had: it has others once it was written to, and is not the origin any more.
     compute : callable
         Takes the values of `source`, not partial, and gives those of the result.
+    depth : int
+        Number of such operations from the first partial array on.
     """
 
     source: ShardedArray
     spaces: tuple[Array | None, ...] | None
     compute: Callable[[ShardedArray], ShardedArray]
+    depth: int
 
 
 class ShardedArray(ArrayMethods, Conversions):
