@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,53 @@ def test_parts_of_real_numbers():
         x.imag = 1
     with pytest.raises(ShardingError, match="read-only"):
         x[1:].real = 1
+
+
+@pytest.mark.parametrize("value", [1j, [1j, 2, 3, 4], "a", None, 10**400, np.ones(3)])
+@pytest.mark.parametrize(("part", "array"), [("real", VALUES), ("real", VALUES + 1j), ("imag", VALUES + 1j)])
+def test_parts_take_and_refuse_what_those_of_plain_arrays_do(part, array, value):
+    def outcome(x):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                setattr(x, part, value)
+                error = None
+            except (TypeError, ValueError, OverflowError) as raised:
+                error = type(raised)
+        return np.asarray(x), error, [type(each.message) for each in caught]
+
+    (found, *others), (expected, *wanted) = outcome(shard(array.copy(), ROWS)), outcome(array.copy())
+    np.testing.assert_array_equal(found, expected)
+    assert others == wanted
+
+
+@pytest.mark.parametrize("value", [[], 5, VALUES.T, "a", [1j], np.arange(99)])
+def test_all_elements_are_set_as_those_of_plain_arrays_are(value):
+    found, expected = shard(VALUES.copy(), ROWS), VALUES.copy()
+    errors = []
+    for array in (expected, found):
+        try:
+            array.flat = value
+        except (TypeError, ValueError) as error:
+            errors.append((type(error), str(error)))
+    assert len({*errors}) <= 1
+    assert len(errors) in (0, 2)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.clip(3),
+        lambda x: x.clip(3, 5),
+        lambda x: x.clip(min=3),
+        lambda x: x.clip(max=5),
+        lambda x: x.clip(None, 5),
+        lambda x: x.clip(VALUES[0], 5, np.zeros((3, 4))),
+    ],
+)
+def test_either_bound_of_clip_may_be_left_out(call):
+    np.testing.assert_array_equal(call(shard(VALUES, ROWS)), call(VALUES))
 
 
 def test_elements_in_one_dimension():

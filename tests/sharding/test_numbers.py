@@ -79,3 +79,12 @@ def test_an_array_without_dimensions_stays_an_array(x):
             hash(made)
     with pytest.raises(TypeError, match="unhashable"):
         hash(x)
+
+
+def test_a_complex_number_loses_its_imaginary_part_with_a_warning_as_that_of_numpy_does():
+    x = np.array([1 + 2j, 3])
+    total = shard(x, Sharding.tiled((2,))).sum()
+    for convert in (float, int):
+        with pytest.warns(np.exceptions.ComplexWarning):
+            assert convert(total) == 4
+    assert complex(total) == 4 + 2j

@@ -61,3 +61,21 @@ def test_a_sharded_out_of_a_smaller_kind_of_numbers_is_refused():
     for name in ("matmul", "concatenate", "clip", "einsum"):
         with pytest.raises(TypeError, match=r"Cannot cast|could not be cast"):
             CALLS[name](out)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: np.add(x, 1, out=out),
+        lambda x, out: np.divmod(x, 2, out=(out, None)),
+        lambda x, out: np.cumsum(x, 0, out=out),
+        lambda x, out: np.take(x, [0, 1, 2, 3], 0, out=out),
+        lambda x, out: np.maximum.accumulate(x, 0, out=out),
+    ],
+)
+def test_a_plain_out_that_is_read_only_is_refused(call):
+    out = np.broadcast_to(np.zeros(()), (4, 4))
+    with pytest.raises(ValueError, match=r"read-only|writeable"):
+        call(X, out)
+    with pytest.raises(ValueError, match="output array is read-only"):
+        call(shard(X, Sharding.tiled((4, 1))), out)

@@ -166,8 +166,10 @@ class Conversions:
         return np.round(self, digits or 0) if self.shape else round(self.numpy(), digits)
 
     def _number(self: Any) -> Any:
-        """An ndarray that converts to a number, or says why not, without a large one being collected for that."""
-        return self._gathered() if self.size == 1 else np.broadcast_to(np.zeros((), self.dtype), self.shape)
+        """What converts to a number, or says why not, without a large array being collected for that."""
+        if self.size != 1:
+            return np.broadcast_to(np.zeros((), self.dtype), self.shape)
+        return self._gathered()[()] if self._is_number() else self._gathered()
 
     def __len__(self: Any) -> int:
         if not self.shape:

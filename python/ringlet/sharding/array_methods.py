@@ -92,7 +92,8 @@ def _set_part(x: Any, part: Callable[[Any], Any], value: Any) -> None:
     else:
         views = {id(space): part(space) for space in spaces if space is not None}
         target = x._build([None if space is None else views[id(space)] for space in spaces], x._layout, x._group)
-    target[...] = value
+    # NumPy converts numbers with imaginary parts, too, and warns.
+    target[...] = value if isinstance(value, type(x)) else np.asarray(value).astype(target.dtype)
 
 
 def _one_tuple(numbers: tuple[Any, ...]) -> Any:
@@ -111,7 +112,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     all, any = _as(np.all), _as(np.any)
     argmax, argmin = _as(np.argmax), _as(np.argmin)
     argpartition, argsort = _as(np.argpartition), _as(np.argsort)
-    choose, clip = _as(np.choose), _as(np.clip)
+    choose = _as(np.choose)
     conj = conjugate = _as(np.conjugate)
     cumprod, cumsum = _as(np.cumprod), _as(np.cumsum)
     diagonal, trace = _as(np.diagonal), _as(np.trace)
@@ -180,7 +181,9 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     @flat.setter
     def flat(self: Any, value: Any) -> None:
-        self[...] = np.resize(value, self.shape)
+        value = value if isinstance(value, ArrayMethods) else np.asarray(value, self.dtype)
+        if value.size:
+            self[...] = np.resize(value, self.shape)
 
     @property
     def itemsize(self: Any) -> int:
@@ -191,6 +194,10 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     def nbytes(self: Any) -> int:
         """Bytes of the whole."""
         return int(self.size * self.dtype.itemsize)
+
+    def clip(self: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:  # NumPy's names
+        """As :func:`numpy.clip`, of this array; one of the bounds may be left out."""
+        return np.clip(self, min, max, out=out, **kwargs)
 
     def compress(self: Any, condition: Any, axis: int | None = None, out: Any = None) -> Any:
         """As :func:`numpy.compress`, of this array."""

@@ -6,7 +6,7 @@ import functools
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,29 @@ from ringlet.sharding.layout.layout_of import sharding_of
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
 
-__all__ = ["ShardedArray"]
+__all__ = ["Origin", "ShardedArray"]
 
 Array = NDArray[Any]
+
+
+class Origin(NamedTuple):
+    """The one partial operand of a linear operation, and how the result follows from its values.
+
+    Attributes
+    ----------
+    source : ShardedArray
+    spaces : tuple of (ndarray or None)
+        Those that `source` had: it has others once it was written to, and is not the origin any more.
+    compute : callable
+        Takes the values of `source`, not partial, and gives those of the result.
+    depth : int
+        Number of such operations from the first partial array on.
+    """
+
+    source: ShardedArray
+    spaces: tuple[Array | None, ...] | None
+    compute: Callable[[ShardedArray], ShardedArray]
+    depth: int
 
 
 class ShardedArray(ArrayMethods, Conversions):
@@ -74,6 +94,7 @@ class ShardedArray(ArrayMethods, Conversions):
         "_group",
         "_is_view",
         "_layout",
+        "_origin",
         "_readers",
         "_root",
         "_settled",
@@ -96,6 +117,8 @@ class ShardedArray(ArrayMethods, Conversions):
     _is_view: bool
     # What partial values combine to, once they were combined.
     _settled: ShardedArray | None
+    # What partial values were computed from, if it costs the same to combine that.
+    _origin: Origin | None
 
     def __init__(self, whole: Array, sharding: Sharding | NamedSharding) -> None:
         from ringlet.sharding.creation import shard
@@ -115,7 +138,7 @@ class ShardedArray(ArrayMethods, Conversions):
         made._shape, made._dtype = whole.shape, whole.dtype
         made._whole, made._spaces = whole, None
         made._layout, made._group, made._combine = layout, group, Op.SUM
-        made._root = made._settled = None
+        made._root = made._settled = made._origin = None
         made._readers = {}
         made._is_view = False
         return made
@@ -140,7 +163,7 @@ class ShardedArray(ArrayMethods, Conversions):
         self._shape, self._dtype = other._shape, other._dtype
         self._whole, self._spaces = other._whole, other._spaces
         self._layout, self._group, self._combine = other._layout, other._group, other._combine
-        self._root = self._settled = None
+        self._root = self._settled = self._origin = None
         self._readers = {}
         self._is_view = False
 

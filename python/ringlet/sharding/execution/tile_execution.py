@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ringlet.collectives import Op
 from ringlet.sharding.creation import placed_with
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, on_devices
+from ringlet.sharding.execution.linearity import checked_linear
 from ringlet.sharding.execution.propagation import Plan, Where, plan
 from ringlet.sharding.explain import noted_as_one
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
@@ -18,7 +19,7 @@ from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Box, Layout
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.resharding.device_buffers import empty, fresh, spaces_for
-from ringlet.sharding.resharding.reshard import redistribute
+from ringlet.sharding.resharding.reshard import redistribute, settled
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = [
@@ -101,21 +102,27 @@ def apply(
     operands = placed_with(out, operands)
 
     def work() -> Any:
-        if isinstance(out, ShardedArray):
+        replaces = isinstance(out, ShardedArray) and out._layout.is_partial and not out._is_view
+        if isinstance(out, ShardedArray) and not replaces:
             out._spaces_to_write()
         ready = prepare(name, factor_map, operands, dtype, shape=shape)
         if takes_stacks and (made := _at_once(kernel, ready, effort)) is not None:
             return made if out is None else written_to(out, made)
-        in_place = isinstance(out, ShardedArray) and _may_be_filled(out, factor_map, ready)
+        in_place = isinstance(out, ShardedArray) and not replaces and _may_be_filled(out, factor_map, ready)
         result: ShardedArray = out if in_place else unfilled(ready)
         num_devices = ready.group.num_devices
         sources = [_on_each(x, num_devices) for x in ready.operands]
+        if factor_map.others == "terms":
+            sources = [_in_first_part(each, x, result._layout) for each, x in zip(sources, ready.operands, strict=True)]
 
         def fill(tile: Array, where: Where) -> None:
             device, boxes = where.device, where.operands
             kernel([_view(each[device], box) for each, box in zip(sources, boxes, strict=True)], tile, where)
 
         compute(result, fill, ready, effort)
+        if replaces and (out.shape, out.dtype, out._layout) == (result.shape, result.dtype, result._layout):
+            out._adopt(result)  # no other array has its memory
+            return out
         return result if out is None or in_place else written_to(out, result)
 
     return noted_as_one(name, operands, work)
@@ -157,6 +164,8 @@ def prepare(
         x = given
         if isinstance(x, ShardedArray):
             x = x if x._settled is None else x._settled  # parts that were combined already are not combined again
+            if x._origin is not None and not factor_map.is_elementwise:
+                x = settled(x)  # it was kept for a sum, and its origin may have further uses
             sharded.append(x)
             shapes.append(x._shape)
             itemsizes.append(x._dtype.itemsize)
@@ -169,6 +178,8 @@ def prepare(
     group = common_group(name, sharded)
     ops = {x._combine for x in sharded if x._layout.parts.count > 1}
     combine = ops.pop() if len(ops) == 1 else None
+    if combine is not None and factor_map.linear:
+        factor_map = checked_linear(factor_map, placed)
     key = (factor_map, tuple(shapes), tuple(itemsizes), tuple(layouts), dtype.itemsize)
     chosen = plan(*key, result_shape=shape, combine=combine)
     for number in chosen.moved:
@@ -263,8 +274,10 @@ def written_to(out: Any, result: ShardedArray) -> Any:
     Raises
     ------
     TypeError, ValueError
-        As NumPy, if the dtype of `out` or its shape does not do.
+        As NumPy, if the dtype of `out` or its shape does not do, or `out` is read-only.
     """
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError("output array is read-only")
     np.copyto(np.empty(0, out.dtype), np.empty(0, result.dtype), casting="same_kind")
     if out.shape != result.shape:
         raise ValueError(f"out has shape {out.shape}, and the result {result.shape}: give an array of that shape")
@@ -312,6 +325,14 @@ def _on_each(x: Any, num_devices: int) -> Sequence[Any]:
     if not isinstance(x, ShardedArray):
         return (x,) * num_devices
     return (x._whole,) * num_devices if x._spaces is None else x._spaces
+
+
+def _in_first_part(each: Sequence[Any], x: Any, result: Layout) -> Sequence[Any]:
+    """Put zeros, that take no memory, in the place of an operand that is not partial, in all parts but the first."""
+    if not result.is_partial or (isinstance(x, ShardedArray) and x._layout.is_partial):
+        return each
+    zero = np.broadcast_to(np.zeros((), x.dtype), x.shape) if hasattr(x, "dtype") else type(x)(0)
+    return [space if result.parts.tile_of(device) == 0 else zero for device, space in enumerate(each)]
 
 
 def _view(space: Any, box: Box) -> Any:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ringlet.collectives import Op
 
-__all__ = ["EVERY_OP", "Factor", "FactorMap", "broadcast_factors"]
+__all__ = ["EVERY_OP", "Factor", "FactorMap", "Labels", "Others", "broadcast_factors"]
 
 Factor = Hashable
 Labels = tuple[Factor, ...]
+Others = Literal["factors", "divisors", "terms"]
 
 EVERY_OP = frozenset(Op)
 
@@ -38,6 +40,11 @@ class FactorMap:
         which is linear in each operand, ``({0}, {1})``.
     linear_ops : frozenset of Op
         How such operands may combine: by sums in arithmetic, by any operation (`EVERY_OP`) where values only move.
+    others : {"factors", "divisors", "terms"}
+        What the operands outside such a set are to those in it. Terms count in the first part alone.
+    is_elementwise : bool
+        Whether the result has a number for each of its operands', and partial ones that are combined for it later cost
+        the same as now.
 
     Examples
     --------
@@ -52,6 +59,8 @@ class FactorMap:
     whole: frozenset[Factor] = frozenset()
     linear: tuple[frozenset[int], ...] = ()
     linear_ops: frozenset[Op] = frozenset({Op.SUM})
+    others: Others = "factors"
+    is_elementwise: bool = False
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

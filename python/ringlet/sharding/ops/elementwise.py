@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ringlet.sharding.execution.linearity import elementwise_factors, is_known, origin_of
 from ringlet.sharding.execution.tile_execution import Where, apply, compute, prepare, tile_of, unfilled, written_to
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.explain import noted_as_one
@@ -20,14 +21,6 @@ __all__ = ["NEEDS_OWN_MEMORY", "broadcast_shape", "effort_of", "elementwise", "r
 
 Array = NDArray[Any]
 
-# Sums of parts may take them part by part: what they give is the sum of what the parts give.
-_LINEAR = {
-    np.add: (frozenset({0, 1}),),
-    np.subtract: (frozenset({0, 1}),),
-    np.negative: (frozenset({0}),),
-    np.positive: (frozenset({0}),),
-    np.conjugate: (frozenset({0}),),
-}
 # Those of which NumPy 2.4 writes wrong values to memory with gaps (negative: if what it reads has gaps, too), or truth
 # values in another order than it reads: they make the arrays for them.
 NEEDS_OWN_MEMORY = frozenset((np.isfinite, np.isinf, np.isnan, np.negative, np.signbit))
@@ -118,12 +111,15 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     kept = [k for k, out in enumerate(outs) if out is not None and is_read]
     arguments += [outs[k] for k in kept]
     labels, result = broadcast_factors([*map(_shape, arguments), shape])
-    linear = () if options or len(arguments) > ufunc.nin else _linear_in(ufunc, operands, dtypes[0])
-    factor_map = FactorMap(labels[:-1], result, linear=linear)
+    # A result that goes to an array with values has to have its own.
+    if options or len(arguments) > ufunc.nin or (outs[0] is not None and is_known(outs[0])):
+        factor_map = FactorMap(labels[:-1], result)
+    else:
+        factor_map = elementwise_factors(ufunc, operands, labels[:-1], result, dtypes[0])
     fill = _kernel(ufunc, mask is not True, kept, options)
     if ufunc.nout > 1:
         return _several(ufunc, factor_map, fill=fill, operands=arguments, dtypes=dtypes, shape=shape, outs=outs)
-    return apply(
+    made = apply(
         ufunc.__name__,
         factor_map,
         lambda tiles, place, _: fill(tiles, [place]),
@@ -133,6 +129,9 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         shape=shape,
         effort=effort_of(ufunc),
     )
+    if outs[0] is None and made._layout.is_partial:
+        made._origin = origin_of(ufunc, operands)
+    return made
 
 
 def _kernel(
@@ -161,15 +160,6 @@ def _operand(value: Any) -> Any:
 
 def _shape(operand: Any) -> tuple[int, ...]:
     return getattr(operand, "shape", ())
-
-
-def _linear_in(ufunc: np.ufunc, operands: Sequence[Any], dtype: np.dtype[Any]) -> tuple[frozenset[int], ...]:
-    # The int 0, with which sum() begins, changes no summand but -0.0, and that as it changes the finished sum.
-    arrays = frozenset(n for n, x in enumerate(operands) if type(x) is not int or x)
-    if any(getattr(operands[n], "dtype", None) != dtype for n in arrays):
-        return ()
-    has_zero = ufunc in (np.add, np.subtract) and len(arrays) < len(operands)
-    return (arrays,) if has_zero else _LINEAR.get(ufunc, ())
 
 
 def _checked_dtypes(

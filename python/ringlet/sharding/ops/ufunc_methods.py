@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ringlet.sharding.execution.array_function_table import gathered
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.ops.ufunc_at import cost_of_gathering, is_in_bounds, scatter, scatter_of
 from ringlet.sharding.resharding.reshard import redistribute, settled
 from ringlet.sharding.sharded_array import ShardedArray
 
@@ -32,14 +35,36 @@ def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 @implements_ufunc(None, "at")
 def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Apply a ufunc to some elements of an array, in place: each device does what falls on its tile."""
+    """Apply a ufunc to some elements of an array, in place.
+
+    Each device does what falls on its tile of the array, and has all indices and values for that; or it does what it
+    has indices and values of, to an array of its own, and these combine: whichever sends less.
+    """
     target, key, *values = inputs
     operands = [target, *_leaves(key), *values]
-    noted_as_one(f"{ufunc.__name__}.at", operands, lambda: _at(ufunc, target, key, values))
+
+    def work() -> Any:
+        _at(ufunc, target, key, values)
+        return target
+
+    noted_as_one(f"{ufunc.__name__}.at", operands, work)
 
 
 def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
-    # Which elements and with what, each device has to know as a whole.
+    if isinstance(target, ShardedArray):
+        target._spaces_to_write()
+    key, values = _known(key), [_known(value) for value in values]
+    arrays = [x for x in (target, *_leaves(key), *values) if isinstance(x, ShardedArray)]
+    common_group(f"{ufunc.__name__}.at", arrays)
+    cost = cost_of_gathering([*_leaves(key), *values])
+    call = scatter_of(ufunc, target, key, values) if cost else None
+    if call is not None and call.nbytes < cost and is_in_bounds(call):
+        scatter(call)
+        return
+    if call is None and not isinstance(target, ShardedArray):  # it has no tiles
+        name = f"np.{ufunc.__name__}.at"
+        ufunc.at(target, gathered(name, key), *gathered(name, values))
+        return
     key, values = _everywhere(key), [_everywhere(value) for value in values]
     if not isinstance(target, ShardedArray):
         ufunc.at(target, _of_device(key, None), *(_of_device(value, None) for value in values))
@@ -78,13 +103,20 @@ def _leaves(key: Any) -> list[Any]:
     return list(key) if isinstance(key, tuple) else [key]
 
 
+def _known(value: Any) -> Any:
+    """An argument with the partial arrays in it combined."""
+    if isinstance(value, tuple):
+        return tuple(map(_known, value))
+    return settled(value) if isinstance(value, ShardedArray) else value
+
+
 def _everywhere(value: Any) -> Any:
     """An argument with all sharded arrays in it on each device."""
     if isinstance(value, tuple):
         return tuple(map(_everywhere, value))
     if not isinstance(value, ShardedArray):
         return value
-    return redistribute(settled(value), Layout.replicated(value._layout.num_devices, value.ndim))
+    return redistribute(value, Layout.replicated(value._layout.num_devices, value.ndim))
 
 
 def _of_device(value: Any, device: int | None) -> Any:

@@ -130,7 +130,7 @@ _Kind = tuple["Layout | None", "tuple[int, ...]", "np.dtype[Any]"] | type
 def _short_way(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> ShardedArray | None:
     """Compute what is elementwise and needs no movement, into a target if there is one; None for all else."""
     if target is not None:
-        if type(target) is not ShardedArray or ufunc in NEEDS_OWN_MEMORY:
+        if type(target) is not ShardedArray or ufunc in NEEDS_OWN_MEMORY or target._layout.is_partial:
             return None
         target._spaces_to_write()  # first: arrays that read its memory are operands, too
     kinds = [_kind_of(value) for value in inputs]

@@ -21,7 +21,7 @@ from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, add
 from ringlet.sharding.resharding.reshard import settled
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["reduce"]
+__all__ = ["LOGICAL", "op_of", "reduce"]
 
 Array = NDArray[Any]
 
@@ -49,7 +49,7 @@ _ASSOCIATIVE: frozenset[np.ufunc] = frozenset(
 )
 
 # Results that are bool whatever the array to be written to is of.
-_LOGICAL: frozenset[np.ufunc] = frozenset({np.logical_and, np.logical_or, np.logical_xor})
+LOGICAL: frozenset[np.ufunc] = frozenset({np.logical_and, np.logical_or, np.logical_xor})
 
 
 def reduce(  # noqa: PLR0917  # as NumPy has them
@@ -105,7 +105,7 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
         axis if axis is None or isinstance(axis, tuple) else operator.index(axis),  # type: ignore[arg-type]
         (dtype, None if out is None else out.dtype),
     )
-    if dtype is not None and ufunc not in _LOGICAL and not np.can_cast(x.dtype, result_dtype, "same_kind"):
+    if dtype is not None and ufunc not in LOGICAL and not np.can_cast(x.dtype, result_dtype, "same_kind"):
         # Elements are converted, not what they are reduced to: sums of halves as integers are 0.
         known = x if instead_of_nan is None else np.where(np.isnan(x), x.dtype.type(instead_of_nan), x)
         x = known.astype(result_dtype)
@@ -171,7 +171,7 @@ class _Recipe:
             add_up(tile, axes, out, keepdims=keepdims, **more)
             return
         axis = axes[0] if len(axes) == 1 else axes  # not every ufunc takes several
-        dtype = None if ufunc in _LOGICAL else loop_dtype(out.dtype)
+        dtype = None if ufunc in LOGICAL else loop_dtype(out.dtype)
         ufunc.reduce(tile, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **more)
 
 
@@ -188,7 +188,7 @@ def _reduced(reduction: Reduction, recipe: _Recipe, dtype: np.dtype[Any], out: A
     def last(pieces: Array, result: Array) -> None:
         replace(recipe, instead_of_nan=None).reduce(pieces, None, result, begins=True)
 
-    op = _op(recipe.ufunc, dtype)
+    op = op_of(recipe.ufunc, dtype)
     if op is not None and recipe.instead_of_nan is None:
 
         def work() -> Any:
@@ -204,8 +204,14 @@ def _reduced(reduction: Reduction, recipe: _Recipe, dtype: np.dtype[Any], out: A
     return reduction.undivided(once, dtype, out)
 
 
-def _op(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Op | None:
-    """How a collective combines results of a dtype, if it can."""
+def op_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Op | None:
+    """Return how a collective combines results of a dtype; None if it cannot.
+
+    Examples
+    --------
+    >>> op_of(np.add, np.dtype("int64")), op_of(np.power, np.dtype("int64"))
+    (<Op.SUM: 0>, None)
+    """
     if dtype.kind == "b":
         return _OPS_OF_BOOL.get(ufunc)
     op = _OPS.get(ufunc)

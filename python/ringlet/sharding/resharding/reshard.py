@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.errors import ShardingError
-from ringlet.sharding.explain import note, noted_as_one
+from ringlet.sharding.explain import note, noted_as_one, unnoted
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
@@ -105,7 +105,14 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     if layout.is_partial:
         return _in_parts(settled(x), layout)
     if x._settled is None:
-        x._settled = _combined(x, layout)
+        origin = x._origin
+        if origin is not None and origin.source._spaces is origin.spaces:
+            values = redistribute(origin.source, layout)  # which others may need, too
+            with unnoted():
+                x._settled = origin.compute(values)
+        else:
+            x._settled = _combined(x, layout)
+        x._origin = None
     return redistribute(x._settled, layout)
 
 

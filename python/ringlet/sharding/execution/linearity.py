@@ -1,0 +1,125 @@
+"""Which operations keep sums of parts unfinished: those that are linear, where the other operands allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ringlet.sharding.layout.factors import FactorMap, Labels, Others
+from ringlet.sharding.sharded_array import Origin, ShardedArray
+
+__all__ = ["checked_linear", "elementwise_factors", "is_known", "origin_of"]
+
+_FIRST, _SECOND, _BOTH = frozenset({0}), frozenset({1}), frozenset({0, 1})
+
+# Sets of operands that may be partial together, and what the others are to them. Integers wrap alike either way.
+_LINEAR: dict[np.ufunc, tuple[tuple[frozenset[int], ...], Others]] = {
+    np.add: ((_BOTH, _FIRST, _SECOND), "terms"),
+    np.subtract: ((_BOTH, _FIRST, _SECOND), "terms"),
+    np.multiply: ((_FIRST, _SECOND), "factors"),
+    np.divide: ((_FIRST,), "divisors"),
+    np.negative: ((_FIRST,), "factors"),
+    np.positive: ((_FIRST,), "factors"),
+    np.conjugate: ((_FIRST,), "factors"),
+}
+
+
+# Steps back to an origin, each of which keeps its operands in memory.
+_MOST_STEPS = 16
+
+
+def elementwise_factors(
+    ufunc: np.ufunc, operands: Sequence[Any], labels: tuple[Labels, ...], result: Labels, dtype: np.dtype[Any]
+) -> FactorMap:
+    """Return the factors of an elementwise operation, linear in those operands that are of the dtype of the result.
+
+    Sums of 16-bit floats are finished first, because they overflow too easily before their parts cancel.
+
+    Examples
+    --------
+    >>> elementwise_factors(np.negative, [np.ones(2)], ((0,),), (0,), np.dtype(float)).linear
+    (frozenset({0}),)
+    """
+    together, others = _LINEAR.get(ufunc, ((), "factors"))
+    if dtype.kind not in "iufc" or dtype == np.float16:
+        together = ()
+    together = tuple(s for s in together if all(getattr(operands[n], "dtype", None) == dtype for n in s))
+    return FactorMap(labels, result, linear=together, others=others, is_elementwise=True)
+
+
+def checked_linear(factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
+    """Return factors that are linear only where the values of the other operands allow it.
+
+    Parts times infinity are not what their sum is: ``2 * inf - 1 * inf``. So factors have to be finite, and divisors
+    not zero, as far as every device can tell from the values that it has.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, shard
+    >>> total = shard(np.ones(2), Sharding.tiled((2,))).sum()
+    >>> product = FactorMap(((), ()), (), linear=(frozenset({0}),))
+    >>> [len(checked_linear(product, [total, factor]).linear) for factor in (2.0, np.inf)]
+    [1, 0]
+    """
+    partial = {n for n, x in enumerate(operands) if not is_known(x)}
+    if factor_map.others == "terms" or not partial:
+        return factor_map
+    allowed = tuple(
+        together
+        for together in factor_map.linear
+        if together <= partial
+        and all(_allows(x, factor_map.others) for n, x in enumerate(operands) if n not in together)
+    )
+    return factor_map if allowed == factor_map.linear else replace(factor_map, linear=allowed)
+
+
+def _allows(x: Any, others: Others) -> bool:
+    if type(x) in (bool, int):
+        return others == "factors" or bool(x)
+    if others == "factors" and getattr(x, "dtype", np.dtype(float)).kind in "biu":
+        return True
+    if isinstance(x, ShardedArray):
+        if not x._layout.is_replicated:
+            return False
+        x = x._tile(x._group.local_devices[0])
+    return bool(np.isfinite(x).all() and (others == "factors" or np.all(x)))
+
+
+def is_known(x: Any) -> bool:
+    """Return whether an operand has its values: whether it is not partial, or was combined already.
+
+    Examples
+    --------
+    >>> is_known(2.5)
+    True
+    """
+    return not isinstance(x, ShardedArray) or x._settled is not None or not x._layout.is_partial
+
+
+def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
+    """Return what the partial result of an elementwise operation is computed from, if one operand alone is partial.
+
+    It costs the same to combine that one, and serves whatever else is computed from it. The other operands are kept as
+    they are, since they may be written to.
+    """
+    partial = [n for n, x in enumerate(operands) if not is_known(x)]
+    if len(partial) != 1:
+        return None
+    (place,) = partial
+    before = operands[place]._origin
+    depth = 1 if before is None else before.depth + 1
+    if depth > _MOST_STEPS:
+        return None
+    kept = [_kept_as_it_is(x) for x in operands]
+    source = operands[place]
+    return Origin(source, source._spaces, lambda x: ufunc(*kept[:place], x, *kept[place + 1 :]), depth)
+
+
+def _kept_as_it_is(x: Any) -> Any:
+    if isinstance(x, ShardedArray):
+        x = x if x._settled is None else x._settled
+        return x._derive(lambda space: space, x._layout)
+    return x.copy() if isinstance(x, np.ndarray) else x

@@ -1,0 +1,176 @@
+"""``ufunc.at`` of sharded indices and values: each device accumulates those that it has, and the results combine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Op
+from ringlet.sharding.execution.propagation import plan
+from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.explain import unnoted
+from ringlet.sharding.layout.factors import FactorMap, Labels
+from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.ops.elementwise import result_dtypes
+from ringlet.sharding.reductions.reductions import LOGICAL, op_of
+from ringlet.sharding.resharding.partial_combine import identity
+from ringlet.sharding.resharding.reshard import redistribute, settled
+from ringlet.sharding.resharding.transfer_bytes import moved_bytes
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["Scatter", "cost_of_gathering", "is_in_bounds", "scatter", "scatter_of"]
+
+Array = NDArray[Any]
+
+
+class Scatter(NamedTuple):
+    """A call of ``ufunc.at`` whose indices may be taken in any order.
+
+    Attributes
+    ----------
+    ufunc : ufunc
+    op : Op
+        How results of devices combine.
+    target : ShardedArray or ndarray
+    operands : list
+        The indices of the first dimensions of `target`, arrays of integers that are broadcast together, and the values.
+    labels : tuple of tuple of hashable
+        Of the operands and, last, of the result: ``("i", d)`` for dimension `d` of the indices, ``("t", d)`` for `d` of
+        the target.
+    """
+
+    ufunc: np.ufunc
+    op: Op
+    target: Any
+    operands: list[Any]
+    labels: tuple[Labels, ...]
+
+    @property
+    def factor_map(self) -> FactorMap:
+        """The factors: the result of tiles of the indices is partial."""
+        *operands, result = self.labels
+        indices = [label for given in operands[:-1] for label in given if label is not None]
+        return FactorMap(tuple(operands), result, dict.fromkeys(indices, self.op))
+
+    @property
+    def nbytes(self) -> int:
+        """What devices send."""
+        target, operands = self.target, self.operands
+        shapes = tuple(np.shape(x) for x in operands)
+        layouts = tuple(x._layout if isinstance(x, ShardedArray) else None for x in operands)
+        itemsizes = tuple(x.itemsize if isinstance(x, ShardedArray) else 0 for x in operands)
+        chosen = plan(self.factor_map, shapes, itemsizes, layouts, target.dtype.itemsize, result_shape=target.shape)
+        is_sharded = isinstance(target, ShardedArray)
+        wanted = target._layout if is_sharded else Layout.replicated(chosen.result_layout.num_devices, target.ndim)
+        each = zip(shapes, itemsizes, layouts, chosen.operand_layouts, strict=True)
+        sent = sum(moved_bytes(shape, size, layout, on) for shape, size, layout, on in each if layout is not None)
+        return sent + moved_bytes(target.shape, target.dtype.itemsize, chosen.result_layout, wanted)
+
+
+def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) -> Scatter | None:
+    """Return a call of ``ufunc.at`` as one whose indices may be taken in any order, None if it is not.
+
+    Parameters
+    ----------
+    ufunc, target, key, values
+        Those of the call, sharded arrays not partial.
+
+    Examples
+    --------
+    >>> scatter_of(np.add, np.zeros(3), np.array([0, 2]), [1.0]).labels
+    ((('i', 0),), (), (None,))
+    >>> scatter_of(np.power, np.zeros(3), np.array([0, 2]), [1.0]) is None  # the order counts
+    True
+    """
+    is_array = isinstance(target, ShardedArray) or (type(target) in (np.ndarray, np.memmap) and target.flags.writeable)
+    if not is_array or len(values) != 1 or not target.dtype.isnative:
+        return None
+    indices = [x if isinstance(x, ShardedArray) else np.asarray(x) for x in (key if isinstance(key, tuple) else (key,))]
+    value = values[0] if hasattr(values[0], "dtype") or np.isscalar(values[0]) else np.asarray(values[0])
+    op = _op(ufunc, target.dtype, value)
+    if op is None or not 0 < len(indices) <= target.ndim or any(x.dtype.kind not in "iu" for x in indices):
+        return None
+    rest = target.shape[len(indices) :]
+    try:
+        taken = np.broadcast_shapes(*(x.shape for x in indices))
+        if np.broadcast_shapes(np.shape(value), (*taken, *rest)) != (*taken, *rest):
+            return None
+    except ValueError:
+        return None
+    first = [("i", d) for d in range(len(taken))]
+    last = [("t", d) for d in range(len(indices), target.ndim)]
+    labels = [_aligned(x.shape, first, taken) for x in indices]
+    labels += [_aligned(np.shape(value), first + last, taken + rest), (*[None] * len(indices), *last)]
+    return Scatter(ufunc, op, target, [*indices, value], tuple(labels))
+
+
+def _op(ufunc: np.ufunc, dtype: np.dtype[Any], value: Any) -> Op | None:
+    """Return how results combine; None if the order counts, also because each is rounded to the dtype of the array."""
+    if ufunc in LOGICAL and dtype.kind != "b":
+        return None
+    op = op_of(np.add if ufunc is np.subtract and dtype.kind != "b" else ufunc, dtype)
+    try:
+        (computed,) = result_dtypes(ufunc, [dtype, getattr(value, "dtype", type(value))], {})
+    except TypeError:  # NumPy's `at` raises it, too
+        return None
+    wraps = op in (Op.SUM, Op.PROD) and computed.kind in "iu" and dtype.kind in "iu"
+    return op if computed == dtype or wraps or (computed.kind == dtype.kind and dtype.kind in "fc") else None
+
+
+def _aligned(shape: Sequence[int], labels: Sequence[Any], sizes: Sequence[int]) -> Labels:
+    """Return the labels of what is broadcast, aligned at the end."""
+    skipped = len(labels) - len(shape)
+    each = zip(shape, labels[skipped:], sizes[skipped:], strict=True)
+    return tuple(label if size == whole else None for size, label, whole in each)
+
+
+def cost_of_gathering(arrays: Sequence[Any]) -> int:
+    """Return the bytes that devices send if each is to have all of some arrays.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, shard
+    >>> cost_of_gathering([shard(np.arange(4), Sharding.tiled((2,))), 1])
+    32
+    """
+    return sum(
+        moved_bytes(x.shape, x.dtype.itemsize, x._layout, Layout.replicated(x._layout.num_devices, x.ndim))
+        for x in arrays
+        if isinstance(x, ShardedArray)
+    )
+
+
+def is_in_bounds(call: Scatter) -> bool:
+    """Return whether the target has elements at all indices: the same on all devices, also of other processes."""
+    sizes = zip(call.operands[:-1], call.target.shape, strict=False)
+    with unnoted():
+        return not any(bool(np.any((x < -size) | (x >= size))) for x, size in sizes)
+
+
+def scatter(call: Scatter) -> None:
+    """Do what ``ufunc.at`` does, for indices that are in bounds.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, shard
+    >>> counts = np.zeros(3, int)
+    >>> scatter(scatter_of(np.add, counts, shard(np.array([0, 2, -1, 2]), Sharding.tiled((2,))), [1]))
+    >>> counts
+    array([1, 0, 3])
+    """
+    ufunc, op, target, operands, _ = call
+    # What changes no number that it is added to, not even -0.0.
+    start = -np.zeros((), target.dtype) if target.dtype.kind in "fc" and op is Op.SUM else identity(op, target.dtype)
+
+    def kernel(tiles: list[Any], place: Array, _: Where) -> None:
+        place[...] = start
+        ufunc.at(place, tuple(tiles[:-1]), tiles[-1])
+
+    name = f"{ufunc.__name__}.at"
+    total = apply(name, call.factor_map, kernel, operands, target.dtype, shape=target.shape)
+    if not isinstance(target, ShardedArray):
+        total = redistribute(settled(total), Layout.replicated(total._layout.num_devices, total.ndim))._gathered()
+    (np.add if ufunc is np.subtract else ufunc)(target, total, out=target)
