@@ -34,6 +34,7 @@ from ringlet.data.operations.random_numbers import random as _random
 from ringlet.data.operations.range import range as _range
 from ringlet.data.operations.rebatch import rebatch as _rebatch
 from ringlet.data.operations.reduce import reduce as _reduce
+from ringlet.data.operations.rejection_resample import rejection_resample as _rejection_resample
 from ringlet.data.operations.repeat import repeat as _repeat
 from ringlet.data.operations.sample_from_datasets import sample_from_datasets as _sample_from_datasets
 from ringlet.data.operations.scan import scan as _scan
@@ -124,6 +125,7 @@ class Dataset:
     prefetch = _prefetch
     rebatch = _rebatch
     reduce = _reduce
+    rejection_resample = _rejection_resample
     repeat = _repeat
     scan = _scan
     shard = _shard

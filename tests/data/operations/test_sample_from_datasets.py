@@ -101,7 +101,8 @@ def test_a_dataset_that_has_ended_is_passed_over_or_ends_all():
 def test_draws_follow_the_weights_of_their_element():
     rows = [[0.9, 0.1], [0.1, 0.9]] * 1000
     drawn = np.array(list(weighted(rows, ENDLESS, seed=3)))
-    assert 0.05 < drawn[::2].mean() < 0.15 and 0.85 < drawn[1::2].mean() < 0.95
+    assert 0.05 < drawn[::2].mean() < 0.15
+    assert 0.85 < drawn[1::2].mean() < 0.95
     assert drawn.tolist() == list(weighted(rows, ENDLESS, seed=3))
 
 
@@ -127,4 +128,5 @@ def test_draws_by_weights_go_on_from_a_state():
     iterator, later = iter(dataset), iter(dataset)
     first = [next(iterator) for _ in range(20)]
     later.set_state(through_a_file(iterator.get_state()))
-    assert len(first) == 20 and list(later) == list(iterator)
+    assert len(first) == 20
+    assert list(later) == list(iterator)

@@ -169,7 +169,7 @@ def _drawn_weights(given: Any, count: int) -> Array:
         raise TypeError(f"weights must be floats, and their dataset gave {given!r}")
     if weights.shape != (count,):
         raise InvalidArgumentError(
-            f"weights must be as many as datasets: there are {count} datasets, and the dataset of weights gave {given!r}"
+            f"weights must be as many as datasets: there are {count} datasets, and their dataset gave {given!r}"
         )
     positive = np.maximum(weights.astype(np.float64), 0.0)
     if not positive.sum() > 0 or not np.isfinite(positive).all():
