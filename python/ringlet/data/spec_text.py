@@ -69,7 +69,7 @@ def spec_of_text(text: Any) -> Nest:
             return tuple(children) if kind == "tuple" else list(children)
         if kind == "named":
             name, fields, children = content
-            return namedtuple(name, fields)(*map(spec_of_text, children))  # type: ignore[misc]
+            return namedtuple(name, fields)(*map(spec_of_text, children))
         if kind == "dataset":
             return DatasetSpec(spec_of_text(content))
         shape, name = {"tensor": content}[kind]

@@ -81,9 +81,11 @@ class CsvDataset(FileDataset):
     Examples
     --------
     >>> from pathlib import Path
-    >>> _ = Path("rows.csv").write_text("a,4.28E10,5.5,12\nb,-5.3E14,,2\n")
-    >>> list(CsvDataset("rows.csv", [np.float32, [0.0], np.int32], select_cols=[1, 2, 3]))
-    [(np.float32(42800000000.0), np.float64(5.5), np.int32(12)), (np.float32(-530000000000000.0), np.float64(0.0), ...)]
+    >>> _ = Path("rows.csv").write_text("a,4.25,5.5,12\nb,-5.25,,2\n")
+    >>> for row in CsvDataset("rows.csv", [np.float32, [0.0], np.int32], select_cols=[1, 2, 3]):
+    ...     print(*row)
+    4.25 5.5 12
+    -5.25 0.0 2
     """
 
     __slots__ = ()
