@@ -9,7 +9,7 @@ import pytest
 
 from ringlet.compat import tf
 from ringlet.data import CsvDataset, Dataset, TensorSpec
-from ringlet.data.auto_shard import Sharding, auto_shard
+from ringlet.data.distribution.auto_shard import Sharding, auto_shard
 from ringlet.errors import InvalidArgumentError, NotFoundError
 from tests.data.state_cases import through_a_file
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.cache_file import SUFFIX, CacheReader
 from ringlet.data.dataset_spec import DatasetSpec
-from ringlet.data.node import Node, Run, State, Stream
+from ringlet.data.graph.batch_rows import zeros_like_spec
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, Run, State, Stream
 from ringlet.data.operations.assert_cardinality import assert_cardinality
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.user_function import node_of
-from ringlet.data.rows import zeros_like_spec
-from ringlet.data.saved_dataset import Manifest, check_compression, expanded, read_manifest, shard_name
-from ringlet.data.saved_elements import load_element
-from ringlet.data.spec_text import spec_of_text, spec_text
-from ringlet.data.structure import Nest
+from ringlet.data.state.cache_file import SUFFIX, CacheReader
+from ringlet.data.state.saved_dataset import Manifest, check_compression, expanded, read_manifest, shard_name
+from ringlet.data.state.saved_elements import load_element
+from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.errors import DataLossError, InvalidArgumentError, NotFoundError
 from ringlet.nest import flatten, map_structure
 

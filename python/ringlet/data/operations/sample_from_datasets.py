@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.node import Node, Run, Stream
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Array, Nest
+from ringlet.data.graph.node import Node, Run, Stream
 from ringlet.data.operations.choose_from_datasets import Choose, nodes_of
 from ringlet.data.operations.random_numbers import RandomNumbers, seed_entropy
 from ringlet.data.operations.user_function import node_of
 from ringlet.data.operations.zip import Inputs
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Array, Nest
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.data.graph.element_structure import Nest
 from ringlet.data.operations.common_specs import common_spec
 from ringlet.data.operations.user_function import UserFunction, check_callable, spread
-from ringlet.data.saved_dataset import SavedDatasetWriter, check_compression
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
+from ringlet.data.state.saved_dataset import SavedDatasetWriter, check_compression
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import map_structure
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.fingerprint import fingerprint
-from ringlet.data.node import Run, State, Stream
-from ringlet.data.opened import Opened
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Run, State, Stream
+from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.operations.load import read_shards
-from ringlet.data.operations.rowless import Rowless
 from ringlet.data.operations.save import ShardFunction
-from ringlet.data.saved_dataset import SavedDatasetWriter, check_compression, read_manifest
-from ringlet.data.structure import Nest
+from ringlet.data.state.fingerprint import fingerprint
+from ringlet.data.state.saved_dataset import SavedDatasetWriter, check_compression, read_manifest
 from ringlet.errors import NotFoundError
 
 if TYPE_CHECKING:

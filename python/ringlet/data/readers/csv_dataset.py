@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.node import PassedOn, Run, Stream
-from ringlet.data.operations.rowless import Rowless
-from ringlet.data.readers.blocks import buffer_bytes
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import PassedOn, Run, Stream
+from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.readers.byte_stream import check_compression
 from ringlet.data.readers.csv_records import CsvRecords, Dialect, Record
+from ringlet.data.readers.file_blocks import buffer_bytes
 from ringlet.data.readers.file_dataset import FileDataset
 from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import parallel_reads
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["Column", "CsvDataset", "CsvFields", "csv_columns", "csv_node"]

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ringlet.data.readers.blocks import FileBlocks
 from ringlet.data.readers.byte_stream import open_bytes
+from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_reader import FileReader
 from ringlet.errors import DataLossError, InvalidArgumentError
 
