@@ -25,6 +25,7 @@ from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.operations.shard import SHARD_HINT
 from ringlet.data.optional import Optional
 from ringlet.data.policies import AutoShardPolicy, ExternalStatePolicy
+from ringlet.data.readers.csv_dataset import CsvDataset
 from ringlet.data.readers.example import decode_example, parse_example, parse_single_example
 from ringlet.data.readers.example_features import (
     FixedLenFeature,
@@ -34,6 +35,7 @@ from ringlet.data.readers.example_features import (
 )
 from ringlet.data.readers.example_writer import serialize_example
 from ringlet.data.readers.fixed_length import FixedLengthRecordDataset
+from ringlet.data.readers.make_csv_dataset import make_csv_dataset
 from ringlet.data.readers.text_line import TextLineDataset
 from ringlet.data.readers.tfrecord import TFRecordDataset
 from ringlet.data.readers.tfrecord_writer import TFRecordWriter
@@ -45,6 +47,7 @@ __all__ = [
     "SHARD_HINT",
     "UNKNOWN_CARDINALITY",
     "AutoShardPolicy",
+    "CsvDataset",
     "Dataset",
     "DatasetIterator",
     "DatasetSpec",
@@ -72,6 +75,7 @@ __all__ = [
     "assert_cardinality",
     "decode_example",
     "explain",
+    "make_csv_dataset",
     "parse_example",
     "parse_single_example",
     "serialize_example",

@@ -28,6 +28,7 @@ from ringlet.data.operations.group_by_window import group_by_window as _group_by
 from ringlet.data.operations.ignore_errors import ignore_errors as _ignore_errors
 from ringlet.data.operations.interleave import interleave as _interleave
 from ringlet.data.operations.list_files import list_files as _list_files
+from ringlet.data.operations.load import load as _load
 from ringlet.data.operations.map import map as _map
 from ringlet.data.operations.padded_batch import padded_batch as _padded_batch
 from ringlet.data.operations.prefetch import prefetch as _prefetch
@@ -35,12 +36,15 @@ from ringlet.data.operations.random_numbers import random as _random
 from ringlet.data.operations.range import range as _range
 from ringlet.data.operations.rebatch import rebatch as _rebatch
 from ringlet.data.operations.reduce import reduce as _reduce
+from ringlet.data.operations.rejection_resample import rejection_resample as _rejection_resample
 from ringlet.data.operations.repeat import repeat as _repeat
 from ringlet.data.operations.sample_from_datasets import sample_from_datasets as _sample_from_datasets
+from ringlet.data.operations.save import save as _save
 from ringlet.data.operations.scan import scan as _scan
 from ringlet.data.operations.shard import shard as _shard
 from ringlet.data.operations.shuffle import shuffle as _shuffle
 from ringlet.data.operations.skip import skip as _skip
+from ringlet.data.operations.snapshot import snapshot as _snapshot
 from ringlet.data.operations.take import take as _take
 from ringlet.data.operations.take_while import take_while as _take_while
 from ringlet.data.operations.unbatch import unbatch as _unbatch
@@ -99,6 +103,7 @@ class Dataset:
     from_tensor_slices = classmethod(_from_tensor_slices)
     from_tensors = classmethod(_from_tensors)
     list_files = classmethod(_list_files)
+    load = classmethod(_load)
     random = classmethod(_random)
     range = classmethod(_range)
 
@@ -124,11 +129,14 @@ class Dataset:
     prefetch = _prefetch
     rebatch = _rebatch
     reduce = _reduce
+    rejection_resample = _rejection_resample
     repeat = _repeat
+    save = _save
     scan = _scan
     shard = _shard
     shuffle = _shuffle
     skip = _skip
+    snapshot = _snapshot
     take = _take
     take_while = _take_while
     unbatch = _unbatch

@@ -108,7 +108,8 @@ class DatasetIterator(Iterator[Nest]):
             If an operation of the dataset cannot be saved.
         FailedPreconditionError
             If functions make the elements, and the options of the dataset say FAIL
-            (`Options.experimental_external_state_policy`).
+            (`Options.experimental_external_state_policy`), or say nothing and such a function reads a variable or draws
+            random numbers.
 
         Notes
         -----

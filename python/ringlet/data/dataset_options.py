@@ -120,7 +120,8 @@ class Options(OptionGroup):
     threading : ThreadingOptions
     experimental_distribute : DistributeOptions
     experimental_external_state_policy : ExternalStatePolicy or None
-        What to do when an iterator is saved whose elements are made by functions; None is IGNORE.
+        What to do when an iterator is saved whose elements are made by functions; None is FAIL for those whose code
+        reads variables or draws random numbers, and IGNORE for others.
     autotune, dataset_name, experimental_optimization, experimental_slack, framework_type : object
         Kept, and without effect; so are `experimental_symbolic_checkpoint` and `experimental_warm_start`.
 

@@ -43,7 +43,8 @@ class ExternalStatePolicy(enum.Enum):
     """What to do when an iterator is saved that calls functions (``tf.data.experimental.ExternalStatePolicy``).
 
     A function of `map` that draws random numbers, or reads a clock, goes on from wherever it is when the iterator is
-    restored: its state is not part of what is saved.
+    restored: its state is not part of what is saved. Without a policy, an iterator is not saved if the code of such a
+    function is seen to read a variable or to draw from a generator of random numbers; other functions are trusted.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ def get(path):
         ("tf.zeros", "numpy.zeros(shape, tf.float32)"),
         ("tf.gather", "numpy.take(x, indices, axis=0)"),
         ("tf.shape", "x.shape"),
-        ("tf.data.Dataset.rejection_resample", "from_generator"),
+        ("tf.data.Dataset.ragged_batch", "padded_batch"),
         ("tf.config.threading", "delete it"),
         ("tf.concat", "use numpy.concatenate"),
         ("tf.abs", "use numpy.abs"),

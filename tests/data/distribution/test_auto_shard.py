@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.data import SHARD_HINT, AutoShardPolicy, Dataset, Options, TensorSpec, operations
+from ringlet.data import SHARD_HINT, AutoShardPolicy, Dataset, Options, TensorSpec, operations, readers
 from ringlet.data.distribution import auto_shard as module
 from ringlet.data.distribution.auto_shard import Sharding, auto_shard, reads_files
 from ringlet.errors import NotFoundError
@@ -130,8 +130,9 @@ def test_every_operation_that_is_named_exists():
 
     found = {
         name
-        for info in pkgutil.iter_modules(operations.__path__)
-        for name in dir(importlib.import_module(f"{operations.__name__}.{info.name}"))
+        for package in (operations, readers)
+        for info in pkgutil.iter_modules(package.__path__)
+        for name in dir(importlib.import_module(f"{package.__name__}.{info.name}"))
     }
     named = module._SEEN_THROUGH | module._SEVERAL_INPUTS | module._AT_THE_END
     assert sorted(named - found) == []

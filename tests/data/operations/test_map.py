@@ -199,3 +199,14 @@ def test_a_list_is_a_tuple_of_components_and_inside_of_a_nest_an_array():
     assert dataset.element_spec == (TensorSpec([], np.int64), TensorSpec([2], np.int64))
     assert [(int(x), y.tolist()) for x, y in dataset] == [(0, [0, 1]), (1, [1, 2])]
     assert Dataset.range(2).map(lambda x: {"a": [x, x]}).element_spec == {"a": TensorSpec([2], np.int64)}
+
+
+def test_a_synchronous_map_takes_no_parallel_calls():
+    assert list(Dataset.range(2).map(lambda x: x + 1, synchronous=True)) == [1, 2]
+    assert list(Dataset.range(2).map(lambda x: x + 1, None, None, False)) == [1, 2]
+    with pytest.raises(ValueError, match=r"num_parallel_calls=2.*Leave out one"):
+        Dataset.range(2).map(lambda x: x, num_parallel_calls=2, synchronous=True)
+
+
+def test_threads_are_bounded_whatever_pool_was_asked_for():
+    assert list(Dataset.range(3).map(lambda x: x, num_parallel_calls=2, use_unbounded_threadpool=True)) == [0, 1, 2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 
 from ringlet.data import Dataset
@@ -71,3 +72,48 @@ def test_each_round_is_closed_when_it_has_ended():
 
     assert len(list(Dataset(iterable_source(Source())).repeat(2))) == 2
     assert closed == [True, True]
+
+
+def with_empty_rounds(*empty):
+    """A dataset whose rounds give their number, but for some that give nothing."""
+    rounds = itertools.count()
+
+    def one_round():
+        number = next(rounds)
+        if number not in empty:
+            yield number
+
+    return Dataset.from_generator(one_round, np.int64)
+
+
+def test_rounds_that_are_empty_count_where_there_is_a_last_one():
+    assert elements(with_empty_rounds(0).repeat(3)) == [1, 2]
+    assert elements(with_empty_rounds(1).shuffle(3).repeat(4)) == [0, 2, 3]
+
+
+def test_an_endless_repeat_ends_with_any_empty_round():
+    assert elements(with_empty_rounds(1).repeat()) == [0]
+    assert elements(with_empty_rounds(0).repeat()) == []
+
+
+def test_an_endless_repeat_of_a_shuffle_ends_where_the_first_round_is_empty_only():
+    assert elements(with_empty_rounds(1, 2).shuffle(3).repeat().take(4)) == [0, 3, 4, 5]
+    assert elements(with_empty_rounds(0).shuffle(3).repeat().take(4)) == []
+
+
+def test_a_shuffle_that_has_become_empty_for_good_ends_all_the_same():
+    assert elements(with_empty_rounds(*range(1, 2000)).shuffle(3).repeat()) == [0]
+
+
+def test_empty_rounds_are_part_of_the_state():
+    iterator = iter(with_empty_rounds(1, 2).shuffle(3, seed=1).repeat())
+    assert next(iterator) == 0
+    state = iterator.get_state()
+    state["stream"]["empty_rounds"] = 998  # and the one that ends now is not empty
+    restored = iter(with_empty_rounds(1, 2).shuffle(3, seed=1).repeat())
+    restored.set_state(state)
+    assert next(restored) == 3
+
+
+def test_negative_counts_repeat_without_end():
+    assert elements(Dataset.range(2).repeat(-2).take(3)) == [0, 1, 0]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from ringlet.errors import InvalidArgumentError
 from tests.data.state_cases import through_a_file
 
 SMALL, LARGE = Dataset.from_tensor_slices([1, 2]), Dataset.from_tensor_slices([10, 20, 30])
@@ -77,3 +78,55 @@ def test_there_are_as_many_weights_as_datasets(weights, error):
         sample(weights)
     with pytest.raises(ValueError, match="empty"):
         Dataset.sample_from_datasets([])
+
+
+ENDLESS = [Dataset.from_tensors(0).repeat(), Dataset.from_tensors(1).repeat()]
+
+
+def weighted(rows, datasets=None, **keywords):
+    weights = Dataset.from_tensor_slices(np.array(rows))
+    return Dataset.sample_from_datasets(datasets or [SMALL, LARGE], weights, **keywords)
+
+
+def test_a_dataset_of_weights_has_those_of_each_draw():
+    assert list(weighted([[1.0, 0.0], [0.0, 0.5], [-1.0, 2.0], [3.0, 0.0]])) == [1, 10, 20, 2]
+
+
+def test_a_dataset_that_has_ended_is_passed_over_or_ends_all():
+    rows = [[1.0, 0.0]] * 3 + [[0.0, 1.0]]
+    assert list(weighted(rows)) == [1, 2, 10]
+    assert list(weighted(rows, stop_on_empty_dataset=True)) == [1, 2]
+
+
+def test_draws_follow_the_weights_of_their_element():
+    rows = [[0.9, 0.1], [0.1, 0.9]] * 1000
+    drawn = np.array(list(weighted(rows, ENDLESS, seed=3)))
+    assert 0.05 < drawn[::2].mean() < 0.15
+    assert 0.85 < drawn[1::2].mean() < 0.95
+    assert drawn.tolist() == list(weighted(rows, ENDLESS, seed=3))
+
+
+def test_weights_that_never_end_have_no_end():
+    weights = Dataset.from_tensors([0.5, 0.5]).repeat()
+    assert Dataset.sample_from_datasets(ENDLESS, weights).cardinality() == INFINITE_CARDINALITY
+    assert weighted([[0.5, 0.5]], ENDLESS).cardinality() == UNKNOWN_CARDINALITY
+
+
+@pytest.mark.parametrize("row", [[1.0], [1.0, 2.0, 3.0], [0.0, 0.0], [np.nan, 1.0], [[1.0], [1.0]]])
+def test_weights_of_a_draw_are_one_for_each_dataset_and_one_is_positive(row):
+    with pytest.raises(InvalidArgumentError, match="weight"):
+        list(weighted([row]))
+
+
+def test_weights_of_a_draw_are_floats():
+    with pytest.raises(TypeError, match="floats"):
+        list(weighted([[1, 0]]))
+
+
+def test_draws_by_weights_go_on_from_a_state():
+    dataset = weighted([[0.5, 0.5]] * 50, ENDLESS)
+    iterator, later = iter(dataset), iter(dataset)
+    first = [next(iterator) for _ in range(20)]
+    later.set_state(through_a_file(iterator.get_state()))
+    assert len(first) == 20
+    assert list(later) == list(iterator)

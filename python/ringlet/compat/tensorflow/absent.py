@@ -163,9 +163,6 @@ ALTERNATIVES: dict[str, str] = {
     ),
     # data
     **_same("data.Dataset.ragged_batch data.Dataset.sparse_batch", "use tf.data.Dataset.padded_batch"),
-    "tf.data.Dataset.rejection_resample": "write a generator, and use tf.data.Dataset.from_generator",
-    "tf.data.Dataset.snapshot": "use tf.data.Dataset.cache(filename)",
-    **_same("data.Dataset.save data.Dataset.load", "use tf.io.TFRecordWriter and tf.data.TFRecordDataset"),
     **_same(
         "data.Dataset.make_one_shot_iterator data.Dataset.make_initializable_iterator", "use Python's iter(dataset)"
     ),

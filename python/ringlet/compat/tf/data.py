@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+
+import numpy as np
 
 from ringlet import data
 from ringlet.compat.tensorflow.absent import namespace, namespace_getter
@@ -10,7 +13,7 @@ from ringlet.compat.tensorflow.absent import namespace, namespace_getter
 # The second name exports the class to type checkers, which cannot read the table below.
 from ringlet.compat.tensorflow.dataset import Dataset as Dataset  # noqa: PLC0414
 from ringlet.compat.tensorflow.dataset import DatasetIterator, dataset_maker
-from ringlet.compat.tensorflow.elements import Optional
+from ringlet.compat.tensorflow.elements import Optional, as_arrays
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor
 
 
@@ -29,6 +32,24 @@ def _readers(*names: str) -> dict[str, Any]:
     return {name: dataset_maker(reader) for name, reader in _same(*names).items()}
 
 
+def _csv_reader(name: str, position: int, keyword: str) -> Any:
+    """A reader of CSV files that gives tensors, and takes defaults of columns in TensorFlow's dtypes."""
+    make = dataset_maker(getattr(data, name))
+
+    @functools.wraps(make, updated=())
+    def read(*args: Any, **kwargs: Any) -> Any:
+        given = list(args)
+        if len(given) > position:
+            given[position] = _column_defaults(given[position])
+        return make(*given, **{k: _column_defaults(v) if k == keyword else v for k, v in kwargs.items()})
+
+    return read
+
+
+def _column_defaults(given: Any) -> Any:
+    return None if given is None else [c if isinstance(c, (type, np.dtype)) else as_arrays(c) for c in given]
+
+
 _NAMES = {
     **_same("AUTOTUNE", "DatasetSpec", "INFINITE_CARDINALITY", "Options", "ThreadingOptions", "UNKNOWN_CARDINALITY"),
     **_readers("FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"),
@@ -41,10 +62,12 @@ _NAMES = {
             **_same("AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "SHARD_HINT"),
             **_same("AutoShardPolicy", "DistributeOptions", "ExternalStatePolicy", "ThreadingOptions"),
             **_same("OptimizationOptions", "TFRecordWriter", "assert_cardinality"),
+            "CsvDataset": _csv_reader("CsvDataset", 1, "record_defaults"),
             "Optional": Optional,
             "cardinality": _cardinality,
             "choose_from_datasets": Dataset.choose_from_datasets,
             "from_list": Dataset.from_list,
+            "make_csv_dataset": _csv_reader("make_csv_dataset", 3, "column_defaults"),
             "sample_from_datasets": Dataset.sample_from_datasets,
         },
     ),

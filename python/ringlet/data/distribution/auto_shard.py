@@ -28,8 +28,8 @@ __all__ = ["Sharded", "Sharding", "auto_shard", "reads_files"]
 # Behind a reader of files, these keep the policy FILE possible; all others end the search for it, as in TensorFlow.
 _SEEN_THROUGH = frozenset(
     {
-        *("Batch", "Cache", "Filter", "FlatMap", "Interleave", "LegacyRebatch", "Map", "PaddedBatch", "Prefetch"),
-        *("Rebatch", "Repeat", "Shard", "Shuffle", "Skip", "Take", "Unbatch", "Window", "WithOptions"),
+        *("Batch", "Cache", "CsvFields", "Filter", "FlatMap", "Interleave", "LegacyRebatch", "Map", "PaddedBatch"),
+        *("Prefetch", "Rebatch", "Repeat", "Shard", "Shuffle", "Skip", "Take", "Unbatch", "Window", "WithOptions"),
     }
 )
 _SEVERAL_INPUTS = frozenset(["Concatenate", "Zip"])

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["Map", "map"]
 
 
-def map(
+def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     self: Dataset,
     map_func: Callable[..., Nest],
     num_parallel_calls: int | None = None,
     deterministic: bool | None = None,
+    synchronous: bool | None = None,
+    use_unbounded_threadpool: bool = False,
     name: str | None = None,
 ) -> Dataset:
     """Give ``map_func(element)`` for every element, in their order.
@@ -46,6 +48,10 @@ def map(
         where the element is asked for.
     deterministic : bool, optional
         False lets results of calls that run at once come as they are done. Otherwise they keep their order.
+    synchronous : bool, optional
+        True refuses `num_parallel_calls`. Without that argument every call is synchronous anyway.
+    use_unbounded_threadpool : bool, default False
+        Accepted and not used: as many threads run as `num_parallel_calls` names.
     name : str, optional
         Accepted as TensorFlow's `name` is, and not used.
 
@@ -60,6 +66,8 @@ def map(
     ------
     InvalidArgumentError
         If `num_parallel_calls` is neither positive nor AUTOTUNE.
+    ValueError
+        If `synchronous` and `num_parallel_calls` are given together.
     TypeError
         If `map_func` cannot be called; during iteration, if NumPy can make no array of what it gives.
 
@@ -80,6 +88,11 @@ def map(
     if not callable(map_func):
         raise TypeError(f"map needs a function of an element, got {map_func!r}")
     check_parallel_calls(num_parallel_calls)
+    if synchronous and num_parallel_calls is not None:
+        raise ValueError(
+            f"synchronous=True means no parallel calls, and num_parallel_calls={num_parallel_calls!r} was given too. "
+            "Leave out one of them."
+        )
     return type(self)(Map(self.node, map_func, num_parallel_calls, deterministic))
 
 

@@ -12,6 +12,7 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node, RowStream, Run, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.counts import count_or_all
+from ringlet.data.operations.shuffle import Shuffle
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -20,6 +21,9 @@ __all__ = ["Repeat", "repeat"]
 
 FOREVER = -1
 
+# Empty rounds of a shuffle, one behind another, after which an endless repeat ends.
+MOST_EMPTY_ROUNDS = 1000
+
 
 def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> Dataset:
     """Go through the dataset `count` times.
@@ -27,7 +31,8 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
     Parameters
     ----------
     count : int, optional
-        None or -1 repeats without end. A dataset without elements ends all the same.
+        None or a negative number repeats without end. It ends all the same with the first round that has no elements;
+        directly behind a `shuffle` only where that is the very first round, or where 1000 rounds in a row have none.
     name : str, optional
         Accepted as TensorFlow's `name` is, and not used.
 
@@ -79,7 +84,9 @@ class Repeat(Transformation):
 
     def open_elements(self, run: Run) -> Stream:
         """Start a run that gives elements."""
-        return RepeatElements(self.input, self.rounds, run)
+        # TensorFlow makes one operation of a shuffle and its repeat, which passes over empty rounds.
+        most_empty = MOST_EMPTY_ROUNDS if isinstance(self.input, Shuffle) else 1
+        return RepeatElements(self.input, self.rounds, run, most_empty)
 
 
 class RepeatRows(RowStream):
@@ -132,14 +139,19 @@ def _joined(parts: list[Rows]) -> Rows:
 
 
 class RepeatElements(Stream):
-    """The elements of a node, in one round behind another."""
+    """The elements of a node, in one round behind another.
 
-    __slots__ = ("_input", "_is_empty_round", "_node", "_round", "_rounds", "_run")
+    Without a last round, it ends where the first round is empty, or `most_empty` rounds in a row.
+    """
 
-    def __init__(self, node: Node, rounds: int, run: Run) -> None:
+    __slots__ = ("_empty_rounds", "_input", "_is_empty_round", "_most_empty", "_node", "_round", "_rounds", "_run")
+
+    def __init__(self, node: Node, rounds: int, run: Run, most_empty: int) -> None:
         self._node = node
         self._rounds = rounds
         self._run = run
+        self._most_empty = most_empty
+        self._empty_rounds = 0  # in a row, up to this one
         self._round = 0
         self._is_empty_round = True
         # The first round is opened at once, so that its nodes count this iteration where it begins.
@@ -163,9 +175,11 @@ class RepeatElements(Stream):
         if self._input is not None:
             self._input.close()
             self._input = None
+        self._empty_rounds = self._empty_rounds + 1 if self._is_empty_round else 0
         self._round += 1
         # Nothing came where the number of elements was unknown: repeating that without end would never return.
-        if not (self._is_empty_round and self._rounds == FOREVER):
+        has_nothing = self._empty_rounds == self._round or self._empty_rounds >= self._most_empty
+        if not (has_nothing and self._is_empty_round and self._rounds == FOREVER):
             self._is_empty_round = True
             self._input = self._open_round()
 
@@ -181,6 +195,7 @@ class RepeatElements(Stream):
             "input": None if self._input is None else self._input.get_state(),
             "round": self._round,
             "is_empty_round": self._is_empty_round,
+            "empty_rounds": self._empty_rounds,
         }
 
     def set_state(self, state: State) -> None:
@@ -188,6 +203,7 @@ class RepeatElements(Stream):
         self.close()
         self._round = state["round"]
         self._is_empty_round = state["is_empty_round"]
+        self._empty_rounds = state.get("empty_rounds", 0)  # absent in states of earlier releases
         if state["input"] is not None:
             self._input = self._open_round()
         if self._input is not None:

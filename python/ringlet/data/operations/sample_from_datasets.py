@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Array, Nest
+from ringlet.data.graph.node import Node, Run, Stream
 from ringlet.data.operations.choose_from_datasets import Choose, nodes_of
 from ringlet.data.operations.random_numbers import RandomNumbers, seed_entropy
+from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.zip import Inputs
+from ringlet.data.tensor_spec import TensorSpec
+from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -32,8 +39,10 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     ----------
     datasets : sequence of Dataset
         Of one structure and the same dtypes.
-    weights : sequence of float, optional
+    weights : sequence of float, or Dataset, optional
         How often each dataset is drawn; equally often, if they are not given. One that is zero or less leaves it out.
+        A dataset gives the weights of one draw in each of its elements, an array of floats,
+        and ends the result where it ends.
     seed : int, optional
         A program that is run again with the same seed, and the same version of NumPy, sees the same choices. They are
         NumPy's, not TensorFlow's.
@@ -54,6 +63,8 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
         If there are no datasets, or not as many weights.
     TypeError
         If one of them is no dataset, they have elements of different structures or dtypes, or weights are no floats.
+    InvalidArgumentError
+        During iteration, if a dataset gives another number of weights, or none that is positive.
 
     Examples
     --------
@@ -63,11 +74,16 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     [0, 1, 2, 10, 11, 12]
     """
     nodes = nodes_of(datasets)
+    entropy, changes = seed_entropy(seed), bool(rerandomize_each_iteration)
+    weights_node = node_of(weights)
+    if weights_node is not None:
+        draws = Draws(weights_node, RandomNumbers(None, entropy, changes), len(nodes))
+        return type(datasets[0])(Choose(draws, nodes, bool(stop_on_empty_dataset)))
     drawn = _weights(weights, len(nodes))
     parts = tuple(node for node, weight in zip(nodes, drawn, strict=True) if weight > 0)
     if not parts:
         return datasets[0].take(0)
-    choice = RandomNumbers([w for w in drawn if w > 0], seed_entropy(seed), bool(rerandomize_each_iteration))
+    choice = RandomNumbers([w for w in drawn if w > 0], entropy, changes)
     return type(datasets[0])(Sample(choice, parts, bool(stop_on_empty_dataset)))
 
 
@@ -95,3 +111,69 @@ class Sample(Choose):
         endless = [size == INFINITE_CARDINALITY for size in sizes]
         is_endless = all(endless) if self.stops else any(endless)
         return INFINITE_CARDINALITY if is_endless else UNKNOWN_CARDINALITY
+
+
+@dataclass(frozen=True, eq=False)
+class Draws(Node):
+    """Positions drawn by weights, which come anew for each of them."""
+
+    weights: Node
+    numbers: Node
+    count: int
+
+    @property
+    def cardinality(self) -> int:
+        """That of the weights."""
+        return self.weights.cardinality
+
+    @property
+    def element_spec(self) -> Nest:
+        """A number."""
+        return TensorSpec((), np.int64)
+
+    @property
+    def example(self) -> Nest:
+        """Zero."""
+        return np.int64(0)
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return DrawnElements([self.weights.open(run), self.numbers.open(run)], self.count)
+
+
+class DrawnElements(Inputs):
+    """The positions that random numbers fall on, where each has a share of a line that is as long as its weight."""
+
+    __slots__ = ("_count",)
+
+    def __init__(self, sources: Sequence[Stream], count: int) -> None:
+        super().__init__(sources)
+        self._count = count
+
+    def __next__(self) -> Nest:
+        if self._is_closed:
+            raise StopIteration
+        weights, numbers = self._inputs
+        borders = np.cumsum(_drawn_weights(next(weights), self._count))
+        place = float(next(numbers)) / 2**32 * borders[-1]
+        # Never the last border, nor a position of no length: rounding may put a place there.
+        at = int(np.searchsorted(borders, place, side="right"))
+        return np.int64(min(at, int(np.searchsorted(borders, borders[-1]))))
+
+
+def _drawn_weights(given: Any, count: int) -> Array:
+    if type(given) is tuple and len(given) == 1:
+        given = given[0]
+    weights = as_ndarray(given, "weights")
+    if weights.dtype.kind != "f":
+        raise TypeError(f"weights must be floats, and their dataset gave {given!r}")
+    if weights.shape != (count,):
+        raise InvalidArgumentError(
+            f"weights must be as many as datasets: there are {count} datasets, and their dataset gave {given!r}"
+        )
+    positive = np.maximum(weights.astype(np.float64), 0.0)
+    if not positive.sum() > 0 or not np.isfinite(positive).all():
+        raise InvalidArgumentError(
+            f"one weight must be greater than zero, and all finite; the dataset of weights gave {given!r}"
+        )
+    return positive

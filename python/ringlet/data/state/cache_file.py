@@ -123,6 +123,8 @@ class CacheReader:
         Without the suffix.
     offset, count : int, optional
         Where to go on: what the attributes `offset` and `count` of another reader were.
+    kind, remedy : str, optional
+        What errors call the file, and say to do.
 
     Raises
     ------
@@ -132,15 +134,24 @@ class CacheReader:
         During iteration, if the file is damaged.
     """
 
-    def __init__(self, name: str, offset: int = len(_MAGIC), count: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        offset: int = len(_MAGIC),
+        count: int = 0,
+        *,
+        kind: str = "cache",
+        remedy: str = "Delete it, and it is made anew.",
+    ) -> None:
         self._name = name + SUFFIX
+        self._kind, self._remedy = kind, remedy
         self._file = Path(self._name).open("rb")  # noqa: SIM115 - closed by close
         weakref.finalize(self, self._file.close)  # where the reader is dropped
         self.offset = offset
         self.count = count
         if self._file.read(len(_MAGIC)) != _MAGIC:
             self.close()
-            raise self._loss("it does not begin as a cache does", 0)
+            raise self._loss(f"it does not begin as a {kind} does", 0)
         self._file.seek(offset)
 
     def __iter__(self) -> CacheReader:
@@ -178,7 +189,7 @@ class CacheReader:
 
     def _loss(self, what: str, offset: int) -> DataLossError:
         return DataLossError(
-            f"the cache {self._name} is damaged at byte {offset}: {what}. Delete it, and it is made anew.",
+            f"the {self._kind} {self._name} is damaged at byte {offset}: {what}. {self._remedy}",
             self._name,
             offset,
         )

@@ -181,6 +181,9 @@ def _saved_leaf(leaf: Any) -> Any:
         return {"rows": _saved(leaf.node.rows.batch(slice(0, leaf.node.rows.length)))}
     if is_dataset(leaf) and isinstance(leaf.node, Elements):
         return {"dataset": save_elements(leaf.node.elements)}
+    reference = getattr(leaf.node, "reference", None) if is_dataset(leaf) else None
+    if reference is not None:
+        return {"shard": reference}
     kind = kind_of(leaf)
     if kind is not None and kind.name in _EXAMPLES:
         return {"kind": kind.name, "array": kind.as_ndarray(leaf).copy()}
@@ -208,7 +211,7 @@ def _saved_array(leaf: Any) -> Any:
 def _loaded(saved: Any) -> Nest:
     if not isinstance(saved, dict):
         return read_only(saved) if isinstance(saved, np.ndarray) else saved
-    if "dataset" in saved or "rows" in saved:
+    if "dataset" in saved or "rows" in saved or "shard" in saved:
         return _loaded_dataset(saved)
     if "dtype" in saved:
         return _loaded_array(saved)
@@ -224,6 +227,10 @@ def _loaded(saved: Any) -> Nest:
 def _loaded_dataset(saved: State) -> Any:
     from ringlet.data.dataset import Dataset  # whose operations save their elements with this module
 
+    if "shard" in saved:
+        from ringlet.data.operations.load import SavedShard  # whose elements are loaded with this module
+
+        return Dataset(SavedShard.of(saved["shard"]))
     if "rows" in saved:
         return Dataset.from_tensor_slices(_loaded(saved["rows"]))
     return Dataset(Elements(tuple(load_elements(saved["dataset"], Elements(())))))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 
-from ringlet.data.graph.iteration_context import Graph
+from ringlet.data.graph.iteration_context import Graph, graph_nodes
 from ringlet.data.graph.node import Node
 from ringlet.data.operations.with_options import options_of
 from ringlet.data.policies import ExternalStatePolicy
+from ringlet.data.state.stateful_functions import state_read_by
 from ringlet.errors import FailedPreconditionError
 
 __all__ = ["check_external_state"]
+
+_REMEDY = (
+    "Draw random numbers from a seed that is in the element, or set options.experimental_external_state_policy to "
+    "IGNORE if nothing is lost."
+)
 
 
 def check_external_state(graph: Graph) -> None:
@@ -24,7 +31,8 @@ def check_external_state(graph: Graph) -> None:
     Raises
     ------
     FailedPreconditionError
-        If functions make the elements, and the policy is FAIL.
+        If functions make the elements, and the policy is FAIL; without a policy, if the code of such a function reads a
+        variable or draws from a generator of random numbers.
 
     Examples
     --------
@@ -33,15 +41,28 @@ def check_external_state(graph: Graph) -> None:
     """
     for node in [graph] if isinstance(graph, Node) else graph.inputs:
         policy = options_of(node).experimental_external_state_policy
-        if policy not in (ExternalStatePolicy.WARN, ExternalStatePolicy.FAIL) or not node.runs_user_code:
+        if policy is ExternalStatePolicy.IGNORE or not node.runs_user_code:
+            continue
+        if policy is None:
+            found = _state_of(node)
+            if found is not None:
+                raise FailedPreconditionError(f"{found}, which is not part of the state of the iterator. {_REMEDY}")
             continue
         what = (
             "elements of this dataset are made by functions or iterables of its user, which may keep something of "
             "their own (a generator of random numbers, a file). That is not part of the state of the iterator."
         )
         if policy is ExternalStatePolicy.FAIL:
-            raise FailedPreconditionError(
-                f"{what} Draw random numbers from a seed that is in the element, or set "
-                "options.experimental_external_state_policy to IGNORE if nothing is lost."
-            )
+            raise FailedPreconditionError(f"{what} {_REMEDY}")
         warnings.warn(what, stacklevel=3)
+
+
+def _state_of(root: Node) -> str | None:
+    """Say what a function of some node keeps, None where nothing is seen."""
+    for node in graph_nodes(root):
+        for field in dataclasses.fields(node) if node.runs_user_code else ():
+            value = getattr(node, field.name)
+            found = state_read_by(value) if callable(value) and not isinstance(value, type) else None
+            if found is not None:
+                return f"{getattr(value, '__qualname__', repr(value))} of {type(node).__name__} is stateful: {found}"
+    return None

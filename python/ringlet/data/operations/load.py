@@ -1,0 +1,254 @@
+"""Datasets that `save` has written."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.graph.batch_rows import zeros_like_spec
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.operations.assert_cardinality import assert_cardinality
+from ringlet.data.operations.elements import Elements
+from ringlet.data.operations.user_function import node_of
+from ringlet.data.state.cache_file import SUFFIX, CacheReader
+from ringlet.data.state.saved_dataset import Manifest, check_compression, expanded, read_manifest, shard_name
+from ringlet.data.state.saved_elements import load_element
+from ringlet.data.state.spec_text import spec_of_text, spec_text
+from ringlet.errors import DataLossError, InvalidArgumentError, NotFoundError
+from ringlet.nest import flatten, map_structure
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["SavedShard", "load", "read_shards"]
+
+_REMEDY = "Save the dataset again, or copy the folder again."
+
+# Between two looks for a dataset that is waited for.
+_WAIT_SECONDS = 0.2
+
+
+def load(  # noqa: PLR0917 - the arguments are TensorFlow's
+    cls: type[Dataset],
+    path: Any,
+    element_spec: Nest = None,
+    compression: str | None = None,
+    reader_func: Callable[[Dataset], Dataset] | None = None,
+    wait: bool = False,
+) -> Dataset:
+    """Load a dataset that `save` has written.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder.
+    element_spec : nest of TensorSpec, optional
+        What elements look like; what was saved, if it is None.
+    compression : str, optional
+        Accepted as TensorFlow's is. The files themselves say whether they are compressed.
+    reader_func : callable, optional
+        Takes a dataset of datasets, one for each shard in the order of their numbers, and returns a dataset of
+        elements. Without it, shards take turns.
+    wait : bool, default False
+        Whether to wait until there is a dataset in the folder.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    NotFoundError
+        If no dataset was saved there.
+    InvalidArgumentError
+        If `element_spec` is another than that of what was saved.
+    TypeError
+        If `reader_func` cannot be called, or returns something else than a dataset.
+    DataLossError
+        If a file is damaged; during iteration, for the files of shards. File and place are named.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> Dataset.range(6).save("numbers", shard_func=lambda x: x % 2)
+    >>> [int(x) for x in Dataset.load("numbers")]
+    [0, 1, 2, 3, 4, 5]
+    >>> [int(x) for x in Dataset.load("numbers", reader_func=lambda shards: shards.flat_map(lambda shard: shard))]
+    [0, 2, 4, 1, 3, 5]
+    """
+    check_compression(compression)
+    folder = os.fsdecode(path)
+    while wait:
+        try:
+            read_manifest(folder)
+            break
+        except NotFoundError:
+            time.sleep(_WAIT_SECONDS)
+    manifest = read_manifest(folder)
+    return read_shards(cls, manifest, _checked_spec(folder, manifest.spec, element_spec), reader_func)
+
+
+def _checked_spec(folder: str, saved: Nest, given: Nest) -> Nest:
+    if saved is None and given is None:
+        raise InvalidArgumentError(
+            f"elements of {folder} hold objects of classes that were not saved with them: pass element_spec=, as the "
+            "dataset had it that was saved"
+        )
+    if saved is None or given is None:
+        return saved if given is None else given
+    leaves, shape = flatten(saved)
+    others, other_shape = flatten(given)
+    if len(leaves) != len(others) or not all(o.is_compatible_with(s) for s, o in zip(leaves, others, strict=True)):
+        raise InvalidArgumentError(
+            f"element_spec does not fit what was saved in {folder}:\n  given: {given}\n  saved: {saved}\n"
+            "Leave it out to take what was saved."
+        )
+    return given if shape != other_shape or given != saved else saved
+
+
+def read_shards(
+    cls: type[Dataset], manifest: Manifest, spec: Nest, reader_func: Callable[[Dataset], Dataset] | None
+) -> Dataset:
+    """Return the dataset that `reader_func` makes of shards; without it, they take turns."""
+    shards = tuple(cls(SavedShard(manifest.folder, n, count, spec)) for n, count in manifest.shards.items())
+    if reader_func is None:
+        if len(shards) == 1:
+            return shards[0]
+        turns = cls(Elements(shards, DatasetSpec(spec))).interleave(_same, cycle_length=len(shards))
+        return turns.apply(assert_cardinality(sum(manifest.shards.values())))
+    if not callable(reader_func):
+        raise TypeError(f"reader_func must be a function of a dataset of datasets, got {reader_func!r}")
+    answer = reader_func(cls(Elements(shards, DatasetSpec(spec))))
+    node = node_of(answer)
+    if node is None:
+        raise TypeError(
+            f"reader_func must return a Dataset, and returned {answer!r}. "
+            "shards.flat_map(lambda shard: shard) is one shard behind another."
+        )
+    return cls(node)
+
+
+def _same(shard: Dataset) -> Dataset:
+    return shard
+
+
+@dataclass(frozen=True, eq=False)
+class SavedShard(Node):
+    """The elements of one shard."""
+
+    folder: str
+    number: int
+    count: int
+    spec: Nest = field(repr=False)
+
+    @classmethod
+    def of(cls, reference: list[Any]) -> SavedShard:
+        """Return the node that has a `reference`."""
+        folder, number, count, spec = reference
+        return cls(folder, number, count, spec_of_text(spec))
+
+    @property
+    def reference(self) -> list[Any]:
+        """The names and numbers that tell where the shard is."""
+        return [self.folder, self.number, self.count, spec_text(self.spec)]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The shard; its folder may be anywhere."""
+        return {"shard": self.number, "count": self.count}
+
+    @property
+    def cardinality(self) -> int:
+        """The number of elements that were saved."""
+        return self.count
+
+    @property
+    def element_spec(self) -> Nest:
+        """That which was saved, or given."""
+        return self.spec
+
+    @property
+    def example(self) -> Nest:
+        """The first element; zeros where there is none, or it cannot be read."""
+        stream = self.open(Run())
+        try:
+            return next(stream)
+        except (StopIteration, OSError):
+            return map_structure(zeros_like_spec, self.spec)
+        finally:
+            stream.close()
+
+    @property
+    def has_files(self) -> bool:
+        """Always."""
+        return True
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return ShardElements(self)
+
+
+class ShardElements(Stream):
+    """The elements of one file, which is open from the first that is asked for to the last."""
+
+    __slots__ = ("_is_closed", "_node", "_place", "_reader")
+
+    def __init__(self, node: SavedShard) -> None:
+        self._node = node
+        self._reader: CacheReader | None = None
+        self._place: list[int] = []  # where to begin, if not at the first element
+        self._is_closed = False
+
+    def __next__(self) -> Nest:
+        if self._is_closed:
+            raise StopIteration
+        if self._reader is None:
+            self._reader = self._open()
+        place = self._reader.offset
+        try:
+            state = next(self._reader)
+        except StopIteration:
+            self.close()
+            raise
+        try:
+            return load_element(expanded(state), self._node)
+        except (ValueError, KeyError, TypeError) as error:
+            name = self._name + SUFFIX
+            raise DataLossError(f"{name} is damaged at byte {place}: {error}. {_REMEDY}", name, place) from error
+
+    @property
+    def _name(self) -> str:
+        return shard_name(self._node.folder, self._node.number)
+
+    def _open(self) -> CacheReader:
+        try:
+            return CacheReader(self._name, *self._place, kind="shard", remedy=_REMEDY)
+        except FileNotFoundError as error:
+            there = Path(self._node.folder).is_dir()
+            why = "a file of the saved dataset is missing" if there else "the dataset was saved anew, or deleted"
+            raise NotFoundError(f"{self._name}{SUFFIX} is not there: {why}. Load it again.") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._is_closed = True
+        if self._reader is not None:
+            self._reader.close()
+
+    def get_state(self) -> State:
+        """Give the place in the file; None once this stream was closed."""
+        reader = self._reader
+        place = self._place if reader is None else [reader.offset, reader.count]
+        return {"place": None if self._is_closed else list(place)}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        if state["place"] is None:
+            self.close()
+        else:
+            self._place = list(state["place"])

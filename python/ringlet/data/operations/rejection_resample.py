@@ -1,0 +1,158 @@
+"""Elements of classes in other proportions, by dropping some of them.
+
+The ratio of the wanted share of a class to its share in the input is largest for the class that is missing most.
+Where m is the smallest ratio and M the largest, an element comes from the whole input with probability m, and
+otherwise from those that are accepted: elements of a class with ratio r, with probability ``(r - m) / (M - m)``. That
+drops as few elements as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.graph.element_structure import Array, Nest, as_element
+from ringlet.data.operations.random_numbers import seed_entropy
+from ringlet.data.operations.user_function import check_callable, spread
+from ringlet.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["acceptance", "rejection_resample"]
+
+# Elements whose classes are counted together, and what the count of each class begins with.
+_COUNTED_TOGETHER = 32
+_FIRST_COUNT = 10
+
+# Added to a seed, so that the numbers which accept elements are not those which choose between the two datasets.
+_OTHER_SEED = 2**63
+
+
+def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
+    self: Dataset,
+    class_func: Callable[..., Any],
+    target_dist: Any,
+    initial_dist: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Dataset:
+    """Drop and repeat elements at random, so that their classes have the proportions of `target_dist`.
+
+    Parameters
+    ----------
+    class_func : callable
+        Takes an element; one that is a tuple comes as several arguments. Returns its class, an integer from 0 to
+        ``len(target_dist) - 1``.
+    target_dist : sequence of float
+        The wanted share of each class; the sum is 1.
+    initial_dist : sequence of float, optional
+        The share of each class in the dataset. Without it, shares are estimated from the elements that came, 32 at a
+        time.
+    seed : int, optional
+        A program that is run again with the same seed, and the same version of NumPy, sees the same elements. They are
+        chosen by NumPy's numbers, not by TensorFlow's.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        Its elements are pairs ``(class, element)``. Some elements may come twice: the dataset is gone through up to
+        three times at once, for accepted elements, for all of them, and to estimate.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `target_dist` or `initial_dist` is not one share for each class; during iteration, if `class_func` gives a
+        number that is not a class.
+    TypeError
+        If `class_func` cannot be called; during iteration, if it gives something that is not an integer.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> dataset = Dataset.range(1000).map(lambda x: int(x % 10 == 0))
+    >>> pairs = dataset.rejection_resample(lambda label: label, [0.5, 0.5], [0.9, 0.1], seed=1)
+    >>> labels = [int(label) for label, _ in pairs]
+    >>> 0.4 < sum(labels) / len(labels) < 0.6
+    True
+    """
+    check_callable(class_func, "rejection_resample", "a function that gives the class of an element")
+    target = _shares(target_dist, "target_dist")
+    seed_entropy(seed)  # says what is wrong with it
+    make, count = type(self), len(target)
+
+    def with_class(*element: Nest) -> Nest:
+        return _class_of(class_func, element, count), element if len(element) > 1 else element[0]
+
+    def estimated(counts: Array, classes: Array) -> Nest:
+        counts = counts + np.bincount(classes, minlength=count)
+        accepted, original = acceptance((counts / counts.sum()).astype(np.float32), target)
+        return counts, (np.tile(accepted, (len(classes), 1)), np.repeat(original, len(classes)))
+
+    def is_accepted(chances: Nest, number: Any, element: Nest) -> bool:
+        return bool(int(number) < chances[0][_class_of(class_func, spread(element), count)] * 2**32)
+
+    if initial_dist is None:
+        classes = self.map(lambda *element: _class_of(class_func, element, count)).batch(_COUNTED_TOGETHER)
+        chances = classes.scan(np.full(count, _FIRST_COUNT, np.int64), estimated).unbatch()
+    else:
+        initial = _shares(initial_dist, "initial_dist")
+        if len(initial) != count:
+            raise InvalidArgumentError(
+                f"target_dist has {count} classes and initial_dist {len(initial)}: each class has a share in both"
+            )
+        accepted, original = acceptance(initial, target)
+        if original == 1:
+            return self.map(with_class)
+        chances = make.from_tensors((accepted, original)).repeat()
+    numbers = make.random(None if seed is None else index(seed) + _OTHER_SEED, rerandomize_each_iteration=True)
+    kept = make.zip((chances, numbers, self)).filter(is_accepted).map(lambda _chances, _number, x: x)
+    kept = kept.map(with_class).prefetch(3)
+    if initial_dist is not None and original == 0:
+        return kept
+    weights = chances.map(lambda _accepted, original: np.array([original, 1 - original]))
+    return make.sample_from_datasets([self.map(with_class), kept], weights, seed, stop_on_empty_dataset=True)
+
+
+def acceptance(initial: Array, target: Array) -> tuple[Array, np.float32]:
+    """Return how probable it is that an element of each class is accepted, and that one comes from the whole input.
+
+    Examples
+    --------
+    >>> acceptance(np.array([0.75, 0.25], np.float32), np.array([0.5, 0.5], np.float32))
+    (array([0., 1.], dtype=float32), np.float32(0.6666667))
+    """
+    ratios = target / (initial + np.finfo(np.float32).tiny)
+    least = np.float32(ratios.min())
+    span = ratios.max() - least
+    # All classes are as they should be: none is accepted, since everything comes from the whole input.
+    return (ratios - least) / (span if span else 1), min(least, np.float32(1))
+
+
+def _shares(given: Any, name: str) -> Array:
+    shares = as_ndarray(as_element(list(given) if isinstance(given, tuple) else given), name)
+    is_good = shares.dtype.kind in "biuf" and shares.ndim == 1 and shares.size and (shares >= 0).all()
+    if not is_good or abs(shares.sum() - 1) > 1e-3:
+        raise InvalidArgumentError(
+            f"{name} is one share for each class, zero or more, and all together 1; got {given!r}. Counts become "
+            "shares when they are divided by their sum."
+        )
+    return shares.astype(np.float32)
+
+
+def _class_of(class_func: Callable[..., Any], element: tuple[Nest, ...], count: int) -> Any:
+    answer = class_func(*element)
+    number = np.asarray(answer)
+    if number.dtype.kind not in "iu" or number.ndim:
+        raise TypeError(f"class_func must give one integer, and gave {answer!r}")
+    if not 0 <= number < count:
+        raise InvalidArgumentError(
+            f"class_func gave {answer!r}, and target_dist has shares of the classes 0 to {count - 1}"
+        )
+    return as_element(answer) if isinstance(answer, (np.ndarray, np.generic)) else np.int64(answer)

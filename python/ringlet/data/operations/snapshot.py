@@ -1,0 +1,213 @@
+"""Elements that are saved in the first iteration, and loaded in later ones."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Run, State, Stream
+from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.load import read_shards
+from ringlet.data.operations.save import ShardFunction
+from ringlet.data.state.fingerprint import fingerprint
+from ringlet.data.state.saved_dataset import SavedDatasetWriter, check_compression, read_manifest
+from ringlet.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["Snapshot", "snapshot"]
+
+
+def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
+    self: Dataset,
+    path: Any,
+    compression: str | None = "AUTO",
+    reader_func: Callable[[Dataset], Dataset] | None = None,
+    shard_func: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Dataset:
+    """Save the elements in the first iteration that comes to the end, and load them in all later ones.
+
+    Parameters
+    ----------
+    path : str or path
+        A folder. Pipelines of other operations, sizes or settings have folders of their own in it. Functions and the
+        values of arrays do not count: delete the folder when they change.
+    compression : str, optional
+        As in `save`. ``"AUTO"``, the default, does not compress.
+    reader_func : callable, optional
+        As in `load`.
+    shard_func : callable, optional
+        As in `save`.
+    name : str, optional
+        Accepted as TensorFlow's `name` is, and not used.
+
+    Returns
+    -------
+    Dataset
+        What is random in front of it is the same in every iteration but the first.
+
+    Raises
+    ------
+    TypeError, InvalidArgumentError
+        As in `save` and `load`.
+    DataLossError
+        During iteration, if a file is damaged.
+
+    Notes
+    -----
+    An iteration that ends early leaves nothing behind. While one writes, others make their own elements.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> dataset = Dataset.range(3).shuffle(3).snapshot("shuffled")
+    >>> first = [int(x) for x in dataset]
+    >>> [int(x) for x in dataset] == first
+    True
+    """
+    level = check_compression(compression)
+    function = None if shard_func is None else ShardFunction(shard_func)
+    if reader_func is not None and not callable(reader_func):
+        raise TypeError(f"reader_func must be a function of a dataset of datasets, got {reader_func!r}")
+    return type(self)(Snapshot(self.node, os.fsdecode(path), level, function, reader_func, type(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot(Rowless):
+    """The same elements, saved in a folder."""
+
+    path: str
+    level: int
+    shard_function: ShardFunction | None = field(repr=False)
+    reader_func: Callable[[Any], Any] | None = field(repr=False)
+    dataset_type: type[Dataset] = field(repr=False)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """None: the folder may be anywhere."""
+        return {}
+
+    @property
+    def runs_user_code(self) -> bool:
+        """Whether there are functions here or in front."""
+        return self.shard_function is not None or self.reader_func is not None or super().runs_user_code
+
+    @property
+    def has_files(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def folder(self) -> str:
+        """The folder for pipelines like this one."""
+        return str(Path(self.path) / hashlib.sha256(fingerprint(self.input).encode()).hexdigest()[:16])
+
+    def open_elements(self, run: Run) -> Stream:
+        """Start a run."""
+        return SnapshotElements(self, run)
+
+
+class SnapshotElements(Stream):
+    """Elements that are loaded, or else made; the first stream that makes them saves them."""
+
+    __slots__ = ("_count", "_input", "_is_closed", "_loaded", "_node", "_run", "_writer")
+
+    def __init__(self, node: Snapshot, run: Run) -> None:
+        self._node = node
+        self._run = run
+        self._count = 0
+        self._is_closed = False
+        self._input: Stream | None = None
+        self._loaded: Opened | None = None
+        self._writer: SavedDatasetWriter | None = None
+
+    def __next__(self) -> Nest:
+        if self._is_closed:
+            raise StopIteration
+        if self._input is None and self._loaded is None:
+            self._start()
+        try:
+            return self._make(self._input) if self._input is not None else self._load()
+        except StopIteration:
+            self.close()
+            raise
+
+    def _start(self) -> None:
+        try:
+            self._loaded = self._open_saved()
+        except NotFoundError:
+            node = self._node
+            self._writer = SavedDatasetWriter.begin(node.folder, node.element_spec, node.level)
+            if self._writer is not None:
+                weakref.finalize(self, self._writer.abandon)
+            self._input = node.input.open(self._run)
+
+    def _open_saved(self) -> Opened:
+        node = self._node
+        manifest = read_manifest(node.folder)
+        # The spec of this pipeline, whose named tuples have their own classes.
+        dataset = read_shards(node.dataset_type, manifest, node.element_spec, node.reader_func)
+        return Opened(dataset.node, self._run.in_round(0))
+
+    def _load(self) -> Nest:
+        if self._loaded is None:
+            raise StopIteration
+        return next(self._loaded.stream)
+
+    def _make(self, source: Stream) -> Nest:
+        try:
+            element = next(source)
+            self._count += 1
+            if self._writer is not None:
+                function = self._node.shard_function
+                self._writer.write(element, 0 if function is None else function.shard(self._count - 1, element))
+        except StopIteration:
+            if self._writer is not None:
+                self._writer.finish()
+            raise
+        except BaseException:
+            self._abandon()
+            raise
+        return element
+
+    def _abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.abandon()
+            self._writer = None
+
+    def close(self) -> None:
+        """Close input and files; what is not complete is deleted."""
+        self._is_closed = True
+        self._abandon()
+        if self._input is not None:
+            self._input.close()
+        if self._loaded is not None:
+            self._loaded.close()
+
+    def get_state(self) -> State:
+        """Give the place in what was saved, or the state of the input."""
+        return {
+            "is_closed": self._is_closed,
+            "loaded": None if self._loaded is None or self._is_closed else self._loaded.get_state(),
+            "input": None if self._input is None or self._is_closed else self._input.get_state(),
+        }
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken; what was made before is not saved again, and so nothing is."""
+        if state["is_closed"]:
+            self.close()
+        elif state["loaded"] is not None:
+            self._loaded = self._open_saved()
+            self._loaded.set_state(state["loaded"])
+        elif state["input"] is not None:
+            self._input = self._node.input.open(self._run)
+            self._input.set_state(state["input"])

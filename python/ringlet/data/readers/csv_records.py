@@ -1,0 +1,197 @@
+r"""The records of CSV files as lists of fields, by the rules of RFC 4180.
+
+Records end at a line feed, a carriage return, or both. A field in quotation marks may hold delimiters and line ends,
+and two quotation marks stand for one. A record that breaks the rules is a `Record` as well, which holds what is wrong:
+the one behind the next line end is read as if nothing had been.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ringlet.data.readers.byte_stream import open_bytes
+from ringlet.data.readers.file_blocks import FileBlocks
+from ringlet.data.readers.file_reader import FileReader
+from ringlet.errors import DataLossError, InvalidArgumentError
+
+__all__ = ["CsvRecords", "Dialect", "Record", "RecordBlocks"]
+
+_QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"')
+_LINE_END = re.compile(rb"\r\n?|\n")
+_NOT_CLOSED = "Reached end of file without closing quoted field in record"
+
+
+class Record(NamedTuple):
+    """One record, and where it begins."""
+
+    file: str
+    line: int
+    fields: list[bytes]
+    error: str = ""
+
+
+class Dialect(NamedTuple):
+    """How fields are written."""
+
+    delimiter: bytes
+    has_quotes: bool
+    has_header: bool
+
+
+@dataclass(frozen=True, eq=False)
+class CsvRecords(FileReader):
+    """The records of CSV files."""
+
+    dialect: Dialect
+    compression: str
+    buffer_bytes: int
+
+    def open_file(self, name: str) -> FileBlocks:
+        """Open a file."""
+        return RecordBlocks(name, self.dialect, self.compression, self.buffer_bytes)
+
+
+class RecordBlocks(FileBlocks):
+    r"""The records of one file; `offset` counts them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("rows.csv").write_text('1,"a,b"\n2,c"\n')
+    >>> for record in RecordBlocks("rows.csv", Dialect(b",", True, False), "", 4096).next_block():
+    ...     print(record)
+    Record(file='rows.csv', line=1, fields=[b'1', b'a,b'], error='')
+    Record(file='rows.csv', line=2, fields=[], error='Unquoted fields cannot have quotes inside')
+    """
+
+    __slots__ = (
+        "_at_end",
+        "_count",
+        "_dialect",
+        "_error",
+        "_line",
+        "_memory",
+        "_name",
+        "_needs_header",
+        "_ready",
+        "_rest",
+        "_stream",
+    )
+
+    def __init__(self, name: str, dialect: Dialect, compression: str, size: int) -> None:
+        self._name = name
+        self._dialect = dialect
+        self._stream = open_bytes(name, compression)
+        self._memory = bytearray(size)
+        self._rest = b""  # was read, and holds no whole record
+        self._error: DataLossError | None = None
+        self._at_end = False
+        self._needs_header = dialect.has_header
+        self._line = 1
+        self._count = 0  # records in front of the next block
+        self._ready: list[Record] = []  # behind a `skip_to`
+        self.offset = 0
+
+    def next_block(self) -> Sequence[Any]:
+        """Give the records that end in the next bytes, at least one before the end of the file."""
+        records, self._ready = self._ready or self._next_records(), []
+        if self._needs_header:
+            self._needs_header = False
+            if not records or records[0].error:
+                what = records[0].error if records else "it is empty"
+                raise InvalidArgumentError(f"Can't read header of file {self._name}: {what}")
+            records = records[1:] or self._next_records()
+        self.offset = self._count
+        self._count += len(records)
+        return records
+
+    def _next_records(self) -> list[Record]:
+        while not self._at_end:
+            self._read()
+            records = self._split()
+            if records:
+                return records
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return []
+
+    def _read(self) -> None:
+        if len(self._rest) > len(self._memory):
+            self._memory = bytearray(2 * len(self._memory))  # or a long record would be gone through again and again
+        try:
+            count = self._stream.read_into(memoryview(self._memory))
+        except DataLossError as error:
+            self._error, count = error, 0
+        self._rest += memoryview(self._memory)[:count]
+        self._at_end = not count
+
+    def _split(self) -> list[Record]:
+        """Take all whole records from the bytes that were read."""
+        data, delimiter = self._rest, self._dialect.delimiter
+        if not self._dialect.has_quotes or b'"' not in data:
+            end = len(data) if self._at_end else data.rfind(b"\n") + 1
+            lines = data[:end].splitlines()
+            first, self._line, self._rest = self._line, self._line + len(lines), data[end:]
+            return [Record(self._name, first + i, line.split(delimiter)) for i, line in enumerate(lines)]
+        records = []
+        at = 0
+        while at < len(data) and (found := self._record(data, at)) is not None:
+            record, end = found
+            records.append(record)
+            self._line += max(1, len(data[at:end].splitlines()))
+            at = end
+        self._rest = data[at:]
+        return records
+
+    def _record(self, data: bytes, at: int) -> tuple[Record, int] | None:
+        """Return the record that begins at a byte, and where the next one begins; None where it has not ended."""
+        fields: list[bytes] = []
+        while True:
+            is_quoted = data[at : at + 1] == b'"'
+            if is_quoted:
+                match = _QUOTED.match(data, at)
+                if match is None or (match.end() == len(data) and not self._at_end):
+                    return self._wrong(_NOT_CLOSED, len(data)) if self._at_end else None
+                fields.append(match[1].replace(b'""', b'"'))
+                at = match.end()
+            line_end = _LINE_END.search(data, at)
+            if line_end is None and not self._at_end:
+                return None
+            if line_end is not None and line_end.end() == len(data) and line_end[0] == b"\r" and not self._at_end:
+                return None  # a line feed may follow
+            stop = len(data) if line_end is None else line_end.start()
+            after = len(data) if line_end is None else line_end.end()
+            comma = data.find(self._dialect.delimiter, at, stop)
+            end = stop if comma < 0 else comma
+            if is_quoted and at != end:
+                return self._wrong("Quote inside a string has to be escaped by another quote", after)
+            if not is_quoted:
+                fields.append(data[at:end])
+                if b'"' in fields[-1]:
+                    return self._wrong("Unquoted fields cannot have quotes inside", after)
+            if comma < 0:
+                return Record(self._name, self._line, fields), after
+            at = comma + 1
+
+    def _wrong(self, what: str, end: int) -> tuple[Record, int]:
+        return Record(self._name, self._line, [], what), end
+
+    def skip_to(self, offset: int) -> None:
+        """Go to a record, through those in front of it."""
+        while self._count < offset:
+            records = list(self.next_block())
+            if not records:
+                break
+            self._ready = records[offset - self.offset :]
+        self.offset = self._count = offset
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+        self._at_end = True
+        self._rest = b""
+        self._ready = []

@@ -1,0 +1,238 @@
+"""The folder that a dataset is saved in.
+
+``dataset.json`` names the run that counts: a folder with one file of `ringlet.data.state.cache_file` for each shard. A run is
+complete before the name of ``dataset.json`` is given to the file that names it, and runs before it are deleted then. So
+a folder holds the earlier dataset or the later one, whenever a program was killed. A lock on ``.lock`` makes sure that
+one writer is at work.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+import weakref
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import State
+from ringlet.data.state.cache_file import CacheWriter
+from ringlet.data.state.saved_elements import save_element
+from ringlet.data.state.spec_text import spec_of_text, spec_text
+from ringlet.data.state.state_codec import pack, unpack
+from ringlet.errors import DataLossError, InvalidArgumentError, NotFoundError
+
+__all__ = ["Manifest", "SavedDatasetWriter", "check_compression", "expanded", "read_manifest"]
+
+_MANIFEST = "dataset.json"
+_RUN = "run-"
+_VERSION = 1
+
+# What users ask for, and the level of zlib that it means.
+_LEVELS = {None: 0, "": 0, "NONE": 0, "AUTO": 0, "SNAPPY": 1, "GZIP": 6}
+
+
+class Manifest(NamedTuple):
+    """Which run counts, what elements look like, and how many are in each of its shards."""
+
+    folder: str
+    spec: Nest
+    shards: dict[int, int]
+
+
+def check_compression(compression: Any) -> int:
+    """Return the level of compression that a name stands for.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no such name.
+
+    Examples
+    --------
+    >>> check_compression(None), check_compression("GZIP")
+    (0, 6)
+    """
+    if not isinstance(compression, (str, type(None))) or compression not in _LEVELS:
+        raise InvalidArgumentError(f"compression must be None, 'NONE', 'AUTO', 'SNAPPY' or 'GZIP', got {compression!r}")
+    return _LEVELS[compression]
+
+
+def expanded(state: State) -> State:
+    """Return the state of an element that may have been compressed.
+
+    Raises
+    ------
+    ValueError
+        If it was not written by a `SavedDatasetWriter`.
+    """
+    if "zlib" not in state:
+        return state
+    try:
+        data = zlib.decompress(state["zlib"])
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    expanded_state: State = unpack(data[: state["header"]], data[state["header"] :])
+    return expanded_state
+
+
+class SavedDatasetWriter:
+    """Writes the elements of a dataset to the shards of a new run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from ringlet.data import TensorSpec
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     writer = SavedDatasetWriter.begin(folder, TensorSpec((), np.int64), 0)
+    ...     writer.write(np.int64(7), 3)
+    ...     writer.finish()
+    ...     read_manifest(folder).shards
+    {3: 1}
+    """
+
+    def __init__(self, folder: Path, lock: int, spec: Nest, level: int) -> None:
+        self._folder = folder
+        self._lock = lock
+        self.spec = spec
+        self._level = level
+        self._process = os.getpid()
+        self._is_open = True
+        self._shards: dict[int, CacheWriter] = {}
+        self._run = folder / f"{_RUN}{uuid.uuid4().hex[:12]}"
+        weakref.finalize(self, os.close, lock)  # which gives the lock up
+        self._delete_other_runs(_current_run(folder))
+        self._run.mkdir()
+
+    @classmethod
+    def begin(cls, folder: str, spec: Nest, level: int) -> SavedDatasetWriter | None:
+        """Start to write; None where another writer is at work.
+
+        Raises
+        ------
+        OSError
+            If the folder cannot be made or written to.
+        """
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            return None
+        return cls(path, lock, spec, level)
+
+    def write(self, element: Nest, shard: int) -> None:
+        """Write one element behind those of its shard."""
+        state = save_element(element)
+        if self._level:
+            header, memory = pack(state)
+            state = {"zlib": zlib.compress(header + memory, self._level), "header": len(header)}
+        self._writer(shard).write(state)
+
+    def _writer(self, shard: int) -> CacheWriter:
+        writer = self._shards.get(shard)
+        if writer is None:
+            writer = CacheWriter.begin(shard_name(str(self._run), shard))
+            if writer is None:
+                raise OSError(f"the files of {self._run} are locked by another program: save to another folder")
+            self._shards[shard] = writer
+        return writer
+
+    def finish(self) -> None:
+        """Complete the run and let it count; without elements it has one shard."""
+        if not self._shards:
+            self._writer(0)
+        counts = {number: self._shards[number].count for number in sorted(self._shards)}
+        for writer in self._shards.values():
+            writer.finish()
+        _sync(self._run)
+        content = {
+            "format": "ringlet-dataset",
+            "version": _VERSION,
+            "run": self._run.name,
+            "spec": spec_text(self.spec),
+            "shards": list(map(list, counts.items())),
+        }
+        partial = self._folder / (_MANIFEST + ".partial")
+        with partial.open("w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(self._folder / _MANIFEST)
+        _sync(self._folder)
+        self._delete_other_runs(self._run.name)
+        self._end()
+
+    def abandon(self) -> None:
+        """Delete what was written. Does nothing once the run is complete, or in a forked child of the process."""
+        if self._is_open and os.getpid() == self._process:
+            for writer in self._shards.values():
+                writer.abandon()
+            shutil.rmtree(self._run, ignore_errors=True)
+        self._end()
+
+    def _end(self) -> None:
+        if self._is_open and os.getpid() == self._process:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+        self._is_open = False
+
+    def _delete_other_runs(self, kept: str | None) -> None:
+        for run in self._folder.glob(f"{_RUN}*"):
+            if run.name != kept:
+                shutil.rmtree(run, ignore_errors=True)
+
+
+def shard_name(run: str, shard: int) -> str:
+    """Return the name of the file of a shard, without its suffix."""
+    return str(Path(run) / f"{shard:08d}")
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _current_run(folder: Path) -> str | None:
+    try:
+        content = json.loads((folder / _MANIFEST).read_bytes())
+        return str(content["run"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def read_manifest(folder: str) -> Manifest:
+    """Return what is saved in a folder.
+
+    Raises
+    ------
+    NotFoundError
+        If no dataset was saved there.
+    DataLossError
+        If the file that names its shards is damaged.
+    """
+    path = Path(folder) / _MANIFEST
+    try:
+        text = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFoundError(f"no dataset was saved in {folder}: there is no {path}. Dataset.save makes it.") from error
+    try:
+        content = json.loads(text)
+        if content["format"] != "ringlet-dataset" or content["version"] != _VERSION:
+            raise ValueError(f"it has the format {content['format']!r}, version {content['version']!r}")
+        spec = None if content["spec"] is None else spec_of_text(content["spec"])
+        shards = {int(number): int(count) for number, count in content["shards"]}
+        if Path(content["run"]).name != content["run"]:
+            raise ValueError(f"it names the run {content['run']!r}")
+        return Manifest(str(Path(folder) / content["run"]), spec, shards)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataLossError(f"{path} is damaged: {error}. Save the dataset again.", str(path), 0) from error

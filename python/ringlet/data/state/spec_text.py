@@ -1,0 +1,86 @@
+"""Nests of specs as values of JSON, and back."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.tensor_spec import TensorSpec
+
+__all__ = ["spec_of_text", "spec_text"]
+
+
+def spec_text(spec: Nest) -> Any:
+    """Return what JSON can hold of a nest of specs.
+
+    Named tuples are written with their names. None stands for a nest that holds other classes.
+
+    Examples
+    --------
+    >>> spec_text((TensorSpec([2, None], np.float32),))
+    {'tuple': [{'tensor': [[2, None], '<f4']}]}
+    """
+    try:
+        return _written(spec)
+    except TypeError:
+        return None
+
+
+def _written(spec: Nest) -> Any:
+    kind = type(spec)
+    if kind is dict and all(isinstance(key, (str, int)) for key in spec):
+        return {"dict": [[key, _written(child)] for key, child in spec.items()]}
+    if kind is tuple or kind is list:
+        return {kind.__name__: [_written(child) for child in spec]}
+    if isinstance(spec, tuple) and hasattr(spec, "_fields"):
+        return {"named": [kind.__name__, list(spec._fields), [_written(child) for child in spec]]}
+    if isinstance(spec, DatasetSpec):
+        return {"dataset": _written(spec.element_spec)}
+    if isinstance(spec, TensorSpec):
+        name = spec.dtype.name if spec.dtype.kind == "V" else spec.dtype.str
+        return {"tensor": [None if spec.shape is None else list(spec.shape), name]}
+    raise TypeError
+
+
+def spec_of_text(text: Any) -> Nest:
+    """Return the nest of specs that `spec_text` was given; named tuples get new classes.
+
+    Raises
+    ------
+    ValueError
+        If it was given another thing.
+
+    Examples
+    --------
+    >>> spec_of_text(spec_text({"x": TensorSpec([], np.int64)}))
+    {'x': TensorSpec(shape=(), dtype=int64)}
+    """
+    try:
+        ((kind, content),) = text.items()
+        if kind == "dict":
+            return {key: spec_of_text(child) for key, child in content}
+        if kind in ("tuple", "list"):
+            children = map(spec_of_text, content)
+            return tuple(children) if kind == "tuple" else list(children)
+        if kind == "named":
+            name, fields, children = content
+            return namedtuple(name, fields)(*map(spec_of_text, children))
+        if kind == "dataset":
+            return DatasetSpec(spec_of_text(content))
+        shape, name = {"tensor": content}[kind]
+        return TensorSpec(shape, _dtype(name))
+    except (TypeError, AttributeError, KeyError) as error:
+        raise ValueError(f"not the text of a spec: {text!r}") from error
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(name)
+    except TypeError:  # numbers of another package, which only datasets that hold them need
+        dtype: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))
+        return dtype

@@ -1,0 +1,125 @@
+"""Variables and generators of random numbers that the code of a function uses.
+
+The code is read, not run: names of the function's globals, its closure and the object that it is bound to are followed
+through attributes, as in ``np.random.normal`` or ``self.rng``. Functions of the same package that are reached so are
+read as well. What is reached otherwise (through containers, or compiled code) is not seen.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import inspect
+import random
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ringlet.values.variables.variable import Variable
+
+__all__ = ["state_read_by"]
+
+_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_ABSENT = object()
+
+
+def state_read_by(function: Any) -> str | None:
+    """Say which variable, or generator of random numbers, a function uses; None where none is seen.
+
+    Examples
+    --------
+    >>> state_read_by(lambda x: x + np.random.normal())
+    'it draws random numbers from np.random.normal'
+    >>> state_read_by(lambda x: np.random.default_rng(x).normal())
+    """
+    return _found(function, set())
+
+
+def _found(function: Any, seen: set[int]) -> str | None:
+    function = inspect.unwrap(function)
+    if isinstance(function, functools.partial):
+        return _first(_kind(value, "an argument") for value in (*function.args, *function.keywords.values())) or _found(
+            function.func, seen
+        )
+    bound = getattr(function, "__self__", _ABSENT)
+    what = _kind(function, getattr(function, "__qualname__", "it"))
+    if what is not None:
+        return what
+    if isinstance(function, types.MethodType):
+        function = function.__func__
+    elif not isinstance(function, types.FunctionType):
+        call = inspect.getattr_static(type(function), "__call__", None)
+        if not isinstance(call, types.FunctionType):
+            return None
+        function, bound = call, function
+    if id(function) in seen:
+        return None
+    seen.add(id(function))
+    package = (function.__module__ or "").partition(".")[0]
+    for name, value in _reached(function, bound):
+        what = _kind(value, name)
+        if what is None and isinstance(value, (types.FunctionType, types.MethodType)):
+            is_own = (value.__module__ or "").partition(".")[0] == package
+            what = _found(value, seen) if is_own else None
+        if what is not None:
+            return what
+    return None
+
+
+def _first(found: Iterator[str | None]) -> str | None:
+    return next((what for what in found if what is not None), None)
+
+
+def _kind(value: Any, name: str) -> str | None:
+    if isinstance(value, Variable):
+        return f"it reads the variable {name}"
+    if isinstance(value, _GENERATORS) or isinstance(getattr(value, "__self__", None), _GENERATORS):
+        return f"it draws random numbers from {name}"
+    return None
+
+
+def _reached(function: types.FunctionType, bound: Any) -> Iterator[tuple[str, Any]]:
+    """Give what names and chains of attributes in the code stand for."""
+    names: dict[str, Any] = {**vars(builtins), **function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # not filled yet
+            names[name] = _ABSENT
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+    names.update(dict.fromkeys(function.__code__.co_varnames, _ABSENT))
+    defaults = function.__defaults__ or ()
+    names.update(zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True))
+    names.update(function.__kwdefaults__ or {})
+    if bound is not _ABSENT and parameters:
+        names[parameters[0]] = bound
+    for code in _codes(function.__code__):
+        path, value = "", _ABSENT
+        for step in dis.get_instructions(code):
+            if step.opname in _ATTRIBUTES and value is not _ABSENT:
+                path, value = f"{path}.{step.argval}", _attribute(value, step.argval)
+            elif isinstance(step.argval, str) and step.opname.startswith("LOAD_"):
+                path, value = step.argval, names.get(step.argval, _ABSENT)
+            else:
+                value = _ABSENT
+            if value is not _ABSENT:
+                yield path, value
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """Return an attribute without running code of properties."""
+    found = inspect.getattr_static(value, name, _ABSENT)
+    if isinstance(found, types.FunctionType) and not isinstance(value, (type, types.ModuleType)):
+        return types.MethodType(found, value)
+    return found
