@@ -37,7 +37,7 @@ from ringlet.data.readers.fixed_length import FixedLengthRecordDataset
 from ringlet.data.readers.text_line import TextLineDataset
 from ringlet.data.readers.tfrecord import TFRecordDataset
 from ringlet.data.readers.tfrecord_writer import TFRecordWriter
-from ringlet.data.spec import PerReplicaSpec, TensorSpec
+from ringlet.data.spec import NoneTensorSpec, PerReplicaSpec, TensorSpec
 
 __all__ = [
     "AUTOTUNE",
@@ -58,6 +58,7 @@ __all__ = [
     "InputContext",
     "InputOptions",
     "InputReplicationMode",
+    "NoneTensorSpec",
     "OptimizationOptions",
     "Optional",
     "Options",

@@ -11,7 +11,7 @@ import numpy as np
 from ringlet.data.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.iteration import Iteration
 from ringlet.data.node import Node, Run, Stream
-from ringlet.data.spec import TensorSpec
+from ringlet.data.spec_inference import spec_of
 from ringlet.data.structure import Nest, as_leaf, detached, read_only
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import flatten, map_structure, map_until
@@ -159,6 +159,6 @@ def _part(leaf: Any) -> Any:
     return leaf
 
 
-def _spec(leaf: Any) -> TensorSpec:
-    spec = TensorSpec.from_array(leaf)
-    return TensorSpec((None, *spec.shape[1:]), spec.dtype) if spec.shape else spec
+def _spec(leaf: Any) -> Any:
+    spec = spec_of(leaf)
+    return spec.with_rows(None) if spec.shape else spec

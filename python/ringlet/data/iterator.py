@@ -15,7 +15,7 @@ from ringlet.data.node import State
 from ringlet.data.opened import Opened
 from ringlet.data.operations.with_options import with_options_applied
 from ringlet.data.optional import Optional
-from ringlet.data.structure import LEAF_TYPES, Nest
+from ringlet.data.structure import LEAF_TYPES, Nest, has_datasets, is_dataset
 from ringlet.errors import OutOfRangeError
 from ringlet.nest import map_structure
 
@@ -194,11 +194,16 @@ class NumpyIterator(DatasetIterator):
 
     def __next__(self) -> Nest:
         element = super().__next__()
-        if type(element) is np.ndarray or isinstance(element, LEAF_TYPES):
+        if isinstance(element, LEAF_TYPES) or (type(element) is np.ndarray and element.dtype != object):
             return element
         return map_structure(_as_numpy, element)
 
 
 def _as_numpy(leaf: Any) -> Any:
+    if is_dataset(leaf) or (isinstance(leaf, np.ndarray) and has_datasets(leaf)):
+        raise TypeError(
+            f"as_numpy_iterator gives arrays, and an element holds a dataset: {leaf!r}. Iterate over the dataset of "
+            "datasets itself, or make their elements its own with flat_map."
+        )
     kind = kind_of(leaf)
     return leaf if kind is None else kind.as_ndarray(leaf)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from ringlet.data.spec import TensorSpec
+from ringlet.data.spec_inference import spec_of
 from ringlet.data.structure import Nest, as_element
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
@@ -103,7 +103,7 @@ class Optional(Generic[T]):
         """
         if not self._value and self._spec is not None:
             return self._spec
-        return map_structure(TensorSpec.from_array, self.get_value())
+        return map_structure(spec_of, self.get_value())
 
     def __repr__(self) -> str:
         return f"Optional({self._value[0]!r})" if self._value else "Optional()"

@@ -41,11 +41,13 @@ from ringlet.compat.tensorflow.tensor import Tensor
 from ringlet.compat.tensorflow.variable import Variable
 from ringlet.compat.tf import config, data, distribute, dtypes, errors, io, nest, nn, tpu, train
 from ringlet.compat.tf.distribute import compat, types
+from ringlet.data import NoneTensorSpec
 from ringlet.values import IndexedSlices, VariableAggregation, VariableSynchronization
 
 __all__ = [
     "DType",
     "IndexedSlices",
+    "NoneTensorSpec",
     "Tensor",
     "TensorSpec",
     "Variable",

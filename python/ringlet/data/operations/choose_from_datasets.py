@@ -12,10 +12,11 @@ import numpy as np
 
 from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.node import Node, Run, State, Stream
-from ringlet.data.operations.common_specs import check_compatible, common_spec
+from ringlet.data.operations.common_specs import check_compatible
 from ringlet.data.operations.user_function import node_of
 from ringlet.data.operations.zip import Inputs
 from ringlet.data.spec import TensorSpec
+from ringlet.data.spec_inference import common_spec
 from ringlet.data.structure import Nest
 from ringlet.errors import InvalidArgumentError
 

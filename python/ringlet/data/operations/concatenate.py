@@ -12,9 +12,10 @@ from ringlet.collectives.array_kinds import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.node import Node, RowStream, Run, State, Stream
-from ringlet.data.operations.common_specs import check_compatible, common_spec
+from ringlet.data.operations.common_specs import check_compatible
 from ringlet.data.operations.user_function import node_of
 from ringlet.data.rows import join_rows
+from ringlet.data.spec_inference import common_spec
 from ringlet.data.structure import Nest
 from ringlet.data.table import Column, Rows, Table, row_count, row_numbers
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringlet.data.node import Node, Run, State, Stream
-from ringlet.data.operations.common_specs import common_spec
-from ringlet.data.spec import TensorSpec
+from ringlet.data.spec_inference import common_spec, spec_of
 from ringlet.data.structure import Nest
 from ringlet.nest import map_structure
 
@@ -39,7 +38,7 @@ class Elements(Node):
         """The specs that all elements follow, unless others were given."""
         if self.spec is not None:
             return self.spec
-        return common_spec([map_structure(TensorSpec.from_array, element) for element in self.elements])
+        return common_spec([map_structure(spec_of, element) for element in self.elements])
 
     @property
     def settings(self) -> dict[str, Any]:

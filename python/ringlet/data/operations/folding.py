@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ringlet.data.spec import TensorSpec
+from ringlet.data.spec_inference import spec_of
 from ringlet.data.structure import Nest, as_element, detached
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import PyTreeSpec, describe, flatten
@@ -66,4 +66,4 @@ class FoldedState:
 
 
 def _dtype(leaf: Any) -> Any:
-    return TensorSpec.from_array(leaf).dtype
+    return spec_of(leaf).dtype

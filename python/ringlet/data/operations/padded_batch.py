@@ -15,6 +15,7 @@ from ringlet.data.operations.padding import Padding
 from ringlet.data.operations.rowless import Rowless
 from ringlet.data.saved_elements import load_elements, save_elements
 from ringlet.data.spec import TensorSpec
+from ringlet.data.spec_inference import spec_of
 from ringlet.data.structure import Nest
 from ringlet.nest import map_structure, unflatten
 
@@ -168,5 +169,5 @@ class _Padded:
 
     def __call__(self, elements: list[Nest]) -> Nest:
         if self._padding is None:
-            self._padding = self._node.padding_of(map_structure(TensorSpec.from_array, elements[0]))
+            self._padding = self._node.padding_of(map_structure(spec_of, elements[0]))
         return self._padding.batch(elements)

@@ -16,7 +16,7 @@ from ringlet.data.operations.folding import FoldedState
 from ringlet.data.operations.rowless import Rowless
 from ringlet.data.operations.user_function import UserFunction, check_callable
 from ringlet.data.saved_elements import load_element, save_element
-from ringlet.data.spec import TensorSpec
+from ringlet.data.spec_inference import spec_of
 from ringlet.data.structure import Nest, as_element, detached
 from ringlet.nest import map_structure
 
@@ -76,7 +76,7 @@ class Scan(Rowless):
     @property
     def settings(self) -> dict[str, Any]:
         """The specs of the state."""
-        return {"state": str(map_structure(TensorSpec.from_array, self.initial_state))}
+        return {"state": str(map_structure(spec_of, self.initial_state))}
 
     @property
     def runs_user_code(self) -> bool:
