@@ -20,6 +20,7 @@ from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions, InputReplicationMode
 from ringlet.data.iterator import DatasetIterator
 from ringlet.data.operations.assert_cardinality import assert_cardinality
+from ringlet.data.operations.at import at
 from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.operations.shard import SHARD_HINT
 from ringlet.data.optional import Optional
@@ -71,6 +72,7 @@ __all__ = [
     "VarLenFeature",
     "VarLenRows",
     "assert_cardinality",
+    "at",
     "decode_example",
     "explain",
     "parse_example",

@@ -56,6 +56,7 @@ class Optional(Generic[T]):
 
         Examples
         --------
+        >>> from ringlet.data import TensorSpec
         >>> Optional.empty(TensorSpec([2], "int32")).element_spec
         TensorSpec(shape=(2,), dtype=int32)
         """

@@ -90,6 +90,7 @@ def empty_like_spec(spec: Any) -> Any:
 
     Examples
     --------
+    >>> from ringlet.data import TensorSpec
     >>> empty_like_spec(TensorSpec([None, 3], np.float64)).shape
     (0, 3)
     """
@@ -105,6 +106,7 @@ def zeros_like_spec(spec: Any) -> Any:
 
     Examples
     --------
+    >>> from ringlet.data import TensorSpec
     >>> zeros_like_spec(TensorSpec([None, 2], np.int64)), zeros_like_spec(TensorSpec([], object))
     (array([[0, 0]]), b'')
     """

@@ -69,3 +69,14 @@ def test_a_batch_of_datasets_holds_datasets_of_tensors():
     assert [type(inner) for inner in batch] == [tf.data.Dataset] * 2
     again = batches.flat_map(tf.data.Dataset.from_tensor_slices)
     assert [len(inner) for inner in again] == [3, 2]
+
+
+def test_elements_have_numbers():
+    dataset = tf.data.Dataset.range(5).map(lambda x: (x * 2, None)).batch(2)
+    x, nothing = tf.data.experimental.at(dataset, tf.constant(2))
+    assert isinstance(x, tf.Tensor)
+    assert (x.numpy().tolist(), nothing) == ([8], None)
+    with pytest.raises(tf.errors.OutOfRangeError, match=r"\[0, 3\): 3"):
+        tf.data.experimental.at(dataset, 3)
+    with pytest.raises(tf.errors.UnimplementedError):
+        tf.data.experimental.at(dataset.unbatch(), 3)

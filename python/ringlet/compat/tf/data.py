@@ -42,6 +42,7 @@ _NAMES = {
             **_same("AutoShardPolicy", "DistributeOptions", "ExternalStatePolicy", "ThreadingOptions"),
             **_same("OptimizationOptions", "TFRecordWriter", "assert_cardinality"),
             "Optional": Optional,
+            "at": dataset_maker(data.at),
             "cardinality": _cardinality,
             "choose_from_datasets": Dataset.choose_from_datasets,
             "from_list": Dataset.from_list,
