@@ -18,7 +18,7 @@ from ringlet.data.distributed_iterator import DistributedIterator
 from ringlet.data.explain import explain
 from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions, InputReplicationMode
-from ringlet.data.iterator import DatasetIterator
+from ringlet.data.iterator import DatasetIterator, NumpyIterator
 from ringlet.data.operations.assert_cardinality import assert_cardinality
 from ringlet.data.operations.at import at
 from ringlet.data.operations.counts import AUTOTUNE
@@ -60,6 +60,7 @@ __all__ = [
     "InputOptions",
     "InputReplicationMode",
     "NoneTensorSpec",
+    "NumpyIterator",
     "OptimizationOptions",
     "Optional",
     "Options",

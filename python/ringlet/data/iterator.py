@@ -83,7 +83,7 @@ class DatasetIterator(Iterator[Nest]):
         try:
             return Optional(next(self))
         except StopIteration:
-            return Optional()
+            return Optional.at_end(self._dataset)
 
     @property
     def element_spec(self) -> Nest:
@@ -191,6 +191,28 @@ class NumpyIterator(DatasetIterator):
     """
 
     __slots__ = ()
+
+    def save(self) -> State:
+        """Return a snapshot of the place in the dataset, as :meth:`get_state` does.
+
+        Examples
+        --------
+        >>> from ringlet.data import Dataset
+        >>> iterator, later = [Dataset.range(3).as_numpy_iterator() for _ in range(2)]
+        >>> _ = iterator.next()
+        >>> later.restore(iterator.save())
+        >>> list(later)
+        [np.int64(1), np.int64(2)]
+        """
+        return self.get_state()
+
+    def restore(self, state: State) -> None:
+        """Continue where a snapshot was taken, as :meth:`set_state` does; its errors are those of that method."""
+        self.set_state(state)
+
+    def next(self) -> Nest:
+        """Return the next element, as ``next(iterator)`` does."""
+        return next(self)
 
     def __next__(self) -> Nest:
         element = super().__next__()

@@ -153,4 +153,6 @@ class TensorElements:
     def get_next_as_optional(self) -> Optional:
         """Give the next element, or an empty Optional at the end."""
         found: data.Optional[Any] = super().get_next_as_optional()  # type: ignore[misc]
-        return Optional(as_tensors(found.get_value())) if found.has_value() else Optional()
+        if found.has_value():
+            return Optional(as_tensors(found.get_value()))
+        return Optional.at_end(found)  # type: ignore[return-value]  # of this class

@@ -30,7 +30,8 @@ def _readers(*names: str) -> dict[str, Any]:
 
 
 _NAMES = {
-    **_same("AUTOTUNE", "DatasetSpec", "INFINITE_CARDINALITY", "Options", "ThreadingOptions", "UNKNOWN_CARDINALITY"),
+    **_same("AUTOTUNE", "DatasetSpec", "INFINITE_CARDINALITY", "NumpyIterator", "Options", "ThreadingOptions"),
+    **_same("UNKNOWN_CARDINALITY"),
     **_readers("FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"),
     "Dataset": Dataset,
     "Iterator": DatasetIterator,

@@ -20,7 +20,11 @@ class _Components:
         self.parts = tuple(parts)
 
 
-nest.register(_Components, lambda node: (node.parts, node.kind), lambda kind, parts: kind(parts))
+def _composite(kind: type[Any], parts: Sequence[Any]) -> Any:
+    return kind(*parts) if kind is IndexedSlices else kind(parts)
+
+
+nest.register(_Components, lambda node: (node.parts, node.kind), _composite)
 
 # What TensorFlow takes apart where composites are expanded, besides dataclasses.
 _PARTS: dict[type[Any], Callable[[Any], Sequence[Any]]] = {
