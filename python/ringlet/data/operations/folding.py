@@ -48,6 +48,8 @@ class FoldedState:
         TypeError
             If a dtype does.
         """
+        if answer is None:
+            raise TypeError(f"{self._where} must give the next state, and gave None: return it from the function.")
         element = as_element(answer)
         leaves, shape = flatten(element)
         if shape != self._shape:
