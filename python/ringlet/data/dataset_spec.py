@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.spec import Shape
-from ringlet.data.structure import Nest, is_dataset
+from ringlet.data.graph.element_structure import Nest, is_dataset
+from ringlet.data.tensor_spec import Shape
 from ringlet.nest import flatten
 
 __all__ = ["DatasetSpec"]

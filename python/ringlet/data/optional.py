@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from ringlet.data.spec import PerReplicaSpec
-from ringlet.data.spec_inference import spec_of
-from ringlet.data.structure import Nest, as_element
+from ringlet.data.graph.element_structure import Nest, as_element
+from ringlet.data.graph.spec_inference import spec_of
+from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
 from ringlet.values import PerReplica

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ringlet import data
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
 from ringlet.data import Dataset
-from ringlet.data.structure import has_datasets, read_only
+from ringlet.data.graph.element_structure import has_datasets, read_only
 from ringlet.nest import map_until
 from ringlet.values import Mirrored, PerReplica
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.data.cardinality import INFINITE_CARDINALITY
-from ringlet.data.node import Node
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node
+from ringlet.data.graph.stacking import stack
 from ringlet.data.operations.assert_cardinality import AssertCardinality
 from ringlet.data.operations.batch import Batch
 from ringlet.data.operations.cache import Cache
@@ -26,8 +28,6 @@ from ringlet.data.operations.take import Take
 from ringlet.data.operations.user_function import node_of
 from ringlet.data.operations.with_options import WithOptions
 from ringlet.data.operations.zip import Zip
-from ringlet.data.stacking import stack
-from ringlet.data.structure import Nest
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
 from ringlet.nest import unflatten
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ringlet.data.node import Node, Run, State, Stream
-from ringlet.data.spec_inference import common_spec, spec_of
-from ringlet.data.structure import Nest
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.nest import map_structure
 
 __all__ = ["Elements"]

@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ringlet.data.node import Node
-from ringlet.data.structure import is_dataset
+from ringlet.data.graph.element_structure import is_dataset
+from ringlet.data.graph.node import Node
 from ringlet.nest import PLAIN_TYPES, PyTreeSpec
 
 if TYPE_CHECKING:

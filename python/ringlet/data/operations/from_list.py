@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.iterable import IterableSource
-from ringlet.data.spec_inference import common_spec, spec_of
-from ringlet.data.stacking import stack
-from ringlet.data.structure import Nest, as_element, detached
+from ringlet.data.graph.element_structure import Nest, as_element, detached
+from ringlet.data.graph.iterable import IterableSource
+from ringlet.data.graph.spec_inference import common_spec, spec_of
+from ringlet.data.graph.stacking import stack
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.node import Downstream, Node, Run, State, Stream
-from ringlet.data.operations.rowless import Rowless
-from ringlet.data.rows import num_rows, zeros_like_spec
-from ringlet.data.saved_elements import load_element, save_element
-from ringlet.data.spec import TensorSpec
-from ringlet.data.spec_inference import row_spec, spec_of
-from ringlet.data.structure import Nest
+from ringlet.data.graph.batch_rows import num_rows, zeros_like_spec
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, Node, Run, State, Stream
+from ringlet.data.graph.spec_inference import row_spec, spec_of
+from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.state.saved_elements import load_element, save_element
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import PyTreeSpec, flatten, map_structure, unflatten
 
 if TYPE_CHECKING:
