@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import types
+import weakref
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -166,6 +167,35 @@ def test_a_class_that_tells_tf_nest_how_it_is_taken_apart_is_walked_that_way():
     assert (doubled.name, doubled.value) == ("a", 6)
     with pytest.raises(ValueError, match="Mismatch"):
         nest.same_structure_leaves(nest.flatten(WithProtocol("a", 3))[1], WithProtocol("b", 3))
+
+
+class WithInstanceMethod(WithProtocol):
+    def __tf_unflatten__(self, metadata, components):
+        rebuilt = WithInstanceMethod(*metadata, *components)
+        rebuilt.origin = self.value
+        return rebuilt
+
+
+class WithStaticMethod(WithProtocol):
+    @staticmethod
+    def __tf_unflatten__(metadata, components):
+        return WithStaticMethod(*metadata, *components)
+
+
+@pytest.mark.parametrize("node_type", [WithProtocol, WithInstanceMethod, WithStaticMethod])
+def test_the_method_that_rebuilds_is_one_of_the_class_or_of_an_instance(node_type):
+    doubled = nest.map_structure(lambda x: 2 * x, [node_type("a", 3)])[0]
+    assert (type(doubled), doubled.name, doubled.value) == (node_type, "a", 6)
+    assert getattr(doubled, "origin", 3) == 3
+
+
+def test_an_instance_is_kept_only_where_its_method_rebuilds():
+    for node_type, is_kept in ((WithProtocol, False), (WithInstanceMethod, True)):
+        instance = node_type("a", 3)
+        _, shape = nest.flatten(instance)
+        reference = weakref.ref(instance)
+        del instance
+        assert (reference() is not None) is is_kept, shape
 
 
 # --- composites -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
@@ -150,11 +151,15 @@ def _can_be_filled(node_type: type[Any]) -> bool:
 
 def _take_with_protocol(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
     metadata, children = instance.__tf_flatten__()
-    return children, Rest(type(instance), (metadata,)), range(len(children))
+    method = inspect.getattr_static(type(instance), "__tf_unflatten__")
+    # Kept only where it is needed: an instance holds all its arrays.
+    caller = instance if inspect.isfunction(method) else None
+    return children, Rest(type(instance), (metadata,), caller), range(len(children))
 
 
 def _put_with_protocol(rest: Rest, children: Iterable[Any]) -> Any:
-    return rest.node_type.__tf_unflatten__(rest.names[0], tuple(children))
+    caller = rest.node_type if rest.extra is None else rest.extra
+    return caller.__tf_unflatten__(rest.names[0], tuple(children))
 
 
 _SEQUENCES = (tuple, list, collections.deque, collections.UserList)

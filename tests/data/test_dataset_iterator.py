@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.errors import OutOfRangeError
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 
 
 def test_the_end_is_stop_iteration_for_next_and_out_of_range_for_get_next():
@@ -40,3 +40,17 @@ def test_a_new_iterator_starts_afresh():
 def test_an_iterator_knows_the_spec_of_its_elements():
     dataset = Dataset.range(3).batch(2)
     assert iter(dataset).element_spec == dataset.element_spec
+
+
+def test_an_iterator_of_numpy_arrays_is_saved_and_restored():
+    dataset = Dataset.range(6).shuffle(6, seed=1)
+    iterator, later = dataset.as_numpy_iterator(), dataset.as_numpy_iterator()
+    first = iterator.next()
+    later.restore(iterator.save())
+    rest = list(iterator)
+    assert list(later) == rest
+    assert sorted([first, *rest]) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(FailedPreconditionError, match="another dataset"):
+        Dataset.range(5).as_numpy_iterator().restore(iterator.save())
+    with pytest.raises(InvalidArgumentError, match="not 3"):
+        Dataset.range(5).as_numpy_iterator().restore(3)

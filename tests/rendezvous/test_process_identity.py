@@ -38,17 +38,6 @@ def test_a_process_that_is_gone_has_ended(identity):
 def test_a_process_whose_name_looks_like_fields_is_read_right():
     code = (
         "import ctypes; ctypes.CDLL(None).prctl(15, b'a) S 1 2 (b'); "
-        ""
-        ""
-        ""
-        ""
-        ""
-        ""
-        ""
-        ""
-        ""
-        ""
-        ""
         "from ringlet.rendezvous.process_identity import ProcessIdentity;"
         "identity = ProcessIdentity.of_this_process(); print(identity.has_ended(), identity.start_ticks > 0)"
     )

@@ -11,7 +11,7 @@ Examples
 from __future__ import annotations
 
 from ringlet.data.dataset import Dataset
-from ringlet.data.dataset_iterator import DatasetIterator
+from ringlet.data.dataset_iterator import DatasetIterator, NumpyIterator
 from ringlet.data.dataset_options import DistributeOptions, OptimizationOptions, Options, ThreadingOptions
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.distribution.distributed_dataset import DistributedDataset
@@ -21,6 +21,7 @@ from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINA
 from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions, InputReplicationMode
 from ringlet.data.operations.assert_cardinality import assert_cardinality
+from ringlet.data.operations.at import at
 from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.operations.shard import SHARD_HINT
 from ringlet.data.optional import Optional
@@ -39,7 +40,7 @@ from ringlet.data.readers.make_csv_dataset import make_csv_dataset
 from ringlet.data.readers.text_line import TextLineDataset
 from ringlet.data.readers.tfrecord import TFRecordDataset
 from ringlet.data.readers.tfrecord_writer import TFRecordWriter
-from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
+from ringlet.data.tensor_spec import NoneTensorSpec, PerReplicaSpec, TensorSpec
 
 __all__ = [
     "AUTOTUNE",
@@ -61,6 +62,8 @@ __all__ = [
     "InputContext",
     "InputOptions",
     "InputReplicationMode",
+    "NoneTensorSpec",
+    "NumpyIterator",
     "OptimizationOptions",
     "Optional",
     "Options",
@@ -73,6 +76,7 @@ __all__ = [
     "VarLenFeature",
     "VarLenRows",
     "assert_cardinality",
+    "at",
     "decode_example",
     "explain",
     "make_csv_dataset",

@@ -17,6 +17,7 @@ from ringlet.data.operations.concatenate import concatenate as _concatenate
 from ringlet.data.operations.counter import counter as _counter
 from ringlet.data.operations.enumerate import enumerate as _enumerate
 from ringlet.data.operations.filter import filter as _filter
+from ringlet.data.operations.fingerprint import fingerprint as _fingerprint
 from ringlet.data.operations.flat_map import flat_map as _flat_map
 from ringlet.data.operations.from_generator import from_generator as _from_generator
 from ringlet.data.operations.from_iterable import from_iterable as _from_iterable
@@ -118,6 +119,7 @@ class Dataset:
     concatenate = _concatenate
     enumerate = _enumerate
     filter = _filter
+    fingerprint = _fingerprint
     flat_map = _flat_map
     get_single_element = _get_single_element
     group_by_window = _group_by_window

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
-from ringlet.data.graph.element_structure import LEAF_TYPES, Nest
+from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, has_datasets, is_dataset
 from ringlet.data.graph.node import State
 from ringlet.data.graph.pipeline_handle import Opened
 from ringlet.data.operations.with_options import with_options_applied
@@ -83,7 +83,7 @@ class DatasetIterator(Iterator[Nest]):
         try:
             return Optional(next(self))
         except StopIteration:
-            return Optional()
+            return Optional.at_end(self._dataset)
 
     @property
     def element_spec(self) -> Nest:
@@ -193,13 +193,40 @@ class NumpyIterator(DatasetIterator):
 
     __slots__ = ()
 
+    def save(self) -> State:
+        """Return a snapshot of the place in the dataset, as :meth:`get_state` does.
+
+        Examples
+        --------
+        >>> from ringlet.data import Dataset
+        >>> iterator, later = [Dataset.range(3).as_numpy_iterator() for _ in range(2)]
+        >>> _ = iterator.next()
+        >>> later.restore(iterator.save())
+        >>> list(later)
+        [np.int64(1), np.int64(2)]
+        """
+        return self.get_state()
+
+    def restore(self, state: State) -> None:
+        """Continue where a snapshot was taken, as :meth:`set_state` does; its errors are those of that method."""
+        self.set_state(state)
+
+    def next(self) -> Nest:
+        """Return the next element, as ``next(iterator)`` does."""
+        return next(self)
+
     def __next__(self) -> Nest:
         element = super().__next__()
-        if type(element) is np.ndarray or isinstance(element, LEAF_TYPES):
+        if isinstance(element, LEAF_TYPES) or (type(element) is np.ndarray and element.dtype != object):
             return element
         return map_structure(_as_numpy, element)
 
 
 def _as_numpy(leaf: Any) -> Any:
+    if is_dataset(leaf) or (isinstance(leaf, np.ndarray) and has_datasets(leaf)):
+        raise TypeError(
+            f"as_numpy_iterator gives arrays, and an element holds a dataset: {leaf!r}. Iterate over the dataset of "
+            "datasets itself, or make their elements its own with flat_map."
+        )
     kind = kind_of(leaf)
     return leaf if kind is None else kind.as_ndarray(leaf)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.element_structure import Nest, is_dataset
+from ringlet.data.tensor_spec import Shape
+from ringlet.nest import flatten
 
 __all__ = ["DatasetSpec"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class DatasetSpec:
     """The spec of an element that is a dataset itself, as windows are (``tf.data.DatasetSpec``).
 
@@ -20,20 +23,42 @@ class DatasetSpec:
     ----------
     element_spec : nest of TensorSpec
         What the elements of that dataset look like.
+    dataset_shape : sequence of (int or None), default ()
+        The shape of an array of such datasets, as a batch of datasets is; () for one dataset.
 
     Examples
     --------
     >>> from ringlet.data import Dataset
-    >>> Dataset.range(5).window(2).element_spec
+    >>> windows = Dataset.range(5).window(2)
+    >>> windows.element_spec
     DatasetSpec(element_spec=TensorSpec(shape=(), dtype=int64))
+    >>> windows.batch(2).element_spec
+    DatasetSpec(element_spec=TensorSpec(shape=(), dtype=int64), dataset_shape=(None,))
     """
 
     element_spec: Nest
+    dataset_shape: Shape
+
+    def __init__(self, element_spec: Nest, dataset_shape: Sequence[int | None] = ()) -> None:
+        object.__setattr__(self, "element_spec", element_spec)
+        object.__setattr__(self, "dataset_shape", tuple(dataset_shape))
+
+    @classmethod
+    def from_value(cls, value: Any) -> DatasetSpec:
+        """Return the spec of a dataset.
+
+        Examples
+        --------
+        >>> from ringlet.data import Dataset
+        >>> DatasetSpec.from_value(Dataset.range(3))
+        DatasetSpec(element_spec=TensorSpec(shape=(), dtype=int64))
+        """
+        return cls(value.element_spec)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """No dimension: there is one dataset in an element."""
-        return ()
+    def shape(self) -> Shape:
+        """The shape of the array of datasets."""
+        return self.dataset_shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -42,8 +67,16 @@ class DatasetSpec:
 
     @property
     def is_fully_defined(self) -> bool:
-        """Whether every dimension of an element is known: there is none."""
-        return True
+        """Whether the number of datasets is known; sizes of their elements do not count."""
+        return None not in self.dataset_shape
+
+    def with_batch(self, size: int | None) -> DatasetSpec:
+        """Return the spec of `size` such datasets, in an array; None where their number is not known."""
+        return DatasetSpec(self.element_spec, (size, *self.dataset_shape))
+
+    def with_rows(self, size: int | None) -> DatasetSpec:
+        """Return the spec of a batch of `size` rows like those of this one; None where their number is not known."""
+        return DatasetSpec(self.element_spec, (size, *self.dataset_shape[1:]))
 
     def is_compatible_with(self, value: Any) -> bool:
         """Tell whether a dataset, or another spec, may stand where this spec is asked for.
@@ -52,8 +85,17 @@ class DatasetSpec:
         --------
         >>> from ringlet.data import Dataset
         >>> spec = Dataset.range(5).window(2).element_spec
-        >>> spec.is_compatible_with(Dataset.range(3))
-        True
+        >>> spec.is_compatible_with(Dataset.range(3)), spec.is_compatible_with(Dataset.range(3).batch(2))
+        (True, False)
         """
-        other = value.element_spec if hasattr(value, "element_spec") else None
-        return bool(other == self.element_spec)
+        if not isinstance(value, DatasetSpec):
+            return is_dataset(value) and self.is_compatible_with(DatasetSpec.from_value(value))
+        mine, shape = flatten(self.element_spec)
+        theirs, other = flatten(value.element_spec)
+        if shape != other or self.dataset_shape != value.dataset_shape:
+            return False
+        return all(one.is_compatible_with(two) for one, two in zip(mine, theirs, strict=True))
+
+    def __repr__(self) -> str:
+        shape = f", dataset_shape={self.dataset_shape}" if self.dataset_shape else ""
+        return f"DatasetSpec(element_spec={self.element_spec!r}{shape})"

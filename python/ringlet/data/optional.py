@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from ringlet.data.graph.element_structure import Nest, as_element
-from ringlet.data.tensor_spec import TensorSpec
+from ringlet.data.graph.spec_inference import spec_of
+from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
+from ringlet.values import PerReplica
 
 __all__ = ["Optional"]
 
@@ -31,13 +33,14 @@ class Optional(Generic[T]):
     (True, np.int64(0), False)
     """
 
-    __slots__ = ("_spec", "_value")
+    __slots__ = ("_source", "_spec", "_value")
 
     def __init__(self, *value: T) -> None:
         if len(value) > 1:
             raise TypeError(f"an Optional holds one value or none, got {len(value)}")
         self._value = value
         self._spec: Nest = None
+        self._source: Any = None
 
     @classmethod
     def from_value(cls, value: Nest) -> Optional[Any]:
@@ -56,6 +59,7 @@ class Optional(Generic[T]):
 
         Examples
         --------
+        >>> from ringlet.data import TensorSpec
         >>> Optional.empty(TensorSpec([2], "int32")).element_spec
         TensorSpec(shape=(2,), dtype=int32)
         """
@@ -63,8 +67,22 @@ class Optional(Generic[T]):
         empty._spec = element_spec
         return empty
 
-    def has_value(self) -> bool:
-        """Tell whether there is a value.
+    @classmethod
+    def at_end(cls, source: Any) -> Optional[Any]:
+        """Return an Optional without a value, for elements with the `element_spec` of a dataset.
+
+        Examples
+        --------
+        >>> from ringlet.data import Dataset
+        >>> Optional.at_end(Dataset.range(3)).element_spec
+        TensorSpec(shape=(), dtype=int64)
+        """
+        empty = cls()
+        empty._source = source  # asked only where its specs are, for which functions of the user may be called
+        return empty
+
+    def has_value(self, name: str | None = None) -> bool:
+        """Tell whether there is a value; `name` is accepted as TensorFlow's is, and not used.
 
         Examples
         --------
@@ -73,8 +91,8 @@ class Optional(Generic[T]):
         """
         return bool(self._value)
 
-    def get_value(self) -> T:
-        """Give the value.
+    def get_value(self, name: str | None = None) -> T:
+        """Give the value; `name` is accepted as TensorFlow's is, and not used.
 
         Raises
         ------
@@ -101,9 +119,15 @@ class Optional(Generic[T]):
         InvalidArgumentError
             If there is none, and no specs were given.
         """
+        if not self._value and self._source is not None:
+            return self._source.element_spec
         if not self._value and self._spec is not None:
             return self._spec
-        return map_structure(TensorSpec.from_array, self.get_value())
+        return map_structure(_spec_of, self.get_value())
 
     def __repr__(self) -> str:
         return f"Optional({self._value[0]!r})" if self._value else "Optional()"
+
+
+def _spec_of(leaf: Any) -> Any:
+    return PerReplicaSpec(*map(spec_of, leaf.values)) if isinstance(leaf, PerReplica) else spec_of(leaf)

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from ringlet.collectives.buffers import as_ndarray
 
-__all__ = ["PerReplicaSpec", "Shape", "TensorSpec"]
+__all__ = ["NoneTensorSpec", "PerReplicaSpec", "Shape", "TensorSpec"]
 
 Shape = tuple[int | None, ...]
 
@@ -107,6 +107,8 @@ class TensorSpec:
         >>> spec.is_compatible_with(np.zeros((7, 3))), spec.is_compatible_with(np.zeros((3, 7)))
         (True, False)
         """
+        if value is None or isinstance(value, NoneTensorSpec):
+            return False
         other = value if isinstance(value, TensorSpec) else TensorSpec.from_array(value)
         if self.dtype != other.dtype:
             return False
@@ -121,13 +123,60 @@ class TensorSpec:
         return f"TensorSpec(shape={self.shape}, dtype={self.dtype})"
 
 
+@dataclass(frozen=True)
+class NoneTensorSpec:
+    """The spec of a component that is None in every element (``tf.NoneTensorSpec``).
+
+    Such a component has no rows: a batch of elements, or a part of a batch, has None in its place.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> Dataset.from_tensors((1, None)).element_spec
+    (TensorSpec(shape=(), dtype=int64), NoneTensorSpec())
+    """
+
+    @property
+    def shape(self) -> None:
+        """None: there is no array."""
+        return
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of objects."""
+        return np.dtype(object)
+
+    @property
+    def is_fully_defined(self) -> bool:
+        """Whether every dimension is known: there is none."""
+        return True
+
+    def with_batch(self, size: int | None) -> NoneTensorSpec:
+        """Return the spec of `size` of them, which is the same."""
+        return self
+
+    def with_rows(self, size: int | None) -> NoneTensorSpec:
+        """Return the spec of a batch of `size` rows, which is the same."""
+        return self
+
+    def is_compatible_with(self, value: Any) -> bool:
+        """Tell whether a value is None, or the spec of None.
+
+        Examples
+        --------
+        >>> NoneTensorSpec().is_compatible_with(None), NoneTensorSpec().is_compatible_with(3)
+        (True, False)
+        """
+        return value is None or isinstance(value, NoneTensorSpec)
+
+
 @dataclass(frozen=True, init=False)
 class PerReplicaSpec:
     """Specs of a value that has one component on each replica.
 
     Parameters
     ----------
-    *value_specs : TensorSpec
+    *value_specs : TensorSpec, NoneTensorSpec or DatasetSpec
         One for each replica, in the order of the replicas.
 
     Examples
@@ -136,9 +185,9 @@ class PerReplicaSpec:
     PerReplicaSpec(TensorSpec(shape=(2,), dtype=int64), TensorSpec(shape=(1,), dtype=int64))
     """
 
-    value_specs: tuple[TensorSpec, ...]
+    value_specs: tuple[Any, ...]
 
-    def __init__(self, *value_specs: TensorSpec) -> None:
+    def __init__(self, *value_specs: Any) -> None:
         object.__setattr__(self, "value_specs", value_specs)
 
     def __repr__(self) -> str:

@@ -187,7 +187,7 @@ def test_text_is_batched_as_objects_in_the_spec_too():
     assert [x.tolist() for x in dataset] == [[b"0", b"1"], [b"2"]]
 
 
-@pytest.mark.parametrize(("value", "error"), [(None, TypeError), (([[1], [1, 2]],), InvalidArgumentError)])
+@pytest.mark.parametrize(("value", "error"), [(None, InvalidArgumentError), (([[1], [1, 2]],), InvalidArgumentError)])
 def test_a_result_that_is_no_element_is_an_error_with_its_element(value, error):
     with pytest.raises(error) as caught:
         list(Dataset.range(3).map(lambda _: value))

@@ -45,3 +45,9 @@ def test_an_exception_names_its_element_and_ends_the_threads():
     assert "reduce_func" in caught.value.__notes__[0]
     assert "element 2" in caught.value.__notes__[0]
     assert not [t for t in threading.enumerate() if t.name == "ringlet-prefetch"]
+
+
+def test_a_state_may_hold_none_and_datasets():
+    assert Dataset.range(3).reduce((0, None), lambda state, x: (state[0] + x, None)) == (3, None)
+    joined = Dataset.range(3).reduce(Dataset.range(0), lambda state, x: state.concatenate(Dataset.from_tensors(x)))
+    assert [int(x) for x in joined] == [0, 1, 2]

@@ -49,9 +49,9 @@ def test_what_has_no_rows_in_common_is_refused_where_it_comes_and_iteration_goes
     elements = [(np.arange(2), np.arange(2)), (np.arange(2), np.arange(3)), (np.int64(1), np.int64(1)), ([1], [1])]
     iterator = iter(Dataset.range(4).map(lambda i: elements[i]).unbatch())
     assert [next(iterator) for _ in range(2)] == [(0, 0), (1, 1)]
-    with pytest.raises(InvalidArgumentError, match="as many rows"):
+    with pytest.raises(InvalidArgumentError, match="same batch size"):
         next(iterator)
-    with pytest.raises(InvalidArgumentError, match="no dimension"):
+    with pytest.raises(InvalidArgumentError, match="rows in each component"):
         next(iterator)
     assert list(iterator) == [(1, 1)]
 

@@ -13,6 +13,7 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
 from ringlet.data import Dataset
+from ringlet.data.graph.element_structure import has_datasets, read_only
 from ringlet.nest import map_until
 from ringlet.values import Mirrored, PerReplica
 
@@ -41,13 +42,22 @@ def _tensor(leaf: Any) -> Any:
         return leaf.view(Tensor)
     if kind is PerReplica or kind is Mirrored:
         return kind([as_tensors(component) for component in leaf.values])
-    if isinstance(leaf, Dataset):
+    if isinstance(leaf, Dataset) or (kind is np.ndarray and has_datasets(leaf)):
         from ringlet.compat.tensorflow.dataset import as_dataset  # which makes its elements here
 
-        return as_dataset(leaf)
+        return _each_dataset(as_dataset, leaf)
     if isinstance(leaf, (list, *_VALUES)):
         return tensor_of(leaf) if isinstance(leaf, np.number) else as_tensor(leaf)
     return leaf
+
+
+def _each_dataset(function: Callable[[Any], Any], leaf: Any) -> Any:
+    """Call a function on a dataset, or on every dataset in an array or a list of datasets."""
+    if isinstance(leaf, Dataset):
+        return function(leaf)
+    array = np.empty(len(leaf), object)
+    array[:] = [_each_dataset(function, item) for item in leaf]
+    return read_only(array)
 
 
 def _is_written_out(value: Any) -> bool:
@@ -70,12 +80,18 @@ def as_arrays(element: Any) -> Any:
 def _array(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
         return leaf.view(np.ndarray)
-    if isinstance(leaf, Dataset):
-        return Dataset(leaf.node)
+    if _holds_datasets(leaf):
+        return _each_dataset(lambda dataset: Dataset(dataset.node), leaf)
     if isinstance(leaf, (np.ndarray, np.number)) and leaf.dtype.kind not in "OSU":
         return leaf
     is_value = isinstance(leaf, (list, *_VALUES)) or hasattr(leaf, "_as_operand")
     return as_array(leaf) if is_value and kind_of(leaf) is None else leaf
+
+
+def _holds_datasets(leaf: Any) -> bool:
+    if isinstance(leaf, list):
+        return bool(leaf) and all(isinstance(item, Dataset) for item in leaf)
+    return isinstance(leaf, Dataset) or (type(leaf) is np.ndarray and has_datasets(leaf))
 
 
 def as_plain(value: Any) -> Any:
@@ -137,4 +153,6 @@ class TensorElements:
     def get_next_as_optional(self) -> Optional:
         """Give the next element, or an empty Optional at the end."""
         found: data.Optional[Any] = super().get_next_as_optional()  # type: ignore[misc]
-        return Optional(as_tensors(found.get_value())) if found.has_value() else Optional()
+        if found.has_value():
+            return Optional(as_tensors(found.get_value()))
+        return Optional.at_end(found)  # type: ignore[return-value]  # of this class

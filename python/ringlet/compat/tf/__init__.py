@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ringlet.compat.tensorflow.absent import refusal
+from ringlet.compat.tensorflow.absent import namespace, refusal
 from ringlet.compat.tensorflow.basics import (
     cast,
     constant,
@@ -41,11 +41,13 @@ from ringlet.compat.tensorflow.tensor import Tensor
 from ringlet.compat.tensorflow.variable import Variable
 from ringlet.compat.tf import config, data, distribute, dtypes, errors, io, nest, nn, tpu, train
 from ringlet.compat.tf.distribute import compat, types
+from ringlet.data import NoneTensorSpec
 from ringlet.values import IndexedSlices, VariableAggregation, VariableSynchronization
 
 __all__ = [
     "DType",
     "IndexedSlices",
+    "NoneTensorSpec",
     "Tensor",
     "TensorSpec",
     "Variable",
@@ -63,6 +65,7 @@ __all__ = [
     "dtypes",
     "errors",
     "executing_eagerly",
+    "experimental",
     "function",
     "identity",
     "io",
@@ -83,6 +86,8 @@ __all__ += list(DTYPES)
 # The version of TensorFlow whose names and answers these are.
 __version__ = "2.21.0"
 newaxis = None
+
+experimental = namespace("tf.experimental", "What of tf may still change.", {"Optional": data.experimental.Optional})
 
 
 def __getattr__(name: str) -> Any:

@@ -51,7 +51,8 @@ def _column_defaults(given: Any) -> Any:
 
 
 _NAMES = {
-    **_same("AUTOTUNE", "DatasetSpec", "INFINITE_CARDINALITY", "Options", "ThreadingOptions", "UNKNOWN_CARDINALITY"),
+    **_same("AUTOTUNE", "DatasetSpec", "INFINITE_CARDINALITY", "NumpyIterator", "Options", "ThreadingOptions"),
+    **_same("UNKNOWN_CARDINALITY"),
     **_readers("FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"),
     "Dataset": Dataset,
     "Iterator": DatasetIterator,
@@ -64,6 +65,7 @@ _NAMES = {
             **_same("OptimizationOptions", "TFRecordWriter", "assert_cardinality"),
             "CsvDataset": _csv_reader("CsvDataset", 1, "record_defaults"),
             "Optional": Optional,
+            "at": dataset_maker(data.at),
             "cardinality": _cardinality,
             "choose_from_datasets": Dataset.choose_from_datasets,
             "from_list": Dataset.from_list,

@@ -7,8 +7,43 @@ from typing import Any
 
 from ringlet import nest
 from ringlet.compat.tensorflow.absent import refuser
+from ringlet.values import IndexedSlices, PerReplica, ShardedVariable
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
+
+
+class _Components:
+    """The parts of a composite of this library, in its place while a structure is taken apart."""
+
+    def __init__(self, kind: type[Any], parts: Sequence[Any]) -> None:
+        self.kind = kind
+        self.parts = tuple(parts)
+
+
+def _composite(kind: type[Any], parts: Sequence[Any]) -> Any:
+    return kind(*parts) if kind is IndexedSlices else kind(parts)
+
+
+nest.register(_Components, lambda node: (node.parts, node.kind), _composite)
+
+# What TensorFlow takes apart where composites are expanded, besides dataclasses.
+_PARTS: dict[type[Any], Callable[[Any], Sequence[Any]]] = {
+    IndexedSlices: lambda rows: [part for part in (rows.values, rows.indices, rows.dense_shape) if part is not None],
+    PerReplica: lambda value: value.values,
+    ShardedVariable: lambda variable: variable.variables,
+}
+
+
+def _expanded(structure: Any) -> Any:
+    def parts(leaf: Any) -> Any:
+        take = _PARTS.get(type(leaf))
+        return leaf if take is None else _Components(type(leaf), take(leaf))
+
+    return nest.map_structure(parts, structure)
+
+
+def _taken(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyTreeSpec]:
+    return nest.flatten(_expanded(structure)) if expand_composites else nest.flatten_containers(structure)
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
@@ -18,7 +53,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     ----------
     structure : nested structure
     expand_composites : bool, optional
-        Whether to look into dataclasses and classes made by attrs.
+        Whether to look into dataclasses, classes made by attrs, PerReplica, ShardedVariable and IndexedSlices.
 
     Returns
     -------
@@ -29,7 +64,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     >>> flatten({"b": 2, "a": [1, None]})
     [1, None, 2]
     """
-    return (nest.flatten if expand_composites else nest.flatten_containers)(structure)[0]
+    return _taken(structure, expand_composites)[0]
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
@@ -42,7 +77,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     *structure : nested structure
         Of one shape.
     **kwargs
-        ``check_types`` and ``expand_composites``: accepted; without effect.
+        ``expand_composites``: as in :func:`flatten`. ``check_types``: accepted; without effect.
 
     Returns
     -------
@@ -69,8 +104,10 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
         raise ValueError(
             f"Only valid keyword arguments are `check_types` and `expand_composites`, not: {sorted(unknown)}"
         )
-    leaves, shape = nest.flatten_containers(structure[0])
-    columns = [nest.same_structure_leaves(shape, other) for other in structure[1:]]
+    expands = bool(kwargs.get("expand_composites"))
+    leaves, shape = _taken(structure[0], expands)
+    others = map(_expanded, structure[1:]) if expands else structure[1:]
+    columns = [nest.same_structure_leaves(shape, other) for other in others]
     return nest.unflatten(shape, [func(*row) for row in zip(leaves, *columns, strict=True)])
 
 
@@ -98,7 +135,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
     >>> pack_sequence_as({"b": 0, "a": (0, 0)}, [1, 2, 3])
     {'b': 3, 'a': (1, 2)}
     """
-    shape = (nest.flatten if expand_composites else nest.flatten_containers)(structure)[1]
+    shape = _taken(structure, expand_composites)[1]
     if len(flat_sequence) != shape.num_leaves:
         raise ValueError(
             f"Could not pack sequence. Structure had {shape.num_leaves} atoms, but flat_sequence had "
@@ -129,8 +166,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     --------
     >>> assert_same_structure([1, (2,)], [0, (0,)])
     """
-    take = nest.flatten if expand_composites else nest.flatten_containers
-    shapes = take(nest1)[1], take(nest2)[1]
+    shapes = _taken(nest1, expand_composites)[1], _taken(nest2, expand_composites)[1]
     if shapes[0] == shapes[1]:
         return
     is_same_but_for_types = shapes[0].paths() == shapes[1].paths()

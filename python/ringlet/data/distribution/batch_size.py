@@ -5,6 +5,7 @@ from __future__ import annotations
 from ringlet.data.distribution.empty_part import known_spec
 from ringlet.data.graph.element_structure import paths
 from ringlet.data.graph.node import Node
+from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
@@ -46,8 +47,8 @@ def batch_size_of(node: Node) -> int | None:
     elements = known_spec(node)
     if elements is None:
         return None
-    specs = flatten(elements)[0]
-    for path, spec in zip(paths(elements), specs, strict=True):
+    specs = [spec for spec in flatten(elements)[0] if not isinstance(spec, NoneTensorSpec)]
+    for path, spec in zip(paths(elements), flatten(elements)[0], strict=True):
         if spec.shape == ():
             raise InvalidArgumentError(
                 f"cannot cut elements into parts for replicas: element{path} is a scalar, which has no batch "

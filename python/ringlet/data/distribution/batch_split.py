@@ -110,6 +110,8 @@ class CutStream(PassedOn):
         return unflatten(shape, [self._cut(leaf) for leaf in leaves])
 
     def _cut(self, array: Any) -> PerReplica[Any]:
+        if array is None:
+            return PerReplica((None,) * self._num_replicas)
         try:
             size = array.shape[0]
         except (AttributeError, IndexError):

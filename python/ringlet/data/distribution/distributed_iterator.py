@@ -96,7 +96,7 @@ class DistributedIterator(Iterator[Nest]):
         try:
             return Optional(next_padded(self._stream))
         except StopIteration:
-            return Optional()
+            return Optional.at_end(self._plan)
 
     @property
     def element_spec(self) -> Nest:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
-from ringlet.data.tensor_spec import TensorSpec
+from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import map_structure
 
@@ -55,7 +55,7 @@ def empty_part(node: Node, present: Nest) -> Nest:
         return map_structure(_no_rows, specs)
 
 
-def _like(spec: TensorSpec, leaf: Any) -> Any:
+def _like(spec: Any, leaf: Any) -> Any:
     is_foreign = hasattr(leaf, "shape") and not isinstance(leaf, (np.ndarray, np.generic))
     return _without_rows(leaf) if is_foreign else _no_rows(spec)
 
@@ -64,7 +64,9 @@ def _without_rows(leaf: Any) -> Any:
     return leaf[:0] if getattr(leaf, "shape", ()) else leaf
 
 
-def _no_rows(spec: TensorSpec) -> Any:
+def _no_rows(spec: Any) -> Any:
+    if isinstance(spec, NoneTensorSpec):
+        return None
     if not spec.shape:
         return b"" if spec.dtype == object else spec.dtype.type(0)
     empty = np.zeros([0, *(size or 0 for size in spec.shape[1:])], spec.dtype)

@@ -22,7 +22,7 @@ from ringlet.data.graph.batch_rows import num_rows
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node, PassedOn, Run, Stream
 from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
-from ringlet.nest import flatten, map_structure
+from ringlet.nest import map_structure
 from ringlet.values import PerReplica, regroup
 
 __all__ = ["KeepAlone", "KeepBatches", "KeepDealt", "weights_of"]
@@ -160,7 +160,7 @@ class _KeepStream(PassedOn):
     def __next__(self) -> Nest:
         batch = self._next_batch()
         parts = self._cutter.cut(batch)
-        size = flatten(batch)[0][0].shape[0]
+        size = num_rows(batch)
         rows = [part.stop - part.start for part in self._slices(size, self._total)]
         return parts, weights_of(rows, size, self._total)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import in_kind_of, in_memory, kind_of, result_memory
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.graph.table import ArrayColumn, Rows
+from ringlet.data.graph.table import ArrayColumn, NoneColumn, Rows
 from ringlet.data.tensor_spec import TensorSpec
 
 __all__ = ["KindColumn", "array_column", "repeated_in_kind", "stacked_in_kind"]
@@ -52,14 +52,16 @@ class KindColumn:
         return in_memory(self._value, memory)
 
 
-def array_column(array: Any) -> ArrayColumn | KindColumn:
-    """Give the rows of an array of any library.
+def array_column(array: Any) -> ArrayColumn | KindColumn | NoneColumn:
+    """Give the rows of an array of any library, or of None.
 
     Examples
     --------
     >>> array_column(np.arange(3)).row(1)
     np.int64(1)
     """
+    if array is None:
+        return NoneColumn()
     return ArrayColumn(np.asarray(array)) if kind_of(array) is None else KindColumn(array)
 
 

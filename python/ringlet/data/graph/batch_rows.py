@@ -9,11 +9,12 @@ import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.data.graph.element_structure import Nest, paths
-from ringlet.data.tensor_spec import TensorSpec
+from ringlet.data.graph.spec_inference import spec_of
+from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure
 
-__all__ = ["empty_like_spec", "example_rows", "join_rows", "num_rows", "zeros_like_spec"]
+__all__ = ["cut", "empty_like_spec", "example_rows", "join_rows", "num_rows", "zeros_like_spec"]
 
 
 def num_rows(batch: Nest) -> int:
@@ -32,16 +33,29 @@ def num_rows(batch: Nest) -> int:
     if type(batch) is np.ndarray and batch.ndim:
         return len(batch)
     leaves = flatten(batch)[0]
-    if not all(getattr(leaf, "shape", ()) for leaf in leaves):
+    shapes: list[tuple[int, ...]] = [getattr(leaf, "shape", ()) for leaf in leaves if leaf is not None]
+    if not all(shapes):
         raise InvalidArgumentError(
             f"an element must have rows in each component (a non-scalar value) to be cut, and this one has not: "
             f"{batch!r}. Call dataset.batch(batch_size) first."
         )
-    rows = [leaf.shape[0] for leaf in leaves]
-    if len(set(rows)) > 1:
-        named = ", ".join(f"element{path}: {count}" for path, count in zip(paths(batch), rows, strict=True))
-        raise InvalidArgumentError(f"all arrays of an element need the same batch size to be rebatched ({named}).")
-    return int(rows[0]) if rows else 0
+    rows = {shape[0] for shape in shapes}
+    if len(rows) > 1:
+        parts = zip(paths(batch), leaves, strict=True)
+        named = ", ".join(f"element{path}: {len(leaf)}" for path, leaf in parts if leaf is not None)
+        raise InvalidArgumentError(f"all arrays of an element need the same batch size to be cut into rows ({named}).")
+    return int(rows.pop()) if rows else 0
+
+
+def cut(leaf: Any, rows: slice) -> Any:
+    """Return rows of one component; of None, None.
+
+    Examples
+    --------
+    >>> cut(np.arange(5), slice(1, 3)), cut(None, slice(1, 3))
+    (array([1, 2]), None)
+    """
+    return None if leaf is None else leaf[rows]
 
 
 def join_rows(arrays: Sequence[Any]) -> Any:
@@ -57,6 +71,8 @@ def join_rows(arrays: Sequence[Any]) -> Any:
     >>> join_rows([np.array([1, 2]), np.array([3])])
     array([1, 2, 3])
     """
+    if arrays[0] is None:
+        return None
     kind = common_kind(arrays, "batch")
     try:
         joined = np.concatenate([np.asarray(array) if kind is None else kind.as_ndarray(array) for array in arrays])
@@ -69,27 +85,33 @@ def join_rows(arrays: Sequence[Any]) -> Any:
     return joined
 
 
-def empty_like_spec(spec: TensorSpec) -> Any:
+def empty_like_spec(spec: Any) -> Any:
     """Make an array without rows that follows a spec, and without entries along other dimensions that are not known.
 
     Examples
     --------
+    >>> from ringlet.data import TensorSpec
     >>> empty_like_spec(TensorSpec([None, 3], np.float64)).shape
     (0, 3)
     """
+    if isinstance(spec, NoneTensorSpec):
+        return None
     empty = np.zeros([0, *(size or 0 for size in (spec.shape or (0,))[1:])], spec.dtype)
     empty.setflags(write=False)
     return empty
 
 
-def zeros_like_spec(spec: TensorSpec) -> Any:
+def zeros_like_spec(spec: Any) -> Any:
     """Make up an example that follows a spec: zeros or empty text, one along dimensions that are not known.
 
     Examples
     --------
+    >>> from ringlet.data import TensorSpec
     >>> zeros_like_spec(TensorSpec([None, 2], np.int64)), zeros_like_spec(TensorSpec([], object))
     (array([[0, 0]]), b'')
     """
+    if isinstance(spec, NoneTensorSpec):
+        return None
     sizes = [1 if size is None else size for size in spec.shape or ()]
     return np.full(sizes, b"" if spec.dtype == object else np.zeros((), spec.dtype)[()], spec.dtype)[()]
 
@@ -104,7 +126,9 @@ def example_rows(example: Nest, count: int) -> Nest:
     """
 
     def leaf(array: Any) -> Any:
-        row = array[:1] if array.shape[0] else zeros_like_spec(TensorSpec.from_array(array).with_rows(1))
+        if array is None:
+            return None
+        row = array[:1] if array.shape[0] else zeros_like_spec(spec_of(array).with_rows(1))
         return np.broadcast_to(row, (count, *array.shape[1:]))
 
     return map_structure(leaf, example)

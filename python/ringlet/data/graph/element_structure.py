@@ -1,9 +1,9 @@
 """Elements of datasets: nests of arrays, and how the values of users become such nests.
 
 A *nest* is a tuple, a named tuple, a dictionary or any other node that `ringlet.nest` knows, at any depth; its leaves
-are arrays, NumPy scalars, ``str`` and ``bytes``. As in ``tf.data``, a **list is not a node**: it is one array, written
-out. dtypes follow NumPy: a Python float becomes float64 and an int int64, where TensorFlow makes float32 and int32 of
-them.
+are arrays, NumPy scalars, ``str`` and ``bytes``, datasets and arrays of datasets, and None. As in ``tf.data``, a
+**list is not a node**: it is one array, written out. dtypes follow NumPy: a Python float becomes float64 and an int
+int64, where TensorFlow makes float32 and int32 of them.
 
 ``bytes`` stay Python objects, and a batch of them is an array of objects, because NumPy's own dtype for bytes drops
 zeros at their end.
@@ -20,12 +20,12 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import NAMESPACE, map_until
 
-__all__ = ["Array", "Nest", "as_element", "as_leaf", "detached", "is_dataset", "paths", "read_only"]
+__all__ = ["Array", "Nest", "as_element", "as_leaf", "detached", "has_datasets", "is_dataset", "paths", "read_only"]
 
 Array = np.ndarray[Any, Any]
 
-# Leaves that are no arrays; they cannot be changed.
-LEAF_TYPES = (np.generic, str, bytes)
+# Leaves that are not arrays; they cannot be changed. None stands for a component that is missing in every element.
+LEAF_TYPES = (np.generic, str, bytes, type(None))
 
 Nest = Any
 """A nest: what its leaves are depends on where it stands (arrays, specs, components)."""
@@ -66,22 +66,31 @@ def as_element(value: Nest) -> Nest:
     TypeError
         If NumPy can make no numbers or text of a leaf.
     InvalidArgumentError
-        If a list has rows of different lengths.
+        If the value is None, or a list has rows of different lengths.
 
     Examples
     --------
-    >>> as_element((2.5, {"a": [1, 2]}))[1]
-    {'a': array([1, 2])}
+    >>> as_element((2.5, {"a": [1, 2], "b": None}))[1]
+    {'a': array([1, 2]), 'b': None}
     """
+    if value is None:
+        raise InvalidArgumentError(
+            "an element of a dataset needs at least one array, and this one is None. Return the element from the "
+            "function that makes it; None may stand for a component only, as in (x, None)."
+        )
+    return _as_nest(value)
+
+
+def _as_nest(value: Nest) -> Nest:
     kind = type(value)
     if kind is np.ndarray:
         return read_only(value) if value.dtype.kind != "O" else as_leaf(value)
     if issubclass(kind, LEAF_TYPES):
         return value
     if kind is tuple:
-        return tuple(map(as_element, value))
+        return tuple(map(_as_nest, value))
     if kind is dict:
-        return {key: as_element(child) for key, child in value.items()}
+        return {key: _as_nest(child) for key, child in value.items()}
     return map_until(as_leaf, value, _is_list)
 
 
@@ -169,9 +178,11 @@ def as_leaf(value: Any) -> Any:
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("a dataset cannot hold a masked array: its mask would be lost. Pass the pair (x.data, x.mask).")
     array = _from_list(value) if isinstance(value, list) else np.asarray(value)
-    if array.dtype == object and not all(isinstance(item, (str, bytes)) for item in array.flat):
+    if array.dtype == object and not _is_text(array):
         if is_dataset(value):
             return value
+        if has_datasets(array):
+            return read_only(array)
         raise TypeError(
             f"a dataset holds arrays of numbers, text and bytes, and nests of them (tuples, dictionaries), and "
             f"{value!r} is of type {type(value).__name__}"
@@ -188,7 +199,22 @@ def is_dataset(value: Any) -> bool:
     >>> is_dataset(Dataset.range(3)), is_dataset(3)
     (True, False)
     """
-    return hasattr(value, "node") and hasattr(value, "element_spec")
+    return hasattr(type(value), "node") and hasattr(type(value), "element_spec")
+
+
+def has_datasets(array: Array) -> bool:
+    """Tell whether an array holds datasets, as a batch of windows does.
+
+    Examples
+    --------
+    >>> has_datasets(np.array(["text"], dtype=object))
+    False
+    """
+    return array.dtype == object and array.size > 0 and all(map(is_dataset, array.flat))
+
+
+def _is_text(array: Array) -> bool:
+    return all(isinstance(item, (str, bytes)) for item in array.flat)
 
 
 def _from_list(value: list[Any]) -> Array:

@@ -11,8 +11,8 @@ import numpy as np
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, as_leaf, detached, read_only
 from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.spec_inference import spec_of
 from ringlet.data.graph.user_iteration import Iteration
-from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import flatten, map_structure, map_until
 
@@ -159,6 +159,6 @@ def _part(leaf: Any) -> Any:
     return leaf
 
 
-def _spec(leaf: Any) -> TensorSpec:
-    spec = TensorSpec.from_array(leaf)
-    return TensorSpec((None, *spec.shape[1:]), spec.dtype) if spec.shape else spec
+def _spec(leaf: Any) -> Any:
+    spec = spec_of(leaf)
+    return spec.with_rows(None) if spec.shape else spec

@@ -9,18 +9,20 @@ import numpy as np
 from ringlet.collectives.adapters.array_adapters import common_kind
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.adapter_column import stacked_in_kind
-from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, paths
+from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, is_dataset, paths
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, unflatten
 
 __all__ = ["stack"]
 
-# Python's own text has no dtype: it stays objects.
+# In place of a dtype. Python's own text stays objects, datasets make an array of objects, and None stays None.
 _TEXT = "str or bytes"
+_NONE = "None"
+_DATASET = "a dataset"
 
 
 def stack(elements: list[Nest]) -> Nest:
-    """Put elements together along a new first dimension, in read-only arrays.
+    """Put elements together along a new first dimension, in read-only arrays; None stays None.
 
     Raises
     ------
@@ -61,7 +63,9 @@ def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
     is_other = not all(kind is np.ndarray or issubclass(kind, LEAF_TYPES) for kind in types)
     if is_other and common_kind(leaves, "element") is not None:
         return stacked_in_kind(leaves)
-    if dtype is _TEXT:
+    if dtype is _NONE:
+        return None
+    if dtype is _TEXT or dtype is _DATASET:
         stacked = np.empty(len(leaves), object)
         stacked[:] = leaves
     elif shape:
@@ -80,6 +84,10 @@ def _kind(leaf: Any) -> tuple[tuple[int, ...], Any]:
         return leaf.shape, dtype.kind if dtype.kind in "US" else dtype
     if isinstance(leaf, (str, bytes)):
         return (), _TEXT
+    if leaf is None:
+        return (), _NONE
+    if is_dataset(leaf):
+        return (), _DATASET
     array = as_ndarray(leaf)
     return array.shape, array.dtype
 

@@ -13,10 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from ringlet.data.graph.element_structure import Array, Nest, read_only
-from ringlet.data.tensor_spec import TensorSpec
+from ringlet.data.graph.spec_inference import row_spec, spec_of
+from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.nest import PyTreeSpec, unflatten
 
-__all__ = ["ArrayColumn", "Column", "RangeColumn", "Rows", "Table", "row_count", "row_numbers"]
+__all__ = ["ArrayColumn", "Column", "NoneColumn", "RangeColumn", "Rows", "Table", "row_count", "row_numbers"]
 
 Rows = slice | np.ndarray[Any, np.dtype[np.int64]]
 """Row numbers: ``slice(start, stop)`` where they follow each other, an int64 array otherwise."""
@@ -48,7 +49,7 @@ class Column(Protocol):
     """One array, or what can stand for one."""
 
     @property
-    def spec(self) -> TensorSpec:
+    def spec(self) -> Any:
         """What one row looks like."""
         ...
 
@@ -66,7 +67,7 @@ class Column(Protocol):
         """Give one row."""
         ...
 
-    def rows(self, rows: Rows) -> Array:
+    def rows(self, rows: Rows) -> Any:
         """Give many rows as one read-only array."""
         ...
 
@@ -81,16 +82,20 @@ class ArrayColumn:
     (array([11, 12]), array([13, 10]))
     """
 
-    __slots__ = ("_array", "is_memory", "row_bytes", "spec")
+    __slots__ = ("_array", "is_memory", "row_bytes")
 
     def __init__(self, array: Array) -> None:
         self._array = read_only(array)
-        self.spec = TensorSpec(array.shape[1:], array.dtype)
         self.row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
         self.is_memory = True
 
     def __len__(self) -> int:
         return len(self._array)
+
+    @property
+    def spec(self) -> Any:
+        """What one row looks like. Of datasets, theirs, for which functions of the user may be called."""
+        return row_spec(spec_of(self._array))
 
     def row(self, number: int) -> Any:
         """Give one row: a read-only view, or the immutable scalar of a vector."""
@@ -103,6 +108,28 @@ class ArrayColumn:
         gathered = self._array.take(rows, axis=0)
         gathered.setflags(write=False)
         return gathered
+
+
+class NoneColumn:
+    """A component that is None in every row, and in every batch of rows.
+
+    Examples
+    --------
+    >>> NoneColumn().row(3), NoneColumn().rows(slice(0, 2))
+    (None, None)
+    """
+
+    __slots__ = ()
+
+    spec = NoneTensorSpec()
+    row_bytes = 0
+    is_memory = True
+
+    def row(self, number: int) -> None:
+        """Return None."""
+
+    def rows(self, rows: Rows) -> None:
+        """Return None."""
 
 
 class RangeColumn:

@@ -108,6 +108,8 @@ class Batch(Transformation):
         return tuple(map_structure(self._repeated, example) for example in self.input.examples)
 
     def _repeated(self, leaf: Any) -> Any:
+        if leaf is None:
+            return None
         if kind_of(leaf) is not None:
             return repeated_in_kind(leaf, self.batch_size)
         array = np.asarray(leaf, dtype=None if hasattr(leaf, "dtype") else object)
@@ -128,7 +130,7 @@ class Batch(Transformation):
         """Nothing for views; else the size of a batch."""
         table = self.input.table
         if table is None:
-            return sum(leaf.nbytes for leaf in flatten(self.example)[0])
+            return sum(getattr(leaf, "nbytes", 0) for leaf in flatten(self.example)[0])
         return 0 if self.input.in_order and table.is_memory else self.batch_size * table.row_bytes
 
     def open_elements(self, run: Run) -> Stream:

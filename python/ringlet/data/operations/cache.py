@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.iteration_context import graph_nodes
 from ringlet.data.graph.node import RowStream, Run, Stream, Transformation
+from ringlet.data.graph.pipeline_handle import Opened
 from ringlet.data.graph.table import Table
 from ringlet.data.operations.cached_elements import CachedElements, CachedRows, Store
 from ringlet.data.operations.cached_file import FileCachedElements
@@ -96,6 +97,14 @@ class Cache(Transformation):
     def _store(self) -> Store:
         sources = [id(node) for node in graph_nodes(self.input) if not node.inputs]
         return self.stores.setdefault((fingerprint(self.input), *sources), Store())
+
+    def kept(self) -> Any:
+        """Return all elements, or the numbers of their rows where there is a table, which an iteration makes first."""
+        store = self._store
+        if store.kept is None:
+            for _ in Opened(self):
+                pass
+        return store.kept
 
     def open_rows(self, run: Run) -> RowStream:
         """Start a run that gives row numbers."""

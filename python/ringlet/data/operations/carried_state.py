@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ringlet.data.graph.element_structure import Nest, as_element, detached
-from ringlet.data.tensor_spec import TensorSpec
+from ringlet.data.graph.spec_inference import spec_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import PyTreeSpec, describe, flatten
 
@@ -48,6 +48,8 @@ class FoldedState:
         TypeError
             If a dtype does.
         """
+        if answer is None:
+            raise TypeError(f"{self._where} must give the next state, and gave None: return it from the function.")
         element = as_element(answer)
         leaves, shape = flatten(element)
         if shape != self._shape:
@@ -66,4 +68,4 @@ class FoldedState:
 
 
 def _dtype(leaf: Any) -> Any:
-    return TensorSpec.from_array(leaf).dtype
+    return spec_of(leaf).dtype

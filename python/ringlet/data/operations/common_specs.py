@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ from ringlet.collectives.adapters.array_adapters import in_kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
+from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.data.tensor_spec import TensorSpec
-from ringlet.nest import flatten, map_structure, unflatten
+from ringlet.nest import flatten, map_structure
 
 __all__ = ["check_compatible", "common_spec", "doubled", "spec_of_answers", "without_sizes"]
 
@@ -34,22 +34,6 @@ def check_compatible(nodes: Sequence[Node]) -> None:
     known = [node for node in nodes if not node.runs_user_code]
     if known:
         common_spec([node.element_spec for node in known])
-
-
-def common_spec(specs: Sequence[Nest]) -> Nest:
-    """Give the nest of specs that elements of all these kinds follow; sizes that differ are unknown.
-
-    Raises
-    ------
-    TypeError
-        If they differ in structure or dtype.
-
-    Examples
-    --------
-    >>> common_spec([TensorSpec([2, 3], np.int64), TensorSpec([2, 4], np.int64)])
-    TensorSpec(shape=(2, None), dtype=int64)
-    """
-    return reduce(_common_nest, specs)
 
 
 def doubled(example: Nest, specs: Nest) -> Nest:
@@ -88,12 +72,12 @@ def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[N
     >>> spec_of_answers([np.zeros((2, 3))], Dataset.range(5).batch(2).node, lambda x: np.zeros((len(x), 3)))
     TensorSpec(shape=(None, 3), dtype=float64)
     """
-    specs = [map_structure(TensorSpec.from_array, answer) for answer in answers]
+    specs = [map_structure(spec_of, answer) for answer in answers]
     known = source.element_spec
     try:
         if not all(spec.is_fully_defined for spec in flatten(known)[0]):
             larger = function(doubled(source.example, known))
-            specs.append(map_structure(TensorSpec.from_array, larger))
+            specs.append(map_structure(spec_of, larger))
         return common_spec(specs)
     except Exception:
         # A function that takes no other size tells nothing about which of its sizes depend on it.
@@ -115,26 +99,3 @@ def _without_sizes(spec: Any) -> Any:
     if not isinstance(spec, TensorSpec) or spec.shape is None:
         return spec
     return TensorSpec([None] * len(spec.shape), spec.dtype)
-
-
-def _common_nest(one: Nest, other: Nest) -> Nest:
-    leaves, shape = flatten(one)
-    others, other_shape = flatten(other)
-    if shape != other_shape or not all(map(_same_kind, leaves, others)):
-        raise TypeError(
-            f"incompatible elements of datasets: {one!r} and {other!r}. Structures and dtypes must be the same; "
-            "a map makes them so."
-        )
-    return unflatten(shape, map(_common, leaves, others))
-
-
-def _same_kind(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and getattr(one, "dtype", None) == getattr(other, "dtype", None)
-
-
-def _common(one: Any, other: Any) -> Any:
-    if one == other or not isinstance(one, TensorSpec):
-        return one
-    if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
-        return TensorSpec(None, one.dtype)
-    return TensorSpec([a if a == b else None for a, b in zip(one.shape, other.shape, strict=True)], one.dtype)

@@ -7,8 +7,7 @@ from typing import Any
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node, Run, State, Stream
-from ringlet.data.operations.common_specs import common_spec
-from ringlet.data.tensor_spec import TensorSpec
+from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.nest import map_structure
 
 __all__ = ["Elements"]
@@ -39,7 +38,7 @@ class Elements(Node):
         """The specs that all elements follow, unless others were given."""
         if self.spec is not None:
             return self.spec
-        return common_spec([map_structure(TensorSpec.from_array, element) for element in self.elements])
+        return common_spec([map_structure(spec_of, element) for element in self.elements])
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node, Run, Stream
-from ringlet.data.operations.common_specs import common_spec, doubled, without_sizes
+from ringlet.data.graph.spec_inference import common_spec
+from ringlet.data.operations.common_specs import doubled, without_sizes
 from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.operations.map import call
 from ringlet.data.operations.nested_interleave import DatasetFunction, InnerElements

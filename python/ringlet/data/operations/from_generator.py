@@ -11,12 +11,13 @@ from numpy.typing import DTypeLike
 
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, as_leaf, paths
 from ringlet.data.graph.node import Node, Run, Stream
 from ringlet.data.graph.user_iteration import Iteration
-from ringlet.data.tensor_spec import TensorSpec
+from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, map_until, same_structure_leaves, unflatten
 
@@ -110,10 +111,10 @@ def _signature(output_types: Nest, output_shapes: Nest, output_signature: Nest) 
         if given is not None:
             raise TypeError(f"give output_signature or {name}, and not both: the signature says it all")
     for spec in [output_signature] if isinstance(output_signature, list) else flatten(output_signature)[0]:
-        if not isinstance(spec, TensorSpec):
+        if not isinstance(spec, (TensorSpec, DatasetSpec, NoneTensorSpec)):
             raise TypeError(
-                f"output_signature must hold TensorSpec, in tuples and dictionaries, but found {spec!r} of class "
-                f"{type(spec).__name__}"
+                "output_signature must hold TensorSpec, DatasetSpec or NoneTensorSpec, in tuples and dictionaries, but "
+                f"found {spec!r} of class {type(spec).__name__}"
             )
     return output_signature
 
@@ -127,6 +128,8 @@ def _typed(output_types: Nest, output_shapes: Nest) -> Nest:
 def _dtype(value: DTypeLike) -> np.dtype[Any]:
     if isinstance(value, list):
         raise TypeError(f"output_types must hold dtypes, in tuples and dictionaries, but found the list {value!r}")
+    if value is None:
+        raise TypeError("output_types must hold dtypes, but found None: output_signature takes NoneTensorSpec() for it")
     return np.dtype(value)
 
 
@@ -191,13 +194,17 @@ class GeneratorElements(Iteration):
         try:
             leaves = same_structure_leaves(self._shape, _in_structure(self._signature, value))
         except (ValueError, TypeError):
-            types = map_structure(lambda spec: spec.dtype.name, self._signature)
+            types = map_structure(_type_name, self._signature)
             raise InvalidArgumentError(
                 f"{where} does not have the expected structure: {types} was expected, and {value!r} was yielded. A "
                 "list is one array; yield a tuple for several."
             ) from None
         parts = zip(leaves, self._specs, self._paths, strict=True)
         return unflatten(self._shape, [_converted(leaf, spec, where + path) for leaf, spec, path in parts])
+
+
+def _type_name(spec: Any) -> str:
+    return spec.dtype.name if isinstance(spec, TensorSpec) else repr(spec)
 
 
 def _in_structure(signature: Nest, value: Any) -> Nest:
@@ -209,7 +216,11 @@ def _in_structure(signature: Nest, value: Any) -> Nest:
     return value
 
 
-def _converted(value: Any, spec: TensorSpec, where: str) -> Any:
+def _converted(value: Any, spec: Any, where: str) -> Any:
+    if not isinstance(spec, TensorSpec):
+        if not spec.is_compatible_with(value):
+            raise InvalidArgumentError(f"{where} is not of the expected {spec!r}: {value!r} was yielded")
+        return value
     try:
         array = _cast(_leaf(value), spec)
     except (TypeError, ValueError) as error:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.iterable import IterableSource
+from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.data.graph.stacking import stack
-from ringlet.data.operations.common_specs import common_spec
-from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure
 
@@ -62,7 +61,7 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
     given = list(map(as_element, elements))
     if not flatten(given[0])[0]:
         raise InvalidArgumentError(f"from_list needs elements with at least one array: {elements[0]!r} holds none.")
-    spec = common_spec([map_structure(TensorSpec.from_array, element) for element in given])
+    spec = common_spec([map_structure(spec_of, element) for element in given])
     if all(leaf.is_fully_defined for leaf in flatten(spec)[0]):
         return cls.from_tensor_slices(stack(given))
     return cls(ListSource([detached(element) for element in given], spec=spec))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.data.graph.adapter_column import KindColumn, array_column
-from ringlet.data.graph.element_structure import Nest, as_element, paths
-from ringlet.data.graph.table import ArrayColumn, Table
+from ringlet.data.graph.element_structure import Nest, as_element, is_dataset, paths
+from ringlet.data.graph.table import ArrayColumn, NoneColumn, Table
 from ringlet.data.operations.table_source import TableSource
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
@@ -28,7 +28,8 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     tensors : array, or nest of arrays of one length
         Tuples and dictionaries are the structure of the elements; a list is one array, written out. Anything that NumPy
         can view is shared, not copied, so it must not change while the dataset is used: the elements are views of it.
-        Tensors of PyTorch and arrays of JAX give elements of their kind.
+        Tensors of PyTorch and arrays of JAX give elements of their kind. A list of datasets is an array of datasets;
+        None may stand for a component, which is None in every element.
     name : str, optional
         Accepted as TensorFlow's `name` is, and not used.
 
@@ -54,20 +55,31 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     """
     nest = as_element(tensors)
     leaves, shape = flatten(nest)
-    if not leaves:
+    if all(leaf is None for leaf in leaves):
         raise InvalidArgumentError(f"from_tensor_slices needs at least one array: {tensors!r} holds none.")
     columns = [_column(leaf, path) for leaf, path in zip(leaves, paths(nest), strict=True)]
-    lengths = [len(column) for column in columns]
-    if len(set(lengths)) > 1:
-        found = ", ".join(f"tensors{path}: {length}" for path, length in zip(paths(nest), lengths, strict=True))
+    lengths = {path: len(column) for path, column in zip(paths(nest), columns, strict=True) if _has_rows(column)}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"tensors{path}: {length}" for path, length in lengths.items())
         raise InvalidArgumentError(
             f"from_tensor_slices needs arrays of one length along their first dimension, and these differ ({found}). "
             "Cut them to the shortest, or repeat the rows of the others."
         )
-    return cls(TableSource(Table(tuple(columns), shape, lengths[0])))
+    return cls(TableSource(Table(tuple(columns), shape, next(iter(lengths.values())))))
 
 
-def _column(leaf: Nest, path: str) -> ArrayColumn | KindColumn:
+def _has_rows(column: ArrayColumn | KindColumn | NoneColumn) -> TypeGuard[ArrayColumn | KindColumn]:
+    return not isinstance(column, NoneColumn)
+
+
+def _column(leaf: Nest, path: str) -> ArrayColumn | KindColumn | NoneColumn:
+    if leaf is None:
+        return NoneColumn()
+    if is_dataset(leaf):
+        raise InvalidArgumentError(
+            f"from_tensor_slices cuts arrays along their first dimension, and tensors{path} is a dataset: {leaf!r}. "
+            "Dataset.from_tensors makes it one element; a list of datasets is an array of them."
+        )
     is_other = kind_of(leaf) is not None
     if (leaf.ndim if is_other else np.ndim(leaf)) == 0:
         raise InvalidArgumentError(

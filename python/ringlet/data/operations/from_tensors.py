@@ -29,7 +29,8 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     tensors : array, or nest of arrays
         The element. Tuples and dictionaries are its structure; a list is one array, written out. Anything that NumPy
         can view is shared, not copied, so it must not change while the dataset is used. Tensors of PyTorch and arrays
-        of JAX give an element of their kind.
+        of JAX give an element of their kind. A dataset is one array of the element, with a `DatasetSpec`; None may
+        stand for a component.
     name : str, optional
         Accepted as TensorFlow's `name` is, and not used.
 
@@ -55,12 +56,14 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     [(array([1, 2]), 'a'), (array([1, 2]), 'a')]
     """
     leaves, shape = flatten(as_element(tensors))
-    if not leaves:
+    if all(leaf is None for leaf in leaves):
         raise InvalidArgumentError(f"from_tensors needs at least one array: {tensors!r} holds none.")
     return cls(TableSource(Table(tuple(array_column(_one_row(leaf)) for leaf in leaves), shape, 1)))
 
 
 def _one_row(leaf: Any) -> Any:
+    if leaf is None:
+        return None
     if kind_of(leaf) is not None:
         return in_kind_of(leaf, as_ndarray(leaf)[np.newaxis], is_own=True)
     # Python's own text has no dtype: it stays an object.

@@ -139,6 +139,8 @@ class PartElements(Downstream):
         return part
 
     def _cut(self, array: Any) -> Any:
+        if array is None:
+            return None
         if not getattr(array, "shape", ()):
             raise InvalidArgumentError(
                 f"cannot cut an element into {self._num_replicas} parts: it holds the scalar {array!r}. Call "

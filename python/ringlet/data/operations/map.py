@@ -147,6 +147,10 @@ class Map(Transformation):
     def _answer(self, example: Nest) -> Nest:
         return as_element(call(self.function, example))
 
+    def result(self, element: Nest, number: int) -> Nest:
+        """Return the function of one element, whose number errors tell."""
+        return _Numbered(self.function)((number, element))
+
     def open_elements(self, run: Run) -> Stream:
         """Start a run."""
         calls = count_calls(self.num_parallel_calls)

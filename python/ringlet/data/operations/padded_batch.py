@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import Called
 from ringlet.data.graph.node import Run, State, Stream
+from ringlet.data.graph.spec_inference import spec_of
 from ringlet.data.operations.batch import Groups
 from ringlet.data.operations.common_specs import without_sizes
 from ringlet.data.operations.counts import positive
@@ -168,5 +169,5 @@ class _Padded:
 
     def __call__(self, elements: list[Nest]) -> Nest:
         if self._padding is None:
-            self._padding = self._node.padding_of(map_structure(TensorSpec.from_array, elements[0]))
+            self._padding = self._node.padding_of(map_structure(spec_of, elements[0]))
         return self._padding.batch(elements)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.graph.element_structure import Array, Nest
+from ringlet.data.graph.element_structure import Array, Nest, paths
 from ringlet.data.tensor_spec import Shape, TensorSpec
 from ringlet.errors import DataLossError, InvalidArgumentError
 from ringlet.nest import PyTreeSpec, flatten, is_nested, same_structure_leaves, unflatten
@@ -113,6 +113,12 @@ class Padding:
             If it does not fit.
         """
         leaves, structure = flatten(specs)
+        for path, spec in zip(paths(specs), leaves, strict=True):
+            if not isinstance(spec, TensorSpec):
+                raise TypeError(
+                    f"padded_batch pads arrays, and component element{path} is not an array: {spec!r}. Leave it out in "
+                    "a map, or use batch."
+                )
         shapes = [None] * len(leaves) if padded_shapes is None else _per_component(structure, padded_shapes, "shapes")
         is_one = padding_values is None or not is_nested(padding_values)
         values = [padding_values] * len(leaves) if is_one else _per_component(structure, padding_values, "values")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.distribution.empty_part import known_spec
-from ringlet.data.graph.batch_rows import empty_like_spec, example_rows, join_rows, num_rows
+from ringlet.data.graph.batch_rows import cut, empty_like_spec, example_rows, join_rows, num_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, paths
 from ringlet.data.graph.node import Downstream, Node, Run, State, Stream, Transformation
@@ -178,7 +178,7 @@ class RebatchElements(Downstream):
             return map_structure(empty_like_spec, specs)
         if self._batch is None:
             self._batch, self._row = next(self._input), 0
-        return map_structure(lambda leaf: leaf[:0], self._batch)
+        return self._cut(0, 0)
 
     def _take_rows(self, count: int, parts: deque[Nest]) -> int:
         """Add the next rows, at most `count`, and give their number."""
@@ -188,11 +188,14 @@ class RebatchElements(Downstream):
         start, stop = self._row, min(self._row + count, rows)
         if stop > start:
             is_whole = stop - start == rows
-            parts.append(self._batch if is_whole else map_structure(lambda leaf: leaf[start:stop], self._batch))
+            parts.append(self._batch if is_whole else self._cut(start, stop))
         self._row = stop
         if stop == rows:
             self._batch = None
         return stop - start
+
+    def _cut(self, start: int, stop: int | None) -> Nest:
+        return map_structure(lambda leaf: cut(leaf, slice(start, stop)), self._batch)
 
     def close(self) -> None:
         """Close the input, and drop what is left of its last batch."""
@@ -201,7 +204,7 @@ class RebatchElements(Downstream):
 
     def get_state(self) -> State:
         """Give the rows that are left of a batch, which size is next, and the state of the input."""
-        left = [] if self._batch is None else [map_structure(lambda leaf: leaf[self._row :], self._batch)]
+        left = [] if self._batch is None else [self._cut(self._row, None)]
         return {**super().get_state(), "left": save_elements(left), "at": self._at}
 
     def set_state(self, state: State) -> None:

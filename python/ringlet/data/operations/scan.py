@@ -11,13 +11,13 @@ import numpy as np
 
 from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.node import Downstream, Run, State, Stream
+from ringlet.data.graph.spec_inference import spec_of
 from ringlet.data.operations.carried_state import FoldedState
 from ringlet.data.operations.common_specs import spec_of_answers
 from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.user_function import UserFunction, check_callable
 from ringlet.data.state.saved_elements import load_element, save_element
-from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import map_structure
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Scan(Rowless):
     @property
     def settings(self) -> dict[str, Any]:
         """The specs of the state."""
-        return {"state": str(map_structure(TensorSpec.from_array, self.initial_state))}
+        return {"state": str(map_structure(spec_of, self.initial_state))}
 
     @property
     def runs_user_code(self) -> bool:

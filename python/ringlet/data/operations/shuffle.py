@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import index, length_hint
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +125,11 @@ class Shuffle(Transformation):
     def settings(self) -> dict[str, Any]:
         """Without the seed: a restored iteration brings its own."""
         return {"buffer_size": self.buffer_size, "reshuffles": self.reshuffles}
+
+    @cached_property
+    def order(self) -> Numbers:
+        """A random order of all elements, the same at every call, for access by number."""
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.entropy))).permutation(self.cardinality)
 
     def choose(self, run: Run) -> None:
         """Count this iteration."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.graph.batch_rows import zeros_like_spec
+from ringlet.data.graph.batch_rows import num_rows, zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.graph.element_structure import Nest, paths
+from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Downstream, Node, Run, State, Stream
+from ringlet.data.graph.spec_inference import row_spec, spec_of
 from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.data.tensor_spec import TensorSpec
-from ringlet.errors import InvalidArgumentError
 from ringlet.nest import PyTreeSpec, flatten, map_structure, unflatten
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Unbatch(Rowless):
     @property
     def element_spec(self) -> Nest:
         """The specs of the input without their first size."""
-        return map_structure(_row_spec, self.input.element_spec)
+        return map_structure(row_spec, self.input.element_spec)
 
     @property
     def example(self) -> Nest:
@@ -103,16 +103,10 @@ class Unbatch(Rowless):
         return UnbatchElements(self.input.open(run), self.input)
 
 
-def _row_spec(spec: TensorSpec) -> TensorSpec:
-    if spec.shape is None:
-        return spec
-    if not spec.shape:
-        raise ValueError(f"unbatch cuts elements into rows, and a component has no dimension: {spec!r}")
-    return TensorSpec(spec.shape[1:], spec.dtype)
-
-
 def _first_row(leaf: Any) -> Any:
-    return leaf[0] if len(leaf) else zeros_like_spec(_row_spec(TensorSpec.from_array(leaf)))
+    if leaf is None:
+        return None
+    return leaf[0] if len(leaf) else zeros_like_spec(row_spec(spec_of(leaf)))
 
 
 class UnbatchElements(Downstream):
@@ -136,24 +130,13 @@ class UnbatchElements(Downstream):
         self._at += 1
         if self._shape is None:
             return self._element[at]
-        return unflatten(self._shape, [leaf[at] for leaf in self._leaves])
+        return unflatten(self._shape, [None if leaf is None else leaf[at] for leaf in self._leaves])
 
     def _cut(self, element: Nest) -> None:
         leaves, shape = flatten(element)
-        shapes = [getattr(leaf, "shape", ()) for leaf in leaves]
-        sizes = [shape[0] if shape else None for shape in shapes]
-        if None in sizes:
-            path = paths(element)[sizes.index(None)]
-            raise InvalidArgumentError(
-                f"unbatch cuts elements into rows, and component element{path} has no dimension: "
-                f"{leaves[sizes.index(None)]!r}"
-            )
-        if len(set(sizes)) != 1:
-            found = ", ".join(f"element{path}: {size}" for path, size in zip(paths(element), sizes, strict=True))
-            raise InvalidArgumentError(f"unbatch needs components with as many rows each, and these differ ({found})")
         self._element, self._leaves = element, leaves
         self._shape = None if shape.is_leaf() else shape
-        self._rows, self._at = sizes[0] or 0, 0
+        self._rows, self._at = num_rows(element), 0
 
     def close(self) -> None:
         """Close the input, and drop the rows that are left."""

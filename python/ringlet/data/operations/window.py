@@ -18,6 +18,7 @@ from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.table_source import TableSource
 from ringlet.data.state.saved_elements import load_elements, save_elements
+from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.nest import flatten, map_structure, unflatten
 
 if TYPE_CHECKING:
@@ -104,29 +105,38 @@ class Window(Rowless):
 
     @property
     def element_spec(self) -> Nest:
-        """The spec of a dataset for each component of the input."""
-        return map_structure(DatasetSpec, self.input.element_spec)
+        """The spec of a dataset for each component of the input that is not None."""
+
+        def window(spec: Any) -> Any:
+            return spec if isinstance(spec, NoneTensorSpec) else DatasetSpec(spec)
+
+        return map_structure(window, self.input.element_spec)
 
     @property
     def example(self) -> Nest:
         """A window with the input's example in it, `size` times."""
         specs, shape = flatten(self.input.element_spec)
         leaves = flatten(self.input.example)[0]
-        nodes = [Elements((leaf,) * self.size, spec) for leaf, spec in zip(leaves, specs, strict=True)]
-        return unflatten(shape, map(self.dataset_type, nodes))
+        pairs = zip(leaves, specs, strict=True)
+        return unflatten(shape, [self._of_column((leaf,) * self.size, spec) for leaf, spec in pairs])
+
+    def _of_column(self, column: tuple[Any, ...], spec: Any = None) -> Dataset | None:
+        return None if column[0] is None else self.dataset_type(Elements(column, spec))
 
     def of_elements(self, elements: Sequence[Nest]) -> Nest:
         """Make a window of elements."""
         rows, shape = [], flatten(elements[0])[1]
         for element in elements:
             rows.append(flatten(element)[0])
-        return unflatten(shape, [self.dataset_type(Elements(column)) for column in zip(*rows, strict=True)])
+        return unflatten(shape, map(self._of_column, zip(*rows, strict=True)))
 
     def of_arrays(self, arrays: Nest) -> Nest:
         """Make a window of arrays that have a row for each element."""
         leaf_shape = flatten(0)[1]
 
-        def dataset(array: Any) -> Dataset:
+        def dataset(array: Any) -> Dataset | None:
+            if array is None:
+                return None
             return self.dataset_type(TableSource(Table((array_column(array),), leaf_shape, len(array))))
 
         return map_structure(dataset, arrays)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
-from ringlet.data.graph.element_structure import Array, Nest, is_dataset, read_only
+from ringlet.data.graph.element_structure import Array, Nest, has_datasets, is_dataset, read_only
 from ringlet.data.graph.node import Node, State
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.table_source import TableSource
@@ -203,6 +203,8 @@ def _saved_array(leaf: Any) -> Any:
     array, common = np.asarray(leaf), {"dtype": dtype.str, "is_scalar": isinstance(leaf, np.generic)}
     if dtype.kind in "mM":
         return {**common, "numbers": array.view(np.int64)}
+    if has_datasets(array):
+        return {"datasets": [_saved_leaf(dataset) for dataset in array.flat], "shape": list(array.shape)}
     if dtype.kind in "OUS":
         return {**common, "shape": list(array.shape), "items": array.ravel().tolist()}
     raise TypeError(f"cannot save an element with an array of dtype {dtype}. Make it several arrays in a map.")
@@ -211,7 +213,7 @@ def _saved_array(leaf: Any) -> Any:
 def _loaded(saved: Any) -> Nest:
     if not isinstance(saved, dict):
         return read_only(saved) if isinstance(saved, np.ndarray) else saved
-    if "dataset" in saved or "rows" in saved or "shard" in saved:
+    if saved.keys() & {"dataset", "datasets", "rows", "shard"}:
         return _loaded_dataset(saved)
     if "dtype" in saved:
         return _loaded_array(saved)
@@ -231,6 +233,10 @@ def _loaded_dataset(saved: State) -> Any:
         from ringlet.data.operations.load import SavedShard  # whose elements are loaded with this module
 
         return Dataset(SavedShard.of(saved["shard"]))
+    if "datasets" in saved:
+        array = np.empty(len(saved["datasets"]), object)
+        array[:] = [_loaded_dataset(dataset) for dataset in saved["datasets"]]
+        return read_only(array.reshape(saved["shape"]))
     if "rows" in saved:
         return Dataset.from_tensor_slices(_loaded(saved["rows"]))
     return Dataset(Elements(tuple(load_elements(saved["dataset"], Elements(())))))

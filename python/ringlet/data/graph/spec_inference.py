@@ -1,0 +1,107 @@
+"""Specs of values, and what several specs have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.graph.element_structure import Nest, has_datasets, is_dataset
+from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
+from ringlet.nest import flatten, unflatten
+
+__all__ = ["common_spec", "row_spec", "spec_of"]
+
+LeafSpec = TensorSpec | DatasetSpec | NoneTensorSpec
+
+
+def spec_of(leaf: Any) -> LeafSpec:
+    """Return the spec of one leaf of an element.
+
+    Examples
+    --------
+    >>> spec_of(np.zeros((2, 3))), spec_of(None)
+    (TensorSpec(shape=(2, 3), dtype=float64), NoneTensorSpec())
+    >>> from ringlet.data import Dataset
+    >>> spec_of(Dataset.range(3))
+    DatasetSpec(element_spec=TensorSpec(shape=(), dtype=int64))
+    """
+    if leaf is None:
+        return NoneTensorSpec()
+    if is_dataset(leaf):
+        return DatasetSpec.from_value(leaf)
+    if isinstance(leaf, np.ndarray) and has_datasets(leaf):
+        return DatasetSpec(common_spec([dataset.element_spec for dataset in leaf.flat]), leaf.shape)
+    return TensorSpec.from_array(leaf)
+
+
+def row_spec(spec: Any) -> LeafSpec:
+    """Return the spec of one row of arrays that follow a spec.
+
+    Raises
+    ------
+    ValueError
+        If they have no dimension.
+
+    Examples
+    --------
+    >>> row_spec(TensorSpec([5, 3], np.int64))
+    TensorSpec(shape=(3,), dtype=int64)
+    """
+    if spec.shape is None:
+        return spec  # type: ignore[no-any-return]
+    if not spec.shape:
+        raise ValueError(f"unbatch cuts elements into rows, and a component has no dimension: {spec!r}")
+    if isinstance(spec, DatasetSpec):
+        return DatasetSpec(spec.element_spec, spec.shape[1:])
+    return TensorSpec(spec.shape[1:], spec.dtype)
+
+
+def common_spec(specs: Sequence[Nest]) -> Nest:
+    """Give the nest of specs that elements of all these kinds follow; sizes that differ are unknown.
+
+    Raises
+    ------
+    TypeError
+        If they differ in structure or dtype.
+
+    Examples
+    --------
+    >>> common_spec([TensorSpec([2, 3], np.int64), TensorSpec([2, 4], np.int64)])
+    TensorSpec(shape=(2, None), dtype=int64)
+    """
+    return reduce(_common_nest, specs)
+
+
+def _common_nest(one: Nest, other: Nest) -> Nest:
+    leaves, shape = flatten(one)
+    others, other_shape = flatten(other)
+    if shape != other_shape or not all(map(_same_kind, leaves, others)):
+        raise TypeError(
+            f"incompatible elements of datasets: {one!r} and {other!r}. Structures and dtypes must be the same; "
+            "a map makes them so."
+        )
+    return unflatten(shape, map(_common, leaves, others))
+
+
+def _same_kind(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and getattr(one, "dtype", None) == getattr(other, "dtype", None)
+
+
+def _common(one: Any, other: Any) -> Any:
+    if isinstance(one, DatasetSpec):
+        if len(one.shape) != len(other.shape):
+            raise TypeError(f"incompatible elements of datasets: {one!r} and {other!r} differ in rank")
+        return DatasetSpec(_common_nest(one.element_spec, other.element_spec), _common_sizes(one.shape, other.shape))
+    if one == other or not isinstance(one, TensorSpec):
+        return one
+    if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
+        return TensorSpec(None, one.dtype)
+    return TensorSpec(_common_sizes(one.shape, other.shape), one.dtype)
+
+
+def _common_sizes(one: Sequence[int | None], other: Sequence[int | None]) -> list[int | None]:
+    return [a if a == b else None for a, b in zip(one, other, strict=True)]

@@ -1,0 +1,166 @@
+"""One element of a dataset by its number, without those in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index as as_index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node
+from ringlet.data.graph.stacking import stack
+from ringlet.data.operations.assert_cardinality import AssertCardinality
+from ringlet.data.operations.batch import Batch
+from ringlet.data.operations.cache import Cache
+from ringlet.data.operations.concatenate import Concatenate
+from ringlet.data.operations.enumerate import Enumerate
+from ringlet.data.operations.map import Map
+from ringlet.data.operations.prefetch import Prefetch
+from ringlet.data.operations.repeat import Repeat
+from ringlet.data.operations.shard import Shard
+from ringlet.data.operations.shuffle import Shuffle
+from ringlet.data.operations.skip import Skip
+from ringlet.data.operations.table_source import TableSource
+from ringlet.data.operations.take import Take
+from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.with_options import WithOptions
+from ringlet.data.operations.zip import Zip
+from ringlet.errors import FailedPreconditionError, OutOfRangeError
+from ringlet.nest import unflatten
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+
+__all__ = ["at"]
+
+
+def at(dataset: Dataset, index: int) -> Nest:
+    """Return one element of a dataset by its number (``tf.data.experimental.at``).
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Of arrays (`from_tensor_slices`, `from_tensors`, `range`, `from_list` of elements of one size), with `map`,
+        `batch`, `concatenate`, `enumerate`, `prefetch`, `repeat`, `shard`, `shuffle`, `skip`, `take`, `zip`,
+        `with_options`, `assert_cardinality`, and `cache` in memory, which stands for any operation in front of it.
+    index : int
+        The number of the element, from 0.
+
+    Returns
+    -------
+    nest of arrays
+        Only the elements of the source that it is made of are read. A `shuffle` has one random order of all elements
+        for this function, whatever its buffer; it is not the order of an iteration. A `cache` makes all its elements at
+        the first call.
+
+    Raises
+    ------
+    OutOfRangeError
+        If there is no element of that number. Negative numbers do not count from the end.
+    NotImplementedError
+        If an operation gives elements in their order only, such as `filter`.
+    FailedPreconditionError
+        If the number of elements is infinite, or not known.
+    TypeError
+        If `index` is not an integer, or `dataset` is not a Dataset.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> at(Dataset.range(10).map(lambda x: x * x).batch(4), 1)
+    array([16, 25, 36, 49])
+    """
+    node = node_of(dataset)
+    if node is None:
+        raise TypeError(f"at needs a Dataset, got {dataset!r}. Dataset.from_tensor_slices(x) makes one of an array.")
+    try:
+        number = as_index(index)
+    except TypeError:
+        raise TypeError(f"the index of an element must be an integer, got {index!r}") from None
+    return _element(node, number)
+
+
+def _element(node: Node, number: int) -> Nest:
+    find = _DELEGATES.get(type(node))
+    if find is not None:  # whose input knows better which elements there are
+        return find(node, number)
+    find = _FINDERS.get(type(node))
+    if find is None:
+        raise NotImplementedError(
+            f"random access is not implemented for {type(node).__name__}, which gives elements in their order only. "
+            "dataset.cache() in front of at remembers all of them; a loop or dataset.skip(index) reads up to one."
+        )
+    _check(number, node)
+    return find(node, number)
+
+
+def _check(number: int, node: Node) -> None:
+    size = node.cardinality
+    if size < 0:
+        kind = "infinite" if size == INFINITE_CARDINALITY else "unknown"
+        raise FailedPreconditionError(
+            f"{type(node).__name__} has {kind} cardinality, which does not support random access. Put take(count) or "
+            "assert_cardinality(count) where the number of elements is known, or read the dataset in its order."
+        )
+    _check_range(number, size)
+
+
+def _check_range(number: int, size: int) -> None:
+    if not 0 <= number < size:
+        raise OutOfRangeError(f"index out of range [0, {size}): {number}. Elements are counted from 0.")
+
+
+def _of_batch(node: Any, number: int) -> Nest:
+    first = number * node.batch_size
+    last = min(first + node.batch_size, node.input.cardinality)
+    return stack([_element(node.input, row) for row in range(first, last)])
+
+
+def _of_cache(node: Any, number: int) -> Nest:
+    if node.filename:
+        raise NotImplementedError("random access is not implemented for a Cache in a file. cache() keeps it in memory.")
+    if node.from_row_zero:
+        return _element(node.input, number)
+    if node.cardinality == INFINITE_CARDINALITY:
+        _check(number, node)
+    kept = node.kept()
+    _check_range(number, len(kept))
+    return kept[number] if node.table is None else node.table.element(int(kept[number]))
+
+
+def _of_concatenate(node: Any, number: int) -> Nest:
+    size = node.first.cardinality
+    return _element(node.first, number) if number < size else _element(node.second, number - size)
+
+
+def _of_input(node: Any, number: int) -> Nest:
+    return _element(node.input, number)
+
+
+Finder = Callable[[Any, int], Nest]
+
+# Operations that have an element for each one of their input.
+_DELEGATES: dict[type[Node], Finder] = {
+    AssertCardinality: _of_input,
+    Cache: _of_cache,
+    Map: lambda node, number: node.result(_element(node.input, number), number),
+    Prefetch: _of_input,
+    WithOptions: _of_input,
+}
+
+# Operations that find the elements they have where their number is known.
+_FINDERS: dict[type[Node], Finder] = {
+    Batch: _of_batch,
+    Concatenate: _of_concatenate,
+    Enumerate: lambda node, number: (np.int64(node.start + number), _element(node.input, number)),
+    Repeat: lambda node, number: _element(node.input, number % node.input.cardinality),
+    Shard: lambda node, number: _element(node.input, node.index + number * node.num_shards),
+    Shuffle: lambda node, number: _element(node.input, int(node.order[number])),
+    Skip: lambda node, number: _element(node.input, node.count + number),
+    TableSource: lambda node, number: node.rows.element(number),
+    Take: _of_input,
+    Zip: lambda node, number: unflatten(node.shape, [_element(part, number) for part in node.parts]),
+}
