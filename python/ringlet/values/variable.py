@@ -15,7 +15,7 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.changes import assign_add, assign_sub
 from ringlet.values.conversion import as_value
-from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices
+from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices, dense_of
 from ringlet.values.reference import VariableReference
 from ringlet.values.rows import SparseReader
 from ringlet.values.scattering import Scatters
@@ -273,7 +273,8 @@ class Variable(SparseReader, Scatters, metaclass=VariableType):
         Parameters
         ----------
         value : array-like
-            Arrays must have the variable's dtype and shape; Python numbers are converted.
+            Arrays must have the variable's dtype and shape; Python numbers are converted. An IndexedSlices stands for
+            the whole array.
         use_locking, name
             Accepted as TensorFlow accepts them; nothing depends on them.
         read_value : bool
@@ -294,19 +295,19 @@ class Variable(SparseReader, Scatters, metaclass=VariableType):
         RuntimeError
             If another strategy is current than the variable's.
         """
-        return self._update(replace, value, read_value)
+        return self._update(replace, dense_of(value, self.dtype), read_value)
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Add to the value; parameters, results and errors are those of :meth:`assign`."""
-        return self._update(self._arithmetic(assign_add), delta, read_value)
+        return self._update(self._arithmetic(assign_add), dense_of(delta, self.dtype), read_value)
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtract from the value; parameters, results and errors are those of :meth:`assign`."""
-        return self._update(self._arithmetic(assign_sub), delta, read_value)
+        return self._update(self._arithmetic(assign_sub), dense_of(delta, self.dtype), read_value)
 
     def _arithmetic(self, change: Change) -> Change:
         """A change that variables of numbers can make: bools are none, and text would be cut off."""
