@@ -8,7 +8,8 @@ from ringlet import context
 from ringlet.values.base import DistributedValues
 from ringlet.values.changes import NAMES
 from ringlet.values.distributed_variable import reduced, refuse_late, refuse_mixing
-from ringlet.values.indexed_slices import SCATTERS, as_slices
+from ringlet.values.indexed_slices import as_slices
+from ringlet.values.nd_scattering import ALL_SCATTERS
 from ringlet.values.per_replica import PerReplica
 from ringlet.values.storage import Change
 from ringlet.values.synchronization import VariableAggregation
@@ -44,7 +45,7 @@ class AggregatingVariable(Variable):
         if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
         refuse_late(self, mode)
-        return self._write(SCATTERS[name], as_slices(sparse_delta), True)
+        return self._write(ALL_SCATTERS[name], as_slices(sparse_delta), True)
 
     def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
         if self.aggregation is VariableAggregation.NONE:

@@ -18,6 +18,7 @@ from ringlet.values.changes import NAMES
 from ringlet.values.conversion import as_value
 from ringlet.values.indexed_slices import IndexedSlices, reduce_slices
 from ringlet.values.mirrored import Mirrored
+from ringlet.values.nd_scattering import ND_SCATTERS
 from ringlet.values.per_replica import PerReplica
 from ringlet.values.splitting import check_components
 from ringlet.values.storage import Change, Storage, replace
@@ -231,6 +232,11 @@ class MirroredVariable(DistributedVariable):
     """
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
+        if name in ND_SCATTERS:
+            raise NotImplementedError(
+                f"{name} is not supported for variable '{self.name}', which has a component for each replica: change a "
+                "copy of its value and assign it, or scatter whole rows (scatter_update)"
+            )
         if name in _SCATTERS_OF_ONE and self.aggregation in _COMBINING:
             raise NotImplementedError(
                 f"{name} is only supported for mirrored variable (variable created within certain "

@@ -19,6 +19,7 @@ from ringlet.collectives.dtypes import is_known
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.changes import NAMES, assign_add, assign_sub
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, checked_rows
+from ringlet.values.nd_scattering import rows_of
 from ringlet.values.storage import Change, replace
 
 __all__ = ["TableForm", "TableStorage", "new_table_key"]
@@ -188,6 +189,8 @@ class TableStorage:
             If it has another shape, there is no such row, or the change is none that values of this dtype know.
         """
         form = self._form
+        if type(value) is IndexedSlices:
+            change, value = rows_of(change, value, form.shape)
         form.check(change)
         if type(value) is IndexedSlices:
             indices, rows = checked_rows(value, form.shape, form.dtype, change is SCATTERS["scatter_div"])

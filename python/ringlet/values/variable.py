@@ -15,7 +15,8 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.changes import assign_add, assign_sub
 from ringlet.values.conversion import as_value
-from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices, dense_of
+from ringlet.values.indexed_slices import IndexedSlices, as_slices, dense_of
+from ringlet.values.nd_scattering import ALL_SCATTERS, NdScatters
 from ringlet.values.reference import VariableReference
 from ringlet.values.rows import SparseReader
 from ringlet.values.scattering import Scatters
@@ -93,7 +94,7 @@ def create_variable(request: VariableRequest) -> Any:
     return create_plain(None, request)
 
 
-class Variable(SparseReader, Scatters, metaclass=VariableType):
+class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
     """A value that programs change (``tf.Variable``); in expressions it behaves as its value, an array.
 
     Made in the scope of a strategy, it is what that strategy makes: a variable with a component for each replica, for
@@ -225,6 +226,11 @@ class Variable(SparseReader, Scatters, metaclass=VariableType):
         return self._spec.constraint
 
     @property
+    def initializer(self) -> None:
+        """What would give it its first value: None, because it has one, as in TensorFlow's eager programs."""
+        return None
+
+    @property
     def device(self) -> str:
         """The full name of the device that holds it."""
         return self._device
@@ -319,7 +325,7 @@ class Variable(SparseReader, Scatters, metaclass=VariableType):
         return change
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
-        return self._update(SCATTERS[name], as_slices(sparse_delta), True)
+        return self._update(ALL_SCATTERS[name], as_slices(sparse_delta), True)
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
         """Change the component that this is, wherever it is called."""
