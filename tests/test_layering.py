@@ -38,6 +38,7 @@ PYTHON_LAYERS = {
     "input_modes": 0,
     "known_shapes": 0,
     "node_kinds": 0,
+    "cancellation": 1,
     "nest": 1,
     "devices": 1,
     "context": 1,

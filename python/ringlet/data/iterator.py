@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.cancellation import check_cancelled
 from ringlet.collectives.array_kinds import kind_of
 from ringlet.data.external_state import check_external_state
 from ringlet.data.fingerprint import restored, saved
@@ -50,6 +51,7 @@ class DatasetIterator(Iterator[Nest]):
         self._stream = self._opened.stream
 
     def __next__(self) -> Nest:
+        check_cancelled()
         return next(self._stream)
 
     def get_next(self) -> Nest:
