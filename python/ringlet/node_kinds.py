@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
@@ -150,11 +151,15 @@ def _can_be_filled(node_type: type[Any]) -> bool:
 
 def _take_with_protocol(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
     metadata, children = instance.__tf_flatten__()
-    return children, Rest(type(instance), (metadata,)), range(len(children))
+    method = inspect.getattr_static(type(instance), "__tf_unflatten__")
+    # TensorFlow asks the instance, which a method of the class does not need.
+    asked = None if isinstance(method, (classmethod, staticmethod)) else instance
+    return children, Rest(type(instance), (metadata,), asked), range(len(children))
 
 
 def _put_with_protocol(rest: Rest, children: Iterable[Any]) -> Any:
-    return rest.node_type.__tf_unflatten__(rest.names[0], tuple(children))
+    asked = rest.node_type if rest.extra is None else rest.extra
+    return asked.__tf_unflatten__(rest.names[0], tuple(children))
 
 
 _SEQUENCES = (tuple, list, collections.deque, collections.UserList)
