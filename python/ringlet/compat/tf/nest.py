@@ -143,9 +143,10 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     >>> assert_same_structure([1, (2,)], [0, (0,)])
     """
     take = nest.flatten if expand_composites else nest.flatten_containers
-    leaves, shapes = zip(take(nest1), take(nest2), strict=True)
-    if shapes[0] == shapes[1]:
-        for first, second in zip(*leaves, strict=True) if expand_composites else ():
+    (leaves, shape), (others, other_shape) = take(nest1), take(nest2)
+    shapes = shape, other_shape
+    if shape == other_shape:
+        for first, second in zip(leaves, others, strict=True) if expand_composites else ():
             if (_composite(first), len(_parts(first))) != (_composite(second), len(_parts(second))):
                 raise ValueError(f"The two structures don't have the same nested structure: {first!r} and {second!r}")
         return

@@ -21,7 +21,16 @@ from ringlet.tpu.drawing.subject import Integers, Subject
 __all__ = ["draw_rings", "hops_of", "shows_rings"]
 
 _SMALLEST = 6  # pixels of a chip below which a path is a blur
-_BENDS = (0.18, 0.1, -0.1, 0.04, -0.04, -0.18, 0.3, -0.3)  # of an arc, in lengths of it: the first one that is clear is taken
+_BENDS = (
+    0.18,
+    0.1,
+    -0.1,
+    0.04,
+    -0.04,
+    -0.18,
+    0.3,
+    -0.3,
+)  # of an arc, in lengths of it: the first one that is clear is taken
 
 
 def shows_rings(layout: Layout) -> bool:
