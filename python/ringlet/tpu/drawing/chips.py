@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.tpu.drawing.colours import colour_styles, replica_colours
-from ringlet.tpu.drawing.layout import Layout
+from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.scene import (
     CHIP,
     HOST,

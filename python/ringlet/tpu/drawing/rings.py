@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ringlet.tpu.drawing import chips
 from ringlet.tpu.drawing.hops import Coordinate, Hop, HopKind, ring_hops
-from ringlet.tpu.drawing.layout import Layout
+from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.scene import LONG, RING, Curves, Discs, Item, Lines, Point
 from ringlet.tpu.drawing.subject import Integers, Subject
 
