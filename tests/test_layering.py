@@ -38,6 +38,7 @@ PYTHON_LAYERS = {
     "input_replication_mode": 0,
     "structure_cache": 0,
     "pytree_nodes": 0,
+    "cancellation": 1,
     "nest": 1,
     "devices": 1,
     "context": 1,

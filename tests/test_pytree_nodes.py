@@ -352,3 +352,18 @@ def test_the_classes_of_this_library_are_values_and_no_structures():
     from ringlet.data import TensorSpec
 
     assert not nest.is_nested(TensorSpec((2,), np.float32))
+
+
+def test_an_instance_may_say_how_it_is_rebuilt():
+    class Scaled:
+        def __init__(self, factor, values):
+            self.factor, self.values = factor, values
+
+        def __tf_flatten__(self):
+            return (), self.values
+
+        def __tf_unflatten__(self, metadata, leaves):
+            return Scaled(self.factor, leaves)
+
+    found = nest.map_structure(lambda x: x + 1, Scaled(5, (1, 2)))
+    assert (found.factor, found.values) == (5, (2, 3))

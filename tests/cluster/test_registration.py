@@ -16,8 +16,8 @@ from ringlet.cluster.registration import Doorway, knock
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc.deadline import Deadline
 from ringlet.rendezvous.handshake import Hello
-from tests.rendezvous.test_strangers import WORDS, connect, is_dropped
 from tests.processes.harness import PATIENCE_SECONDS, descriptors_of, eventually
+from tests.rendezvous.test_strangers import WORDS, connect, is_dropped
 
 
 @pytest.fixture

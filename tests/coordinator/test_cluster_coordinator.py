@@ -189,6 +189,44 @@ def test_what_waits_behind_a_failure_has_run_or_is_cancelled(coordinator):
     assert {outcome_of(value) for value in values} <= {"2", cancelled}
 
 
+@pytest.mark.parametrize("uses", ["reads", "writes", "rows", "elements"])
+def test_a_function_that_runs_is_cancelled_where_it_uses_a_variable_or_a_dataset(coordinator, uses):
+    with coordinator.strategy.scope():
+        v = ringlet.Variable(np.zeros(3))
+
+    def run(uses):
+        elements = iter(ringlet.data.Dataset.range(1).repeat())
+        v.assign_add(np.ones(3))
+        while True:
+            if uses == "elements":
+                next(elements)
+            elif uses == "reads":
+                v.read_value()
+            elif uses == "writes":
+                v.assign_add(np.zeros(3))
+            else:
+                v[1:]
+            time.sleep(0.001)
+
+    value = coordinator.schedule(run, args=(uses,))
+    wait_for(lambda: v.numpy()[0] == 1.0)
+    coordinator.schedule(refuse)
+    with pytest.raises(KeyError):
+        coordinator.join()
+    assert outcome_of(value).startswith("CancelledError: The corresponding function is cancelled.")
+    coordinator.schedule(lambda: v.assign_add(np.ones(3)))
+    coordinator.join()
+    assert v.numpy()[0] == 2.0
+
+
+def test_a_function_that_ends_before_it_hears_of_an_error_keeps_its_value(coordinator):
+    value = coordinator.schedule(lambda: time.sleep(0.2) or "done")
+    coordinator.schedule(refuse)
+    with pytest.raises(KeyError):
+        coordinator.join()
+    assert value.fetch() == "done"
+
+
 def test_the_end_of_an_iterator_is_out_of_range(coordinator):
     value = coordinator.schedule(lambda: next(iter([])))
     with pytest.raises(ringlet.errors.OutOfRangeError):

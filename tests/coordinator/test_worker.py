@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import ringlet
+from ringlet.cancellation import check_cancelled
 from ringlet.coordinator import protocol
 from ringlet.coordinator import worker as worker_module
 from ringlet.coordinator.argument_codec import pack_value
@@ -91,6 +92,25 @@ def test_what_was_not_begun_is_given_back_while_a_function_runs(worker):
     worker.tell(Order.CALL, 7, (1, None))
     worker.send()
     assert [item.number for item in worker.heard(2)] == [0, 7]
+
+
+def test_the_function_that_runs_ends_at_its_next_check_if_it_is_cancelled(worker):
+    def wait():
+        while True:
+            check_cancelled()
+            time.sleep(0.001)
+
+    worker.define(0, wait)
+    worker.define(1, check_cancelled)
+    worker.tell(Order.CALL, 5, (0, None))
+    worker.send()
+    time.sleep(0.05)
+    worker.tell(Order.CANCEL, None, [4, 5])
+    worker.tell(Order.CALL, 6, (1, None))
+    worker.send()
+    cancelled, result = worker.heard(2)
+    assert (cancelled.kind, cancelled.number) == (Report.CANCELLED, 5)
+    assert (result.kind, result.number) == (Report.RESULT, 6), "one that comes later is not cancelled"
 
 
 def test_what_a_call_needs_keeps_its_place_when_calls_are_given_back():

@@ -121,6 +121,27 @@ def test_a_function_that_others_wait_behind_is_known_to_take_as_long_as_it_has(e
     assert closures[0].function.seconds == 0.5
 
 
+def test_what_runs_is_cancelled_once_and_its_value_says_so(ends):
+    link, worker = ends
+    value = RemoteValue()
+    closure = Closure(
+        7, SentFunction(pack_value(len), "len", "", seconds=1.0), pack_arguments(("",), None, "len"), value
+    )
+    link.cancel()
+    link.give([closure])
+    for _ in range(2):
+        link.cancel()
+    link.post()
+    assert [item.content for item in items_of(worker.receive()) if item.kind == Order.CANCEL] == [[7]]
+    batch = Batch()
+    batch.add(Report.CANCELLED, 7)
+    worker.send(*batch.take())
+    link.hear()
+    assert not link.in_flight
+    with pytest.raises(CancelledError, match="reschedule"):
+        value.fetch()
+
+
 def test_time_is_counted_from_when_a_worker_with_nothing_to_do_is_given_something(ends):
     link, _ = ends
     link.heard_at -= 1000

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ringlet
-from ringlet import IndexedSlices, ReduceOp, Variable
+from ringlet import IndexedSlices, MirroredStrategy, ReduceOp, Variable, VariableAggregation
 from ringlet.errors import InvalidArgumentError
-from ringlet.values.indexed_slices import SCATTERS, reduce_slices
+from ringlet.values.indexed_slices import SCATTERS, dense_of, reduce_slices
 
 OPERATIONS = {
     "scatter_add": np.add,
@@ -148,3 +148,39 @@ def test_its_parts_cannot_be_replaced():
     assert slices.dense_shape == (3,)
     with pytest.raises(AttributeError):
         slices.values = 5
+
+
+def test_the_whole_array_has_zeros_and_sums():
+    slices = IndexedSlices(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), [0, 2, 2], [4, 2])
+    assert dense_of(slices).tolist() == [[1.0, 2.0], [0.0, 0.0], [8.0, 10.0], [0.0, 0.0]]
+    assert dense_of(3) == 3
+
+
+@pytest.mark.parametrize(
+    ("slices", "text"),
+    [
+        (IndexedSlices([1.0], [0]), "IndexedSlices without dense_shape"),
+        (IndexedSlices([1.0], [7], [4]), r"indices\[0\] = 7 is not in \[0, 4\)"),
+        (IndexedSlices([1.0], [-1], [4]), r"indices\[0\] = -1 is not in \[0, 4\)"),
+        (IndexedSlices([1.0, 2.0, 3.0], [0, 2], [4]), r"need values of shape \(2,\), got \(3,\)"),
+    ],
+)
+def test_there_is_no_whole_array_of_rows_that_have_no_place(slices, text):
+    with pytest.raises(ValueError, match=text):
+        dense_of(slices)
+
+
+def test_assignments_take_the_whole_array():
+    v = Variable(np.ones(4, np.float32))
+    slices = IndexedSlices([1.0, 2.0], [0, 2], [4])
+    assert v.assign_add(slices).numpy().tolist() == [2.0, 1.0, 3.0, 1.0]
+    assert v.assign_sub(slices).numpy().tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert v.assign(slices).numpy().tolist() == [1.0, 0.0, 2.0, 0.0]
+
+
+def test_replicas_assign_the_sum_of_whole_arrays():
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        v = Variable(np.zeros(4), aggregation=VariableAggregation.SUM)
+    strategy.run(lambda: v.assign_add(IndexedSlices(np.array([1.0, 2.0]), [0, 2], [4])))
+    assert v.read_value().tolist() == [2.0, 0.0, 4.0, 0.0]

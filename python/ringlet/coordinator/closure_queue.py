@@ -23,7 +23,8 @@ class ClosureQueue:
 
     A closure is queued, then in flight (some worker has it), then finished, failed, cancelled, or queued again at its
     old place. The first error is kept until `put`, `join` or `is_done` raises it: each waits for what is in flight,
-    cancels what is queued, and forgets the error. An error that is `final` is kept for good.
+    which workers give up where they can, cancels what is queued, and forgets the error. An error that is `final` is
+    kept for good.
 
     Parameters
     ----------

@@ -195,6 +195,8 @@ class Dispatcher:
         for link in self.links:
             if self._queue.is_cancelling or link.is_stuck(now):
                 link.recall(now)
+            if self._queue.is_cancelling:
+                link.cancel()
             link.tell_if_slow(now)
             if now - link.asked_at >= self._ask_seconds and link.channel is not None:
                 if link.num_unanswered * self._ask_seconds >= self._timeout_seconds:

@@ -1,8 +1,8 @@
 """What a coordinator and its workers say to each other: many short things in one message.
 
 Each thing is a kind, the number that it is about, what more there is to say, and the buffers and descriptors that
-belong to it. Workers do what they are told in that order; a RECALL alone is heeded at once, so that its answer tells
-that a worker lives, whatever it runs.
+belong to it. Workers do what they are told in that order; RECALL and CANCEL alone are heeded at once. The answer to a
+RECALL tells that a worker lives, whatever it runs.
 
     to a worker                                         from a worker
     DEFINE   function, (its digest, pickle) + buffers   RESULT    call, (seconds, pickle) + buffers
@@ -14,6 +14,7 @@ that a worker lives, whatever it runs.
     FORGET   which table, numbers                       RETURNED  -, calls that it has not begun
     ENTER    -, pickle of the strategy
     RECALL   -, answered by RETURNED                    READY     -
+    CANCEL   -, calls that are not wanted any more      CANCELLED call, which has ended because of that
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Order(enum.IntEnum):
     FORGET = 6
     ENTER = 7
     RECALL = 8
+    CANCEL = 9
 
 
 class Report(enum.IntEnum):
@@ -61,6 +63,7 @@ class Report(enum.IntEnum):
     UNFETCHED = 5
     RETURNED = 6
     READY = 7
+    CANCELLED = 8
 
 
 class Item(NamedTuple):

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.cancellation import checked_by
 from ringlet.coordinator.code_digest import code_digest
 from ringlet.coordinator.current_worker import as_worker
 from ringlet.coordinator.protocol import Batch, Item, Order, Report, check_size, items_of
-from ringlet.errors import ClosureInputError, FailedPreconditionError, OutOfRangeError
+from ringlet.coordinator.remote_value import CANCELLED
+from ringlet.errors import CancelledError, ClosureInputError, FailedPreconditionError, OutOfRangeError
 from ringlet.ipc import Channel, ChannelClosed, pack, unpack
 from ringlet.ipc.call_codec import Unsendable
 from ringlet.ipc.pickle_diagnostics import named
@@ -64,6 +66,8 @@ class Worker:
         self._values: dict[int, Any] = {}
         self._variables: set[int] = set()
         self._unusable: dict[int, Exception] = {}  # why a variable cannot be used here
+        self._running: int | None = None  # the call that runs
+        self._cancelled: frozenset[int] = frozenset()  # calls that end at the next check
         self._scope = contextlib.ExitStack()
         self._do = {
             Order.DEFINE: self._define,
@@ -90,7 +94,14 @@ class Worker:
 
     def _work(self) -> None:
         # However this ends: the coordinator then knows, and the reader ends, too.
-        with contextlib.closing(self._channel), as_worker(self._index), self._scope, contextlib.suppress(ChannelClosed):
+        self._thread_id = threading.get_ident()
+        with (
+            contextlib.closing(self._channel),
+            as_worker(self._index),
+            checked_by(self._check_cancelled),
+            self._scope,
+            contextlib.suppress(ChannelClosed),
+        ):
             while (item := self._next()) is not None:
                 self._do[Order(item.kind)](item)
 
@@ -142,6 +153,8 @@ class Worker:
     def _take_in(self, item: Item) -> None:
         if item.kind == Order.RECALL:
             self._give_back()
+        elif item.kind == Order.CANCEL:
+            self._cancelled = frozenset(item.content)
         else:
             if item.kind == Order.CALL:
                 self._waiting[item.number] = True
@@ -164,15 +177,26 @@ class Worker:
         if not self._has_claimed(item.number):
             return
         began = time.perf_counter()
+        self._running = item.number
         try:
             value = self._apply(item)
+            self._running = None  # what it gave is wanted
             header, buffers = (None, ()) if value is None else self._packed(value, item)
         except BaseException as error:
             self._leave_child(error)
+            self._running = None
+            if isinstance(error, CancelledError) and item.number in self._cancelled:
+                self._report(Report.CANCELLED, item.number)
+                return
             failure = self._failure_of(error, item)
             self._report(Report.FAILURE, item.number, (time.perf_counter() - began, failure))
         else:
             self._report(Report.RESULT, item.number, (time.perf_counter() - began, header), buffers)
+
+    def _check_cancelled(self) -> None:
+        # Not in threads of datasets, which outlive the call that has started them.
+        if self._running in self._cancelled and threading.get_ident() == self._thread_id:
+            raise CancelledError(CANCELLED)
 
     def _make(self, item: Item) -> None:
         try:

@@ -74,7 +74,7 @@ class Link:
     def _forget(self) -> None:
         self.in_flight.clear()
         self._batch = Batch()
-        self._is_recalled = self._is_slow = False
+        self._is_recalled = self._is_slow = self._is_cancelled = False
         self._expected: dict[int, float] = {}  # seconds for each closure in flight
         self._expected_seconds = 0.0
         self._requests: dict[int, list[RemoteValue]] = collections.defaultdict(list)
@@ -141,6 +141,7 @@ class Link:
         """Give it closures to run, behind those that it has."""
         if not self.in_flight:
             self.heard_at = time.monotonic()
+            self._is_cancelled = False
         for closure in closures:
             try:
                 self._tell_to_call(Order.CALL, closure.number, closure.function, closure.arguments)
@@ -204,6 +205,12 @@ class Link:
             running = next(iter(self.in_flight.values()))
             running.function.took(now - self.heard_at)
             self._batch.add(Order.RECALL)
+
+    def cancel(self) -> None:
+        """Have it give up the closure that it runs, at the next place where that can be."""
+        if self.channel is not None and self.in_flight and not self._is_cancelled:
+            self._is_cancelled = True
+            self._batch.add(Order.CANCEL, None, list(self.in_flight))
 
     def post(self) -> bool:
         """Send what it is to be told, without waiting; tell whether everything has been sent."""
@@ -296,7 +303,7 @@ class Link:
             return 0
         self.heard_at = self.asked_at
         self._is_slow = False
-        if item.kind == Report.RESULT:
+        if item.kind in (Report.RESULT, Report.CANCELLED):
             return self._heed_result(item)
         if item.kind == Report.FAILURE:
             closure = self._landed(item.number, item.content[0])
@@ -320,11 +327,15 @@ class Link:
         return 0
 
     def _heed_result(self, item: Item) -> int:
-        seconds, header = item.content
+        is_cancelled = item.kind == Report.CANCELLED
+        seconds, header = (None, None) if is_cancelled else item.content
         closure = self._landed(item.number, seconds)
         if closure is None:
             return 0
-        closure.finish(None if header is None else (header, item.buffers))
+        if is_cancelled:
+            closure.cancel()
+        else:
+            closure.finish(None if header is None else (header, item.buffers))
         return 1
 
     def _landed(self, number: int, seconds: float | None) -> Closure | None:

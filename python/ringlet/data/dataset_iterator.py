@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.cancellation import check_cancelled
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, has_datasets, is_dataset
 from ringlet.data.graph.node import State
@@ -50,6 +51,7 @@ class DatasetIterator(Iterator[Nest]):
         self._stream = self._opened.stream
 
     def __next__(self) -> Nest:
+        check_cancelled()
         return next(self._stream)
 
     def get_next(self) -> Nest:

@@ -15,7 +15,7 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.storage import quietly
 
-__all__ = ["SCATTERS", "IndexedSlices", "as_slices", "checked_indices", "checked_rows", "reduce_slices"]
+__all__ = ["SCATTERS", "IndexedSlices", "as_slices", "checked_indices", "checked_rows", "dense_of", "reduce_slices"]
 
 Array = NDArray[Any]
 
@@ -89,6 +89,41 @@ def as_slices(value: Any) -> IndexedSlices:
         f"a scatter takes an IndexedSlices, got {value!r} of type {type(value).__name__}: write "
         "ringlet.IndexedSlices(values, indices)"
     )
+
+
+def dense_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
+    """Return the whole array that an IndexedSlices stands for; any other value as it is.
+
+    Rows of one index are added, and rows that no index names are zero.
+
+    Parameters
+    ----------
+    value : object
+    dtype : dtype, optional
+        Of the variable that the array is for; that of the rows unless given.
+
+    Raises
+    ------
+    ValueError
+        If there is no `dense_shape`, or the rows do not fit into it (an InvalidArgumentError).
+
+    Examples
+    --------
+    >>> dense_of(IndexedSlices([1.0, 2.0, 3.0], [0, 2, 2], [4]))
+    array([1., 0., 5., 0.])
+    """
+    if not isinstance(value, IndexedSlices):
+        return value
+    if value.dense_shape is None:
+        raise ValueError(
+            f"Tensor conversion requested for IndexedSlices without dense_shape: {value!r}. Write "
+            "IndexedSlices(values, indices, dense_shape)"
+        )
+    shape = tuple(map(int, value.dense_shape))
+    indices, rows = checked_rows(value, shape, as_ndarray(value.values).dtype if dtype is None else dtype)
+    dense = np.zeros(shape, rows.dtype)
+    quietly(np.add.at, dense, indices, rows)
+    return dense
 
 
 def reduce_slices(op: ReduceOp, components: Sequence[Any]) -> IndexedSlices:

@@ -107,3 +107,53 @@ def test_print_shortens_what_is_long(capsys):
 def test_print_needs_something_to_write_to():
     with pytest.raises(ValueError, match=r"sys\.stdout"):
         tf.print("x", output_stream="file:///tmp/x")
+
+
+def slices(values=(1.0, 2.0), indices=(0, 2), shape=(4,)):
+    return tf.IndexedSlices(tf.constant(values), tf.constant(indices), shape and tf.constant(shape))
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        tf.convert_to_tensor,
+        lambda rows: tf.convert_to_tensor(rows, tf.float32),
+        lambda rows: tf.convert_to_tensor(rows, dtype_hint=tf.float64),
+        lambda rows: tf.Variable(rows).read_value(),
+        lambda rows: tf.Variable([0.0] * 4).assign(rows).read_value(),
+        lambda rows: tf.constant([0.0] * 4) + rows,
+        lambda rows: tf.reshape(rows, [4]),
+    ],
+)
+def test_indexed_slices_become_the_whole_tensor(give):
+    tensor = give(slices())
+    assert (tensor.dtype, tensor.numpy().tolist()) == (tf.float32, [1.0, 0.0, 2.0, 0.0])
+
+
+def test_rows_of_one_index_are_added():
+    assert tf.convert_to_tensor(slices(indices=(0, 0))).numpy().tolist() == [3.0, 0.0, 0.0, 0.0]
+    assert tf.convert_to_tensor(tf.IndexedSlices([1, 2], [0, 0], [2])).dtype == tf.int32
+
+
+def test_indexed_slices_stay_rows_where_tensorflow_keeps_them():
+    rows = tf.cast(slices(), tf.float64)
+    assert (type(rows), rows.values.dtype) == (tf.IndexedSlices, tf.float64)
+    with pytest.raises(ValueError, match="unsupported type"):
+        tf.constant(slices())
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: tf.convert_to_tensor(slices(shape=None)), "IndexedSlices without dense_shape"),
+        (
+            lambda: tf.convert_to_tensor(slices(), tf.float64),
+            "Incompatible tensor conversion requested to `dtype` float64",
+        ),
+        (lambda: tf.convert_to_tensor(slices(indices=(0, 7))), "= 7 is not in"),
+        (lambda: tf.convert_to_tensor(slices(values=(1.0, 2.0, 3.0))), "need values of shape"),
+    ],
+)
+def test_rows_without_a_place_are_refused(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()

@@ -27,9 +27,36 @@ def test_numbers_and_arrays_of_an_answer_are_tensors():
 
 
 def test_objects_of_an_answer_stay_what_they_are():
-    variable, marker = tf.Variable(1.0), object()
-    assert tf.function(lambda: variable)() is variable
+    marker = object()
     assert tf.function(lambda: marker)() is marker
+
+
+@pytest.mark.parametrize("kind", ["plain", "mirrored", "on read", "written"])
+def test_a_variable_that_is_returned_is_a_tensor_of_its_value(kind):
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        mirrored = tf.Variable(1.0)
+        on_read = tf.Variable(
+            0.5, synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM
+        )
+    variable = {"plain": tf.Variable(1.0), "mirrored": mirrored, "on read": on_read}.get(kind)
+    give = (lambda: mirrored.assign(1.0)) if variable is None else lambda: variable
+    alone, nested = tf.function(give)(), tf.function(lambda: {"a": [give()]})()
+    assert [type(value) for value in (alone, nested["a"][0])] == [tf.Tensor, tf.Tensor]
+    assert alone.numpy() == nested["a"][0].numpy() == 1.0
+    if variable is not None:
+        variable.assign(3.0)
+    assert alone.numpy() == 1.0
+
+
+def test_a_per_replica_comes_back_as_another_one_of_tensors():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    given = strategy.run(lambda: tf.distribute.get_replica_context().replica_id_in_sync_group)
+    values, three = tf.function(lambda x: [x, 3])(given)
+    assert type(values) is type(given)
+    assert values is not given
+    assert [type(part) for part in values.values] == [tf.Tensor, tf.Tensor]
+    assert ([part.numpy() for part in values.values], three.numpy()) == ([0, 1], 3)
 
 
 def test_arguments_come_as_they_are_given():

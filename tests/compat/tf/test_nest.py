@@ -89,3 +89,20 @@ def test_a_dataset_of_user_composites_calls_the_method_of_an_instance():
     assert dataset.element_spec.x == tf.TensorSpec([None], tf.int32)
     assert [(pair.x.numpy().tolist(), pair.name) for pair in dataset] == [([2, 3], "n")]
     assert [int(pair.x) for pair in dataset.unbatch()] == [2, 3]
+
+
+def test_distributed_values_are_composites():
+    values, shards = PerReplica([1, [2, 3]]), ShardedVariable([tf.Variable([1.0]), tf.Variable([2.0])])
+    assert tf.nest.flatten([values, shards]) == [values, shards]
+    assert tf.nest.flatten({"a": values}, expand_composites=True) == [1, 2, 3]
+    found = tf.nest.flatten(shards, expand_composites=True)
+    assert [part is shard for part, shard in zip(found, shards.variables, strict=True)] == [True, True]
+    packed = tf.nest.pack_sequence_as([0, values, shards], [4, 5, 6, 7, *found], expand_composites=True)
+    assert (packed[0], packed[1].values, packed[2].variables[1] is found[1]) == (4, (5, [6, 7]), True)
+    mapped = tf.nest.map_structure(lambda x, y: x + y, values, values, expand_composites=True)
+    assert (type(mapped), mapped.values) == (PerReplica, (2, [4, 6]))
+    tf.nest.assert_same_structure([values], [PerReplica([4, [5, 6]])], expand_composites=True)
+    with pytest.raises(ValueError, match="same nested structure"):
+        tf.nest.assert_same_structure([values], [1], expand_composites=True)
+    with pytest.raises(ValueError, match=r"3 atoms.*1 items"):
+        tf.nest.pack_sequence_as(values, [1], expand_composites=True)

@@ -216,3 +216,10 @@ def test_a_component_that_one_replica_gives_becomes_its_variable():
     assert answer["other"] == 5
     untouched = [np.ones(2), {"v": v}]
     assert strategy.run(lambda: untouched) is untouched
+
+
+def test_a_group_is_the_only_leaf_or_nothing():
+    strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+    ids = strategy.run(lambda: ringlet.get_replica_context().replica_id_in_sync_group)
+    assert strategy.group(3) == 3
+    assert [strategy.group(3, name="x"), strategy.group(ids), strategy.group([ids])] == [None] * 3

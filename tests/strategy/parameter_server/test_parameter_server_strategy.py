@@ -333,3 +333,10 @@ def test_a_checkpoint_is_restored_under_another_number_of_shards(tmp_path, cutti
     np.testing.assert_array_equal(other, value)
     assert counts.numpy() == 3
     strategy.extended._cluster().stop()
+
+
+def test_a_variable_of_the_program_is_on_its_own_host(shared):
+    with shared.scope():
+        theirs = tf.Variable(1.0)
+    mine = tf.Variable(1.0)
+    assert (theirs.device[:7], mine.device) == ("/job:ps", "/job:localhost/replica:0/task:0/device:CPU:0")

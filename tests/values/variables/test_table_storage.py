@@ -8,6 +8,7 @@ import pytest
 
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices
+from ringlet.values.variables.scatter_nd import ND_SCATTERS
 from ringlet.values.variables.storage import Storage, replace
 from ringlet.values.variables.table_storage import TableForm
 from tests.values.tables import new_storage
@@ -78,6 +79,14 @@ def test_a_division_by_zero_is_refused_and_nothing_is_written():
     with pytest.raises(InvalidArgumentError, match="updates must not contain 0"):
         table.write(SCATTERS["scatter_div"], IndexedSlices(np.array([[2, 3], [2, 0]]), [0, 1]))
     assert table.read(0).tolist() == [[6, 6], [6, 6]]
+
+
+def test_tuples_of_one_index_name_rows():
+    storage = stored(np.ones((3, 2)))
+    storage.write(ND_SCATTERS["scatter_nd_add"], IndexedSlices(np.array([[1.0, 2.0], [3.0, 4.0]]), [[2], [2]]))
+    assert storage.read(0).tolist() == [[1.0, 1.0], [1.0, 1.0], [5.0, 7.0]]
+    with pytest.raises(NotImplementedError, match="written by the row"):
+        storage.write(ND_SCATTERS["scatter_nd_add"], IndexedSlices(np.array([1.0]), [[2, 0]]))
 
 
 def test_text_is_replaced_by_rows_and_never_added():

@@ -152,3 +152,17 @@ def test_ten_thousand_variables_leave_nothing_behind():
         for _ in range(10_000):
             Variable(1.0)
         assert len(gc.get_objects()) < before + 500
+
+
+def test_replicas_may_number_the_names_of_one_variable():
+    strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+
+    def step(name):
+        replica = int(ringlet.get_replica_context().replica_id_in_sync_group)
+        return ringlet.Variable(5.0 + replica, name=name.format(replica))
+
+    v = strategy.run(step, args=("a_{0}/foo_{0}",))
+    assert [part.name for part in v.values] == ["a_0/foo_0:0", "a_0/foo_0/replica_1:0"]
+    assert [float(part) for part in v.values] == [5.0, 5.0]
+    with pytest.raises(CollectiveMismatchError, match="'foo1'"):
+        strategy.run(step, args=("foo{}",))

@@ -11,13 +11,13 @@ from typing import cast as cast_type
 
 import numpy as np
 
-from ringlet.compat.tensorflow.conversion import as_array
+from ringlet.compat.tensorflow.conversion import as_array, no_tensor
 from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, check_dtype, tensor_of
 from ringlet.devices import Device
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding import ShardedArray
-from ringlet.values import Variable
+from ringlet.values import IndexedSlices, Variable
 
 __all__ = [
     "cast",
@@ -72,6 +72,8 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
             f"Expected a tensor with dtype {as_dtype(dtype).name}, but got dtype {value.dtype.name}: {value!r}. Write "
             "tf.cast(value, dtype)"
         )
+    if isinstance(value, IndexedSlices):
+        raise no_tensor(value)
     tensor = as_tensor(value, dtype)
     if shape is None or tensor.shape == (sizes := _sizes(shape)):
         return tensor
@@ -106,7 +108,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     Parameters
     ----------
     value : array-like
-        As :func:`constant` takes it; a variable is read.
+        As :func:`constant` takes it; a variable is read, and an IndexedSlices becomes the whole array.
     dtype : dtype-like, optional
     dtype_hint : dtype-like, optional
         What to convert to if `dtype` is not given and the value allows it.
@@ -130,7 +132,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     dtype('float32')
     """
     check_dtype(value, dtype)
-    if dtype is None and dtype_hint is not None and not hasattr(value, "dtype"):
+    if dtype is None and dtype_hint is not None and not (hasattr(value, "dtype") or isinstance(value, IndexedSlices)):
         try:
             return as_tensor(value, dtype_hint)
         except TypeError:
@@ -162,6 +164,8 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
     >>> cast(2.7, "int32")
     <tf.Tensor: shape=(), dtype=int32, numpy=2>
     """
+    if isinstance(x, IndexedSlices):
+        return cast_type("Tensor", IndexedSlices(cast(x.values, dtype), x.indices, x.dense_shape))
     array, wanted = x if isinstance(x, ShardedArray) else as_array(x), as_dtype(dtype)
     if array.dtype != wanted and "O" in array.dtype.kind + wanted.kind:
         raise NotImplementedError(

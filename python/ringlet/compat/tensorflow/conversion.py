@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
 from ringlet.compat.tensorflow.operators import DtypeError
 from ringlet.errors import InvalidArgumentError
+from ringlet.values import IndexedSlices
+from ringlet.values.indexed_slices import dense_of
 
-__all__ = ["as_array"]
+__all__ = ["as_array", "no_tensor"]
 
 Array = NDArray[Any]
 
@@ -30,7 +32,7 @@ def as_array(value: Any, dtype: Any = None) -> Array:
     ----------
     value : array-like
         Python's floats become float32, ints int32 (int64 if they do not fit), text bytes; lists of them, too. Arrays
-        keep their dtype. What stands for an array, such as a variable, is read.
+        keep their dtype. What stands for an array, such as a variable or an IndexedSlices, is read.
     dtype : dtype-like, optional
         What to convert to.
 
@@ -54,8 +56,10 @@ def as_array(value: Any, dtype: Any = None) -> Array:
     array([b'text'], dtype=object)
     """
     wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(value, IndexedSlices):
+        return _dense(value, wanted)
     if not isinstance(value, (*WRITTEN_OUT, np.generic, np.ndarray)) and not hasattr(value, "__array__"):
-        raise _no_tensor(value)
+        raise no_tensor(value)
     is_written = isinstance(value, WRITTEN_OUT) and not isinstance(value, np.generic)
     array = _native(_plain(value), value)
     if wanted is None and is_written:
@@ -69,6 +73,17 @@ def as_array(value: Any, dtype: Any = None) -> Array:
     if (is_written or "O" in (array.dtype.kind, wanted.kind)) and (array.size or is_tensor):
         _check_fit(value, array, wanted)
     return array.astype(wanted)
+
+
+def _dense(slices: IndexedSlices, wanted: np.dtype[Any] | None) -> Array:
+    rows = as_array(slices.values)
+    if wanted is not None and wanted != rows.dtype:
+        raise ValueError(
+            f"Incompatible tensor conversion requested to `dtype` {dtype_name(wanted)} for IndexedSlices ({slices!r}) "
+            f"with dtype {dtype_name(rows.dtype)}: convert its values with tf.cast"
+        )
+    dense: Array = dense_of(IndexedSlices(rows, as_array(slices.indices), slices.dense_shape))
+    return dense
 
 
 def _plain(value: Any) -> Array:
@@ -95,7 +110,7 @@ def _bytes(item: Any, value: Any) -> bytes:
     if isinstance(item, str):
         return item.encode()
     if not isinstance(item, bytes):
-        raise _no_tensor(value if item is value else item)
+        raise no_tensor(value if item is value else item)
     return item
 
 
@@ -157,7 +172,14 @@ def _check_fit(value: Any, array: Array, wanted: np.dtype[Any]) -> None:
         raise DtypeError(f"Cannot convert {value!r} to EagerTensor of dtype {name}: {remedy}")
 
 
-def _no_tensor(value: Any) -> ValueError:
+def no_tensor(value: Any) -> ValueError:
+    """Return the error about a value that is not a tensor and cannot become one.
+
+    Examples
+    --------
+    >>> print(no_tensor(None))
+    Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor: give a number, ...
+    """
     return ValueError(
         f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor: give a number, "
         "text, an array or a list of those"

@@ -14,7 +14,7 @@ from ringlet.compat.tensorflow.spec import TensorSpec
 from ringlet.errors import OutOfRangeError
 from ringlet.tf_function import Function
 from ringlet.tf_function import function as mark_function
-from ringlet.values import DistributedValues
+from ringlet.values import DistributedValues, Mirrored, PerReplica, Variable
 
 __all__ = ["TensorFunction", "function"]
 
@@ -35,9 +35,7 @@ class TensorFunction(Function[..., Any]):
             raise OutOfRangeError(
                 "End of sequence: the iterator that the function reads has no more elements"
             ) from error
-        if isinstance(result, _VALUES):
-            return as_tensors(result)
-        return nest.map_structure(_answer, result) if nest.is_nested(result) else result
+        return _answer(result)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments as tensors of the specs of the signature, in the order of the function's parameters."""
@@ -71,8 +69,15 @@ def _as_spec(value: Any, spec: Any) -> Any:
     return tensor
 
 
-def _answer(leaf: Any) -> Any:
-    return as_tensors(leaf) if isinstance(leaf, _VALUES) else leaf
+def _answer(result: Any) -> Any:
+    """What callers get of a result: tensors, and new PerReplicas, for arrays, variables and mirrored values in it."""
+    if isinstance(result, _VALUES):
+        return as_tensors(result)
+    if isinstance(result, (Variable, Mirrored)):
+        return convert_to_tensor(result)
+    if isinstance(result, PerReplica):
+        return PerReplica([_answer(component) for component in result.values])
+    return nest.map_structure(_answer, result) if nest.is_nested(result) else result
 
 
 def function(  # noqa: PLR0917  # TensorFlow's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.dtypes import as_dtype
 from ringlet.compat.tensorflow.tensor import Tensor, check_dtype
+from ringlet.compat.tensorflow.variable_creators import create_through_scopes
 from ringlet.sharding import ShardedArray
 from ringlet.values import Variable as RingletVariable
 from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
@@ -40,19 +42,25 @@ class _CompatVariableType(VariableType):
         """Make a variable."""
         if variable_def is not None:
             raise NotImplementedError("variable_def is for graphs, which there are none of: give initial_value")
-        return create_variable(
-            VariableRequest(
-                _first_value(initial_value, dtype),
-                trainable,
-                validate_shape,
-                name,
-                None if dtype is None else as_dtype(dtype),
-                constraint,
-                synchronization,
-                aggregation,
-                shape,
-                array_type=Tensor,
-            )
+        arguments = {
+            "initial_value": initial_value,
+            "trainable": trainable,
+            "validate_shape": validate_shape,
+            "caching_device": caching_device,
+            "name": name,
+            "variable_def": variable_def,
+            "dtype": dtype,
+            "import_scope": import_scope,
+            "constraint": constraint,
+            "synchronization": synchronization,
+            "aggregation": aggregation,
+            "shape": shape,
+            "experimental_enable_variable_lifting": None,
+        }
+        return create_through_scopes(
+            lambda **given: create_variable(_request(**given)),
+            lambda **given: _request(**given).describe(),
+            arguments,
         )
 
     def __instancecheck__(self, instance: Any) -> bool:
@@ -84,6 +92,13 @@ class Variable(RingletVariable, metaclass=_CompatVariableType):
     >>> v * 2
     <tf.Tensor: shape=(), dtype=float32, numpy=8.0>
     """
+
+
+def _request(initial_value: Any = None, dtype: Any = None, **given: Any) -> VariableRequest:
+    """What is asked of the strategy by the arguments that the last creator was given."""
+    asked = {field.name: given[field.name] for field in dataclasses.fields(VariableRequest) if field.name in given}
+    wanted = None if dtype is None else as_dtype(dtype)
+    return VariableRequest(_first_value(initial_value, dtype), dtype=wanted, array_type=Tensor, **asked)
 
 
 def _first_value(value: Any, dtype: Any) -> Any:

@@ -39,6 +39,7 @@ from ringlet.compat.tensorflow.function import function
 from ringlet.compat.tensorflow.spec import TensorSpec
 from ringlet.compat.tensorflow.tensor import Tensor
 from ringlet.compat.tensorflow.variable import Variable
+from ringlet.compat.tensorflow.variable_creators import variable_creator_scope
 from ringlet.compat.tf import config, data, distribute, dtypes, errors, io, nest, nn, tpu, train
 from ringlet.compat.tf.distribute import compat, types
 from ringlet.data import NoneTensorSpec
@@ -80,6 +81,7 @@ __all__ = [
     "tpu",
     "train",
     "types",
+    "variable_creator_scope",
 ]
 __all__ += list(DTYPES)
 

@@ -263,6 +263,30 @@ class Strategy(DeprecatedCalls):
         """
         return self._extended._local_results(value)
 
+    def group(self, value: Any, name: str | None = None) -> Any:
+        """Wait for the components of a value: they are there, because functions run eagerly.
+
+        Parameters
+        ----------
+        value : nested structure
+            What :meth:`run` or an assignment gave.
+        name : str, optional
+            Accepted as TensorFlow accepts it.
+
+        Returns
+        -------
+        object
+            As in TensorFlow the only leaf if there is one and no `name`; else None.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> strategy.group(strategy.run(lambda: ringlet.get_replica_context().replica_id_in_sync_group))
+        """
+        leaves = nest.flatten(self.experimental_local_results(value))[0]
+        return leaves[0] if len(leaves) == 1 and name is None else None
+
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         """Make a distributed value, one component at a time.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ringlet.tpu.drawing.colours import colour_styles, replica_colours
 from ringlet.tpu.drawing.panel_layout import Layout
@@ -34,6 +35,7 @@ __all__ = [
     "draw_labels",
     "draw_links",
     "label",
+    "label_boxes",
     "label_size",
     "node",
     "places",
@@ -171,10 +173,14 @@ def stub(
 
 
 def node(subject: Subject, layout: Layout, core: Place, panel: int) -> tuple[float, float]:
-    """Where paths touch a core, so that they run clear of its label: that is in the upper left corner."""
+    """Where paths touch a core, so that they run clear of its label: that is in the upper left corner.
+
+    Cores of a chip have heights of their own, so that paths along x over different cores do not lie on each other.
+    """
     left, top = layout.corner(core[0], core[1], panel)
     part = layout.size / subject.cores
-    across, down = (0.76, 0.72) if layout.size >= 26 else (0.5, 0.5)
+    across, down = (0.5, 0.5) if layout.size < 26 else (0.76, 0.72) if subject.cores == 1 else (0.9, 0.72)
+    down += 0.2 * (core[3] - (subject.cores - 1) / 2)
     return left + (core[3] + across) * part, top + down * layout.size
 
 
@@ -187,7 +193,8 @@ def label_size(subject: Subject, layout: Layout) -> float:
     else:
         numbers = (subject.replica.max(), subject.logical_core.max() if subject.num_logical_cores > 1 else "")
     letters = len("".join(map(str, numbers))) + (numbers[1] != "")
-    size = min(11.0, (layout.size / subject.cores - 3) / (0.6 * letters))
+    free = 3 if subject.cores == 1 else 6  # beside it, for paths along y
+    size = min(11.0, (layout.size / subject.cores - free) / (0.6 * letters))
     return size if size >= _SMALLEST_LETTER else 0.0
 
 
@@ -203,6 +210,23 @@ def draw_labels(subject: Subject, layout: Layout) -> Iterator[Item]:
     ]
     down, right, anchor = (layout.size / 2 + size * 0.36, 0, "middle") if centred else (size + 1, 3, "start")
     yield Words(INK, [(x + right, y + down, text) for x, y, text in labels if text], size, anchor)
+
+
+def label_boxes(subject: Subject, layout: Layout, panel: int) -> NDArray[np.float64]:
+    """Left, top, right and bottom of the labels of one panel, for paths that are to run clear of them."""
+    size, part = label_size(subject, layout), layout.size / subject.cores
+    boxes = [
+        (
+            left + core * part,
+            top,
+            left + core * part + 4 + 0.6 * size * len(label(subject, (x, y, z, core))),
+            top + size + 3,
+        )
+        for (x, y, z, place), (left, top) in places(subject, layout)
+        for core in range(subject.cores)
+        if place == panel and size and layout.size >= 26  # smaller ones are in the middle, under all paths
+    ]
+    return np.array(boxes, np.float64).reshape(-1, 4)
 
 
 def label(subject: Subject, core: tuple[int, int, int, int]) -> str:

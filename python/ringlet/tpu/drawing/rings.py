@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ringlet.tpu.drawing import chips
 from ringlet.tpu.drawing.hops import Coordinate, Hop, HopKind, ring_hops
 from ringlet.tpu.drawing.panel_layout import Layout
@@ -18,6 +21,16 @@ from ringlet.tpu.drawing.subject import Integers, Subject
 __all__ = ["draw_rings", "hops_of", "shows_rings"]
 
 _SMALLEST = 6  # pixels of a chip below which a path is a blur
+_BENDS = (
+    0.18,
+    0.1,
+    -0.1,
+    0.04,
+    -0.04,
+    -0.18,
+    0.3,
+    -0.3,
+)  # of an arc, in lengths of it: the first one that is clear is taken
 
 
 def shows_rings(layout: Layout) -> bool:
@@ -64,6 +77,7 @@ class _Paths:
     far_knobs: list[Point] = field(default_factory=list)
     knobs: list[Point] = field(default_factory=list)
     starts: list[Point] = field(default_factory=list)
+    labels: dict[int, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.panel_of = {z: panel for panel, z in enumerate(self.layout.slices)}
@@ -136,9 +150,22 @@ class _Paths:
         ):
             self.far_lines += self.way_round(hop, start, stop)
         elif start and stop:
-            across, down = stop[0] - start[0], stop[1] - start[1]
-            middle = (start[0] + across / 2 - 0.18 * down, start[1] + down / 2 + 0.18 * across)
-            self.arcs.append((start, middle, stop))
+            self.arcs.append(self.clear_arc(start, stop, self.panel_of[hop.source[2]]))
+
+    def clear_arc(self, start: Point, stop: Point, panel: int) -> tuple[Point, Point, Point]:
+        """The arc, of several that are bent more or less to either side, which runs least over labels."""
+        if panel not in self.labels:
+            self.labels[panel] = chips.label_boxes(self.subject, self.layout, panel)
+        boxes, along = self.labels[panel], np.linspace(0.0, 1.0, 48)
+        across, down = stop[0] - start[0], stop[1] - start[1]
+        found = []
+        for bend in _BENDS:
+            middle = (start[0] + across / 2 - bend * down, start[1] + down / 2 + bend * across)
+            weights = np.stack([(1 - along) ** 2, 2 * along * (1 - along), along**2], 1)
+            points = weights @ np.array([start, middle, stop])
+            is_inside = (points[:, None] >= boxes[:, :2]) & (points[:, None] <= boxes[:, 2:])
+            found.append((int(is_inside.all(2).sum()), middle))
+        return start, min(found, key=lambda arc: arc[0])[1], stop
 
     def way_round(self, hop: Hop, start: Point, stop: Point) -> list[list[Point]]:
         """The way along x and then along y, out of one edge and in at the other where that is shorter."""

@@ -6,9 +6,10 @@ from typing import Any
 
 from ringlet import context
 from ringlet.values.distributed_values import DistributedValues
-from ringlet.values.indexed_slices import SCATTERS, as_slices
+from ringlet.values.indexed_slices import as_slices
 from ringlet.values.per_replica import PerReplica
 from ringlet.values.variables.distributed_variable import reduced, refuse_late, refuse_mixing
+from ringlet.values.variables.scatter_nd import ALL_SCATTERS
 from ringlet.values.variables.storage import Change
 from ringlet.values.variables.synchronization import VariableAggregation
 from ringlet.values.variables.update_opcodes import NAMES
@@ -44,7 +45,7 @@ class AggregatingVariable(Variable):
         if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
         refuse_late(self, mode)
-        return self._write(SCATTERS[name], as_slices(sparse_delta), True)
+        return self._write(ALL_SCATTERS[name], as_slices(sparse_delta), True)
 
     def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
         if self.aggregation is VariableAggregation.NONE:

@@ -19,6 +19,7 @@ from ringlet.values.mirrored_value import Mirrored
 from ringlet.values.per_replica import PerReplica
 from ringlet.values.select_replica import check_components
 from ringlet.values.value_conversion import as_value
+from ringlet.values.variables.scatter_nd import ND_SCATTERS
 from ringlet.values.variables.storage import Change, Storage, replace
 from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variables.update_opcodes import NAMES
@@ -231,6 +232,11 @@ class MirroredVariable(DistributedVariable):
     """
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
+        if name in ND_SCATTERS:
+            raise NotImplementedError(
+                f"{name} is not supported for variable '{self.name}', which has a component for each replica: change a "
+                "copy of its value and assign it, or scatter whole rows (scatter_update)"
+            )
         if name in _SCATTERS_OF_ONE and self.aggregation in _COMBINING:
             raise NotImplementedError(
                 f"{name} is only supported for mirrored variable (variable created within certain "

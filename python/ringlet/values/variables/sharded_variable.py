@@ -282,6 +282,10 @@ class ShardedVariable(RowReader, Scatters):
             getattr(variable, name)(IndexedSlices(rows[chosen], local))
         return self
 
+    def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Put other values in the rows that an IndexedSlices names, as :meth:`scatter_update` does."""
+        return self._scatter("scatter_update", sparse_delta)
+
     def _check_sparse(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 1:
             raise ValueError(

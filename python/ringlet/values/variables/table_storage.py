@@ -18,6 +18,7 @@ from ringlet import _core
 from ringlet.collectives.collective_dtypes import is_known
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, checked_rows
+from ringlet.values.variables.scatter_nd import rows_of
 from ringlet.values.variables.storage import Change, replace
 from ringlet.values.variables.update_opcodes import NAMES, assign_add, assign_sub
 
@@ -188,6 +189,8 @@ class TableStorage:
             If it has another shape, there is no such row, or the change is none that values of this dtype know.
         """
         form = self._form
+        if type(value) is IndexedSlices:
+            change, value = rows_of(change, value, form.shape)
         form.check(change)
         if type(value) is IndexedSlices:
             indices, rows = checked_rows(value, form.shape, form.dtype, change is SCATTERS["scatter_div"])

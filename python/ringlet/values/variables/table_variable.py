@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ringlet import _core
+from ringlet.cancellation import check_cancelled
 from ringlet.values.variables.row_lookup import RowReader
 from ringlet.values.variables.storage import Change
 from ringlet.values.variables.table_storage import TableForm, TableStorage
@@ -48,16 +49,24 @@ class TableVariable(RowReader, Variable):
         """Give an open file of the table, for other processes; it belongs to the variable."""
         return self._storage.fileno()
 
+    def _as_operand(self) -> Any:
+        check_cancelled()
+        return super()._as_operand()
+
     def _read_rows(self, begin: int, end: int) -> Any:
+        check_cancelled()
         return self._storage.read_rows(begin, end)
 
     def _copy_rows(self, begin: int, end: int, out: Array) -> None:
+        check_cancelled()
         self._storage.copy_rows(begin, end, out)
 
     def _gather(self, indices: Array) -> Any:
+        check_cancelled()
         return self._storage.gather(indices)
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
+        check_cancelled()
         self._storage.write(change, self._checked(value))
         return self if read_value else None
 

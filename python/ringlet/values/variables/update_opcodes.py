@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.errors import InvalidArgumentError
-from ringlet.values.indexed_slices import SCATTERS
+from ringlet.values.variables.scatter_nd import ALL_SCATTERS
 from ringlet.values.variables.storage import Change, quietly, replace
 
 __all__ = ["NAMES", "assign_add", "assign_sub"]
@@ -61,4 +61,4 @@ def _check_equal_shapes(old: Array, value: Any) -> None:
 
 # What messages call a change.
 NAMES: dict[Change, str] = {replace: "assign", assign_add: "assign_add", assign_sub: "assign_sub"}
-NAMES.update((change, name) for name, change in SCATTERS.items())
+NAMES.update((change, name) for name, change in ALL_SCATTERS.items())

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from ringlet import context
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
-from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices
+from ringlet.values.indexed_slices import IndexedSlices, as_slices, dense_of
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import SparseReader
+from ringlet.values.variables.scatter_nd import ALL_SCATTERS, NdScatters
 from ringlet.values.variables.scatter_updates import Scatters
 from ringlet.values.variables.storage import Change, Storage, replace
 from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
@@ -93,7 +94,7 @@ def create_variable(request: VariableRequest) -> Any:
     return create_plain(None, request)
 
 
-class Variable(SparseReader, Scatters, metaclass=VariableType):
+class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
     """A value that programs change (``tf.Variable``); in expressions it behaves as its value, an array.
 
     Made in the scope of a strategy, it is what that strategy makes: a variable with a component for each replica, for
@@ -225,6 +226,11 @@ class Variable(SparseReader, Scatters, metaclass=VariableType):
         return self._spec.constraint
 
     @property
+    def initializer(self) -> None:
+        """What would give it its first value: None, because it has one, as in TensorFlow's eager programs."""
+        return None
+
+    @property
     def device(self) -> str:
         """The full name of the device that holds it."""
         return self._device
@@ -273,7 +279,8 @@ class Variable(SparseReader, Scatters, metaclass=VariableType):
         Parameters
         ----------
         value : array-like
-            Arrays must have the variable's dtype and shape; Python numbers are converted.
+            Arrays must have the variable's dtype and shape; Python numbers are converted. An IndexedSlices stands for
+            the whole array.
         use_locking, name
             Accepted as TensorFlow accepts them; nothing depends on them.
         read_value : bool
@@ -294,19 +301,19 @@ class Variable(SparseReader, Scatters, metaclass=VariableType):
         RuntimeError
             If another strategy is current than the variable's.
         """
-        return self._update(replace, value, read_value)
+        return self._update(replace, dense_of(value, self.dtype), read_value)
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Add to the value; parameters, results and errors are those of :meth:`assign`."""
-        return self._update(self._arithmetic(assign_add), delta, read_value)
+        return self._update(self._arithmetic(assign_add), dense_of(delta, self.dtype), read_value)
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtract from the value; parameters, results and errors are those of :meth:`assign`."""
-        return self._update(self._arithmetic(assign_sub), delta, read_value)
+        return self._update(self._arithmetic(assign_sub), dense_of(delta, self.dtype), read_value)
 
     def _arithmetic(self, change: Change) -> Change:
         """A change that variables of numbers can make: bools are none, and text would be cut off."""
@@ -318,7 +325,7 @@ class Variable(SparseReader, Scatters, metaclass=VariableType):
         return change
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
-        return self._update(SCATTERS[name], as_slices(sparse_delta), True)
+        return self._update(ALL_SCATTERS[name], as_slices(sparse_delta), True)
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
         """Change the component that this is, wherever it is called."""

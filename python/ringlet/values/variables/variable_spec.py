@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from ringlet.values.value_conversion import Shape, as_initial_value, fits
 from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
 
 __all__ = ["VariableRequest", "VariableSpec"]
+
+_NUMBERS = re.compile(r"_\d+(?=/|$)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,12 +55,14 @@ class VariableRequest:
     def describe(self) -> str:
         """Tell which variable is asked for: its name, and the dtype and the shape of what it begins with if known.
 
+        Without numbers that make a name unique, as in ``v_1``: replicas may number variables that are one.
+
         Examples
         --------
         >>> VariableRequest([1.5, 2.5], name="v").describe(), VariableRequest(lambda: 1.5).describe()
         ("Variable 'v' float64[2]", "Variable 'Variable'")
         """
-        text = f"Variable '{self.name or 'Variable'}'"
+        text = f"Variable '{_NUMBERS.sub('', str(self.name or 'Variable'))}'"
         if callable(self.initial_value):  # called once for all replicas
             return text
         try:

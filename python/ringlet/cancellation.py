@@ -1,0 +1,49 @@
+"""How a function that runs for another process learns that its result is not wanted any more."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+
+__all__ = ["check_cancelled", "checked_by"]
+
+_check: ContextVar[Callable[[], None] | None] = ContextVar("ringlet_cancellation", default=None)
+
+
+def check_cancelled() -> None:
+    """Raise if the function that runs was cancelled; cheap enough for every access to a variable.
+
+    Raises
+    ------
+    CancelledError
+
+    Examples
+    --------
+    >>> check_cancelled()
+    """
+    check = _check.get()
+    if check is not None:
+        check()
+
+
+@contextlib.contextmanager
+def checked_by(check: Callable[[], None]) -> Iterator[None]:
+    """Have :func:`check_cancelled` call a function, in this context.
+
+    Parameters
+    ----------
+    check : callable
+        Raises CancelledError where the function that runs was cancelled.
+
+    Examples
+    --------
+    >>> with checked_by(lambda: print("asked")):
+    ...     check_cancelled()
+    asked
+    """
+    token = _check.set(check)
+    try:
+        yield
+    finally:
+        _check.reset(token)

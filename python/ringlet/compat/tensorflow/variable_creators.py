@@ -1,0 +1,88 @@
+"""tf.variable_creator_scope: functions that see, change or replace the variables which a program makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ringlet import context
+
+__all__ = ["create_through_scopes", "variable_creator_scope"]
+
+Creator = Callable[..., Any]
+
+# Each creator, and whether the replicas that have inherited it call it together. The last one is called first.
+_creators: ContextVar[tuple[tuple[Creator, bool], ...]] = ContextVar("ringlet_variable_creators", default=())
+
+
+@contextmanager
+def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
+    """Call a function for every ``tf.Variable(...)`` in a ``with``.
+
+    Scopes nest: the innermost creator is called first, and its `next_creator` is the one around it; the last one makes
+    the variable, as the current strategy does. Replicas call a creator from outside of their step once for all of them,
+    and each calls those that it enters itself. Threads of the program do not inherit it.
+
+    Parameters
+    ----------
+    variable_creator : callable
+        Takes `next_creator` and the arguments of ``tf.Variable`` by name; what it returns is what ``tf.Variable``
+        returns.
+
+    Examples
+    --------
+    >>> from ringlet.compat import tf
+    >>> def renamed(next_creator, **kwargs):
+    ...     return next_creator(**{**kwargs, "name": "model/" + kwargs["name"]})
+    >>> with tf.variable_creator_scope(renamed):
+    ...     v = tf.Variable(1.0, name="rate")
+    >>> v.name
+    'model/rate:0'
+    """
+    mode = context.current()
+    is_shared = mode is None or mode.is_cross_replica
+    token = _creators.set((*_creators.get(), (variable_creator, is_shared)))
+    try:
+        yield
+    finally:
+        _creators.reset(token)
+
+
+def create_through_scopes(create: Creator, describe: Callable[..., str], arguments: dict[str, Any]) -> Any:
+    """Call a function that makes a variable, through the creators of all scopes.
+
+    Parameters
+    ----------
+    create : callable
+        Takes `arguments` by name.
+    describe : callable
+        Takes `arguments` by name; returns what all replicas that make the variable together must agree on.
+    arguments : dict
+
+    Returns
+    -------
+    object
+        What the innermost creator returned.
+    """
+    creators = _creators.get()
+    mode: Any = context.current()
+    if mode is None or mode.is_cross_replica:
+        return _chain([creator for creator, _ in creators], create)(**arguments)
+    shared, own = ([creator for creator, is_shared in creators if is_shared is wanted] for wanted in (True, False))
+
+    def create_together(**given: Any) -> Any:
+        return mode._merge_named(describe(**given), lambda _: _chain(shared, create)(**given))
+
+    return _chain(own, create_together if shared else create)(**arguments)
+
+
+def _chain(creators: Sequence[Creator], create: Creator) -> Creator:
+    for creator in creators:
+        create = _calling(creator, create)
+    return create
+
+
+def _calling(creator: Creator, next_creator: Creator) -> Creator:
+    return lambda **arguments: creator(next_creator, **arguments)
