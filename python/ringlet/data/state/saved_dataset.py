@@ -1,8 +1,8 @@
 """The folder that a dataset is saved in.
 
-``dataset.json`` names the current run: a folder with one file (see `ringlet.data.state.cache_file`) for each
-shard. A run is complete before ``dataset.json`` is replaced, and earlier runs are deleted after that. So the folder holds the earlier
-dataset or the later one, whenever the program is killed. A lock on ``.lock`` admits one writer at a time.
+``dataset.json`` names the current run: a folder with one file (see `ringlet.data.state.cache_file`) for each shard.
+A run is complete before ``dataset.json`` is replaced, and earlier runs are deleted after that. So the folder holds the
+earlier dataset or the later one, whenever the program is killed. A lock on ``.lock`` admits one writer at a time.
 """
 
 from __future__ import annotations
