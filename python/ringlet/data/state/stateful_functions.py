@@ -22,9 +22,14 @@ from ringlet.values.variables.variable import Variable
 
 __all__ = ["state_read_by"]
 
-_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _ABSENT = object()
+
+
+@functools.cache
+def _generators() -> tuple[type[Any], ...]:
+    # A function: NumPy loads numpy.random on first use, and so does this module.
+    return np.random.Generator, np.random.RandomState, random.Random
 
 
 def state_read_by(function: Any) -> str | None:
@@ -77,7 +82,7 @@ def _first(found: Iterator[str | None]) -> str | None:
 def _kind(value: Any, name: str) -> str | None:
     if isinstance(value, Variable):
         return f"it reads the variable {name}"
-    if isinstance(value, _GENERATORS) or isinstance(getattr(value, "__self__", None), _GENERATORS):
+    if isinstance(value, _generators()) or isinstance(getattr(value, "__self__", None), _generators()):
         return f"it draws random numbers from {name}"
     return None
 
