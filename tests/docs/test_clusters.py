@@ -203,15 +203,13 @@ OLD = "import importlib.metadata\nimportlib.metadata.version = lambda name: '0.0
 
 # Heading of the document: what does it.
 FAILURES: dict[str, Callable[[Path], str]] = {
-    "`TF_CONFIG` is no JSON": read("{'cluster': {}}"),
-    "Something in `TF_CONFIG` cannot be meant": read(
-        config(cluster={"worker": "localhost:2222"}, type="worker", index=0)
-    ),
-    "There is no such task": read(config(type="worker", index=5)),
-    "The process does not know which task it is": read(config()),
-    "A task is none that runs replicas": read(config(cluster={**CLUSTER, "ps": ["localhost:9"]}, type="ps", index=0)),
+    "`TF_CONFIG` is not valid JSON": read("{'cluster': {}}"),
+    "`TF_CONFIG` has an invalid value": read(config(cluster={"worker": "localhost:2222"}, type="worker", index=0)),
+    "The task does not exist": read(config(type="worker", index=5)),
+    "The task of the process is not given": read(config()),
+    "The task type does not run replicas": read(config(cluster={**CLUSTER, "ps": ["localhost:9"]}, type="ps", index=0)),
     "Two workers have one address": read(config(cluster={"worker": ["localhost:2222"] * 2}, type="worker", index=0)),
-    "A worker does not come": alone(config(type="worker", index=0)),
+    "A worker does not start": alone(config(type="worker", index=0)),
     "A task is started twice, or two jobs have the same cluster": workers(
         AT_EXIT + MEET + "while not os.path.exists('ended'): time.sleep(0.05)\n", (0, {}), (1, {}), (1, {})
     ),
@@ -220,7 +218,7 @@ FAILURES: dict[str, Callable[[Path], str]] = {
         MEET, (0, {"RINGLET_TIMEOUT_SECONDS": "5"}), (1, {}), other_program=OLD + MEET
     ),
     "The workers run different programs": workers(MEET, other_program=f"# another\n{MEET}"),
-    "The cluster has other machines": alone(
+    "The cluster names other machines": alone(
         config(cluster={"worker": ["localhost:2222", "203.0.113.7:2223"]}, type="worker", index=0)
     ),
     "A worker raises an exception": workers(MEET + "if me: raise KeyError('weights')\n" + ADD.format("1.0")),
@@ -232,7 +230,7 @@ FAILURES: dict[str, Callable[[Path], str]] = {
         (1, {"RINGLET_TIMEOUT_SECONDS": "4"}),
     ),
     "The workers do not make the same calls": workers(MEET + ADD.format("np.ones(2 + me)")),
-    "The program is not in a Slurm step": outside_slurm,
+    "The program does not run in a Slurm step": outside_slurm,
     "`TF_CONFIG` is too long for a program": too_long,
 }
 
