@@ -39,18 +39,18 @@ def said(call):
 
 # Heading of the document: what does it, in a program that has started a cluster.
 CALLS = {
-    "Something in a function cannot be sent": """
+    "Part of a function cannot be sent": """
 lock = threading.Lock()
 def step():
     with lock:
         pass
 said(lambda: run(step))
 """,
-    "A value that is not ready is an argument": "said(lambda: run(len, coordinator.schedule(len, args=([],))))\n",
+    "An argument is not ready": "said(lambda: run(len, coordinator.schedule(len, args=([],))))\n",
     "A function makes a variable": "said(lambda: run(lambda: ringlet.Variable(1.0)))\n",
     "A function ends every worker that runs it": "def step(): os._exit(3)\nsaid(lambda: run(step))\n",
     # Of another length: else Python may take what it has compiled of the first one.
-    "A worker has other code": """
+    "A worker has different code": """
 with open("steps.py", "w") as file:
     file.write("def step(): return 1")
 import steps
@@ -65,7 +65,7 @@ import moved
 os.remove("moved.py")
 said(lambda: run(moved.step))
 """,
-    "A dataset has come to its end": """
+    "A dataset has ended": """
 batches = iter(coordinator.create_per_worker_dataset(ringlet.data.Dataset.range(1)))
 said(lambda: [run(next, batches) for _ in range(2)])
 """,
@@ -98,10 +98,10 @@ PROGRAMS = {
     "A parameter server was killed": HEAD + "strategy, coordinator = start()\n" + KILLED,
     "The cluster has no parameter server": CLUSTER
     + "cluster.pop('ps')\nringlet.ParameterServerStrategy(resolver('chief', **cluster))\n",
-    "A server does not come": CLUSTER
+    "A server does not start": CLUSTER
     + "strategy = ringlet.ParameterServerStrategy(resolver('chief', **cluster))\n"
     + "with strategy.scope(): ringlet.Variable(1)\n",
-    "The coordinator does not come": CLUSTER + "ringlet.Server(cluster, job_name='worker', task_index=0).join()\n",
+    "The coordinator does not start": CLUSTER + "ringlet.Server(cluster, job_name='worker', task_index=0).join()\n",
 }
 
 
