@@ -12,7 +12,7 @@ COLUMNS = ["what", "TensorFlow", "ringlet", "why", "test"]
 
 
 def rows() -> list[list[str]]:
-    """The cells of every row of every table, heads and rules left out."""
+    """Return the cells of every row of every table, without headers and rules."""
     pages = sorted((ROOT / "docs" / "differences").glob("*.md"))
     lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]

@@ -1,4 +1,4 @@
-"""Every page of the manual can be found, scanned and left again, and its prose avoids words that read oddly."""
+"""Form of the manual: links to and from the index, lists of sections, the terms of the glossary, and prose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = ROOT / "docs" / "index.md"
 PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path != INDEX and path.name[:2] not in ("00", "01")]
-# The output of a program, which nobody edits.
+# Outputs of programs, which are not edited.
 OUTPUTS = {path.name for path in (ROOT / "docs" / "benchmarks").glob("*.md")} - {"README.md"}
 WRITTEN = [INDEX, *(path for path in PAGES if path.parent.name != "benchmarks" or path.name not in OUTPUTS)]
 PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "bench" / "README.md", *WRITTEN]
@@ -25,13 +25,13 @@ def name_of(path: Path) -> str:
 
 
 def prose_of(path: Path) -> str:
-    """The text of a page without programs, outputs and code in a line."""
+    """Return the text of a page without programs, outputs and inline code."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"`[^`\n]+`", "``", text)
 
 
 def anchors_of(path: Path) -> list[str]:
-    """The anchors that a page's headings have where it is shown."""
+    """Return the anchors of a page's headings."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     headings = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
     return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]

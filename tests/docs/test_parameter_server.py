@@ -1,4 +1,4 @@
-"""That what docs/parameter_server.md shows happens: the command, and every failure with its message."""
+"""Commands and failures of docs/parameter_server.md: each is run, and prints the text that is shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def said(call):
         print(type(error).__name__, error, flush=True)
 """
 
-# Heading of the document: what does it, in a program that has started a cluster.
+# Heading of the document: the call that fails that way, in a program that has started a cluster.
 CALLS = {
     "Part of a function cannot be sent": """
 lock = threading.Lock()
@@ -49,7 +49,7 @@ said(lambda: run(step))
     "An argument is not ready": "said(lambda: run(len, coordinator.schedule(len, args=([],))))\n",
     "A function makes a variable": "said(lambda: run(lambda: ringlet.Variable(1.0)))\n",
     "A function ends every worker that runs it": "def step(): os._exit(3)\nsaid(lambda: run(step))\n",
-    # Of another length: else Python may take what it has compiled of the first one.
+    # Of another length: otherwise Python may use the bytecode of the first version.
     "A worker has different code": """
 with open("steps.py", "w") as file:
     file.write("def step(): return 1")
@@ -123,7 +123,7 @@ def run(folder: Path, command: list[str], **environ: str) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """What each failure says: most of them in one program, the others at the same time."""
+    """Output of each failure: most of them in one program, the others at the same time."""
     all_calls = "".join(f"print({heading!r})\n{call}" for heading, call in CALLS.items())
     together = HEAD + "strategy, coordinator = start()\n" + all_calls
     folder = tmp_path_factory.mktemp("programs")
@@ -145,13 +145,13 @@ def said(tmp_path_factory):
 
 
 def shown_failures() -> dict[str, str]:
-    """Each heading of the last part with its message."""
+    """Return each heading of the last part with its message."""
     part = DOCUMENT.partition("## What can go wrong")[2]
     return dict(re.findall(r"^### ([^\n]*)\n\n```text\n(.*?)^```$", part, re.MULTILINE | re.DOTALL))
 
 
 def pattern_of(message: str) -> str:
-    """A message of the document as a pattern: process and machine are those of a run."""
+    """Return a shown message as a pattern: process and machine vary between runs."""
     pattern = re.escape(" ".join(message.split()))
     for shown, real in ((r"pid\ 812", r"pid\ \d+"), (r"on\ node7", r"on\ \S+"), (r"waited\ 1\ s", r"waited\ \d+\ s")):
         pattern = pattern.replace(shown, real)
