@@ -1,4 +1,4 @@
-"""Notebooks with what their cells give: ``python -m docs.notebooks examples/pod_on_a_laptop.ipynb`` writes it anew.
+"""Notebook runner: ``python -m docs.notebooks examples/pod_on_a_laptop.ipynb`` stores the outputs of its cells.
 
 Cells run as Jupyter runs them, one after another in one namespace: what they print is kept, and the value of a last
 line that is an expression is shown, as a picture if it has one. So nothing needs to be installed, and a test can tell
@@ -21,18 +21,18 @@ Notebook = dict[str, Any]
 
 
 def read(path: Path) -> Notebook:
-    """Read a notebook."""
+    """Return the content of a notebook file."""
     notebook: Notebook = json.loads(path.read_text(encoding="utf-8"))
     return notebook
 
 
 def as_text(notebook: Notebook) -> str:
-    """Give a notebook as Jupyter writes it to a file."""
+    """Return the text of a notebook file as Jupyter writes it."""
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def executed(notebook: Notebook) -> Notebook:
-    """Run all code cells, and give the notebook with their outputs.
+    """Run all code cells, and return the notebook with their outputs.
 
     What a cell raises ends it.
     """
@@ -51,7 +51,7 @@ def executed(notebook: Notebook) -> Notebook:
 
 
 def _outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
-    """What a cell prints, and the value of its last line."""
+    """Return the outputs of a cell: printed text, and the value of its last line."""
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     value = None
@@ -76,7 +76,7 @@ def _lines(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Write notebooks anew."""
+    """Rewrite notebooks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("notebooks", nargs="+", type=Path)
     for path in parser.parse_args().notebooks:

@@ -1,4 +1,4 @@
-"""The table of `porting.md`, made of `tests/conformance/symbols.json`: ``python -m docs.porting`` writes it anew.
+"""Table of `porting.md`, from `tests/conformance/symbols.json`: ``python -m docs.porting`` rewrites it.
 
 Each row of the JSON file is a public name of TensorFlow 2.21 with its signature, what there is of it under
 ``ringlet.compat.tf`` ("same", "differs" or "absent"), and words about it. `found` looks at what is there, so that no
@@ -26,19 +26,19 @@ Row = dict[str, str]
 
 
 def sections() -> dict[str, list[Row]]:
-    """Give the rows of each section: ``symbol``, ``signature``, ``status`` and ``words``."""
+    """Return the rows of each section: ``symbol``, ``signature``, ``status`` and ``words``."""
     read: dict[str, list[Row]] = json.loads(SYMBOLS.read_text(encoding="utf-8"))["sections"]
     return read
 
 
 def rows() -> Iterator[Row]:
-    """Give all rows."""
+    """Yield all rows."""
     for group in sections().values():
         yield from group
 
 
 def resolve(symbol: str) -> Any:
-    """Give what a name such as ``tf.distribute.Strategy.run`` stands for; AttributeError if there is nothing.
+    """Return the object of a name such as ``tf.distribute.Strategy.run``; AttributeError if it does not exist.
 
     Members of classes come as they stand in the class: a property is not asked for its value.
     """
@@ -49,7 +49,7 @@ def resolve(symbol: str) -> Any:
 
 
 def found(row: Row) -> str:
-    """Tell what is there: "absent", "present", or how it differs from the signature."""
+    """Return "absent", "present", or how the object differs from the signature."""
     try:
         value = resolve(row["symbol"])
     except AttributeError:
@@ -91,7 +91,7 @@ def _is_optional(parameter: inspect.Parameter) -> bool:
 
 
 def parameter_names(signature: str) -> list[str]:
-    """Give the names of the parameters in the text of a signature, without that of the object, and without ``*args``.
+    """Return the names of the parameters in the text of a signature, without ``self`` and ``*args``.
 
     >>> parameter_names("(self, fn, args=(), kwargs=None, mode=<Mode.A: 'A'>) -> int")
     ['fn', 'args', 'kwargs', 'mode']
@@ -110,7 +110,7 @@ def parameter_names(signature: str) -> list[str]:
 
 
 def table() -> str:
-    """Give the table as Markdown, a part for each section, behind a line that counts."""
+    """Return the table as Markdown: a line of counts, then one part per section."""
     counts = {status: sum(row["status"] == status for row in rows()) for status in ("same", "differs", "absent")}
     total = sum(counts.values())
     same, differs, absent = counts.values()
@@ -122,7 +122,7 @@ def table() -> str:
 
 
 def with_table(document: str) -> str:
-    """Give a document with the table in its place."""
+    """Return a document with the current table."""
     before, rest = document.split(BEGIN)
     after = rest.split(END)[1]
     return f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"

@@ -1,4 +1,4 @@
-"""The figures of `sharding.md`, made by the library: ``python -m docs.sharding_figures`` writes them anew."""
+"""Figures of `sharding.md`, drawn by the library: ``python -m docs.sharding_figures`` rewrites them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).resolve().parent / "figures" / "sharding"
 
 
 def figures() -> dict[str, str]:
-    """Give each figure by the name of its file."""
+    """Return each figure by the name of its file."""
     mesh = Mesh({"x": 4, "y": 2})
     images = visualize(mesh.sharding(None, "x", "y", None), (16, 226, 226, 3))
     return {

@@ -1,4 +1,4 @@
-"""The figures of `tpu.md`, made by the library: ``python -m docs.tpu_figures`` writes them anew."""
+"""Figures of `tpu.md`, drawn by the library: ``python -m docs.tpu_figures`` rewrites them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDTH = 760
 
 
 def figures() -> dict[str, str]:
-    """Give each figure by the name of its file."""
+    """Return each figure by the name of its file."""
     sixteen = Topology.from_accelerator_type("v5litepod-16")
     ring = DeviceAssignment.build(sixteen, num_replicas=16)
     mesh = DeviceAssignment.build(sixteen, num_replicas=16, device_order_mode=DeviceOrderMode.MESH)

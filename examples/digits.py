@@ -2,11 +2,11 @@
 
     python examples/digits.py                 # all cores, one thread each; writes out/digits.png
     ringlet run -n 2 examples/digits.py       # two processes: the same script, and with one BLAS thread the same bits
-    python examples/digits.py --check         # do N replicas compute what 1 replica computes?
+    python examples/digits.py --check         # compares the weights of N replicas with those of 1
     python examples/digits.py --small         # a step too small for threads, and why
 
-The gradients are written in NumPy. What makes the training data-parallel is `replica_step`, run once per replica on a
-slice of every batch: it adds the gradients of all replicas with one `all_reduce`.
+The gradients are written in NumPy. `replica_step` makes the training data-parallel: it runs once per replica on a
+slice of every batch, and adds the gradients of all replicas with one `all_reduce`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import ringlet
 
 @dataclass(frozen=True)
 class Settings:
-    """What a training run depends on, but for the number of replicas."""
+    """Settings of a training run, except the number of replicas."""
 
     hidden: int = 5120
     batch: int = 448
@@ -55,7 +55,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def load_data(settings):
-    """Images and labels, as (training, test): the last 20 % of a seeded permutation are the test."""
+    """Return images and labels as (training, test): the last 20 % of a seeded permutation are the test."""
     digits = load_digits()
     order = np.random.default_rng(settings.seed).permutation(len(digits.target))
     images, labels = (digits.data[order] / 16).astype(settings.dtype), digits.target[order]
@@ -79,7 +79,7 @@ def forward(weights, images):
 
 
 def loss_and_gradients(weights, images, labels):
-    """Cross-entropy and its gradients, summed (not averaged) over the images."""
+    """Return the cross-entropy and its gradients, summed (not averaged) over the images."""
     hidden, scores = forward(weights, images)
     rows = np.arange(len(labels))
     scores -= scores.max(axis=1, keepdims=True)
@@ -90,7 +90,7 @@ def loss_and_gradients(weights, images, labels):
     d_scores = probabilities / totals
     d_scores[rows, labels] -= 1
     d_hidden = d_scores @ weights["w2"].T
-    d_hidden *= -np.expm1(-hidden)  # the slope of softplus, written with its value
+    d_hidden *= -np.expm1(-hidden)  # the derivative of softplus, from its value
     return loss, {
         "w1": images.T @ d_hidden,
         "b1": d_hidden.sum(axis=0),
@@ -103,10 +103,10 @@ def loss_and_gradients(weights, images, labels):
 
 
 def replica_step(weights, images, labels):
-    """What each replica does with its slice of the batch."""
+    """Run one step of a replica on its slice of the batch; return the sums and the seconds of communication."""
     loss, gradients = loss_and_gradients(weights, images, labels)
     start = perf_counter()
-    # Sums and the number of images, not means: where slices differ in size, each counts by its size.
+    # Sums and the number of images, not means: slices of different sizes then have the right weights.
     total = ringlet.get_replica_context().all_reduce(
         ringlet.ReduceOp.SUM, {"loss": loss, "count": np.int64(len(labels)), "gradients": gradients}
     )
@@ -114,12 +114,12 @@ def replica_step(weights, images, labels):
 
 
 def replica_evaluation(weights, images, labels):
-    """How many images of its slice each replica gets right."""
+    """Return how many images of its slice a replica classifies correctly."""
     return np.sum(forward(weights, images)[1].argmax(axis=1) == labels)
 
 
 def make_strategy(replicas):
-    """So many replicas in this process; None for those of all processes that the environment describes."""
+    """Return a strategy with that many replicas in this process; for None, with those of the cluster in TF_CONFIG."""
     if replicas is None:
         return ringlet.MultiWorkerMirroredStrategy()
     return ringlet.MirroredStrategy([f"CPU:{i}" for i in range(replicas)])
@@ -127,7 +127,7 @@ def make_strategy(replicas):
 
 @dataclass(frozen=True)
 class Slices:
-    """What the replicas of one process get of every batch: their slices, one replica after the other."""
+    """Dataset of the slices that the replicas of one process get of every batch, in replica order."""
 
     batches: ringlet.data.Dataset
     context: ringlet.data.InputContext
@@ -150,16 +150,16 @@ class Trainer:
         self.velocity = {name: np.zeros_like(w) for name, w in self.weights.items()}
 
     def distribute(self, images, labels):
-        """A dataset that yields every batch already cut into one slice per replica, in a new order each time."""
+        """Return a dataset that yields each batch cut into one slice per replica, reshuffled in each epoch."""
         dataset = ringlet.data.Dataset.from_tensor_slices((images, labels))
         dataset = dataset.shuffle(len(labels), seed=self.settings.seed).batch(self.settings.batch).prefetch(2)
-        # Every process goes through all batches, in one order, so that replica 3 gets the same slice wherever it runs.
+        # Every process reads all batches in one order, so that replica 3 gets the same slice in any process.
         return self.strategy.distribute_datasets_from_function(lambda context: Slices(dataset, context))
 
     def step(self, batch):
-        """One step on a distributed batch: summed loss, number of images, seconds that replicas communicated."""
+        """Run one step on a distributed batch; return summed loss, number of images, and seconds of communication."""
         results = self.strategy.experimental_local_results(self.strategy.run(replica_step, (self.weights, *batch)))
-        total = results[0][0]  # the same on every replica: all of them see one buffer
+        total = results[0][0]  # equal on every replica: they share one buffer
         count = int(total["count"])
         for name, gradient in total["gradients"].items():
             self.velocity[name] *= self.settings.momentum
@@ -168,7 +168,7 @@ class Trainer:
         return float(total["loss"]), count, sum(seconds for _, seconds in results)
 
     def count_correct(self, dataset):
-        """How many images of a distributed dataset the network gets right."""
+        """Return how many images of a distributed dataset the network classifies correctly."""
         counts = (self.strategy.run(replica_evaluation, (self.weights, *batch)) for batch in dataset)
         return sum(int(self.strategy.reduce(ringlet.ReduceOp.SUM, count, axis=None)) for count in counts)
 
@@ -194,7 +194,7 @@ def train_epoch(trainer, training, test, num_test, on_step=lambda: None):
 
 
 def train(settings, replicas, title):
-    """Train from scratch; the trainer and one `Epoch` per epoch."""
+    """Train from scratch; return the trainer and one `Epoch` per epoch."""
     training, test = load_data(settings)
     trainer = Trainer(settings, replicas)
     datasets = trainer.distribute(*training), trainer.distribute(*test)
@@ -213,7 +213,7 @@ def train(settings, replicas, title):
     return trainer, history
 
 
-# --- what comes out ---------------------------------------------------------------------------------------------------
+# --- reports ----------------------------------------------------------------------------------------------------------
 
 
 def step_seconds(trainer, batch, blas_threads, steps=3):
@@ -227,13 +227,13 @@ def step_seconds(trainer, batch, blas_threads, steps=3):
 
 
 def compare_with_one_replica(settings, replicas, rounds=5):
-    """Median seconds of a step: N replicas, 1 replica on one core, 1 replica whose BLAS uses all cores."""
+    """Return median seconds of a step: N replicas, 1 replica on one core, 1 replica whose BLAS uses all cores."""
     cores = ringlet.show_config("dicts")["cores"]["count"]
     images, labels = load_data(settings)[0]
     many, one = Trainer(settings, replicas), Trainer(settings, 1)
     cases = [(many, None), (one, 1), (one, cores)]
     batches = {trainer: next(iter(trainer.distribute(images, labels))) for trainer in (many, one)}
-    # In alternation, so that a busy moment of the machine meets all three alike.
+    # In alternation, so that other load on the machine affects all three equally.
     measured = [[step_seconds(t, batches[t], blas) for t, blas in cases] for _ in range(rounds)]
     return [median(column) for column in zip(*measured, strict=True)]
 
@@ -268,7 +268,7 @@ def save_figure(history, path):
 
 
 def check(settings, replicas):
-    """Whether N replicas and 1 replica end with the same weights, after the same global batches in float64."""
+    """Return whether N replicas and 1 replica end with the same weights, after the same global batches in float64."""
     settings = replace(settings, dtype="float64", epochs=CHECK_EPOCHS)
     weights = [train(settings, n, counted(n))[0].weights for n in (1, replicas)]
     largest = max(np.abs(w).max() for w in weights[0].values())
@@ -282,7 +282,7 @@ def check(settings, replicas):
 
 
 def fingerprint(weights):
-    """A short text that is the same for the same bits, and for no others."""
+    """Return a short hash of the bits of all weights."""
     return sha256(b"".join(weights[name].tobytes() for name in sorted(weights))).hexdigest()[:16]
 
 
@@ -293,7 +293,7 @@ def counted(replicas):
 
 
 def whole_number(least):
-    """What reads a number of an option."""
+    """Return an argparse type for whole numbers of at least `least`."""
 
     def read(text):
         if not (text.isascii() and text.isdecimal()) or int(text) < least:
@@ -304,7 +304,7 @@ def whole_number(least):
 
 
 def figure_path(text):
-    """Where a figure can be written to; a name without an ending is given the one of PNG."""
+    """Argparse type of a writable figure path; a name without a suffix gets .png."""
     path = Path(text)
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"{text!r} is a folder: give the name of a file in it, as in {path / 'a.png'}")
@@ -333,7 +333,7 @@ def parse_arguments(arguments):
     options = parser.parse_args(arguments)
     settings = Settings(epochs=options.epochs, seed=options.seed, **(SMALL if options.small else {}))
     if options.replicas and "TF_CONFIG" in os.environ:
-        parser.error("argument --replicas: this is one process of several; `ringlet run --replicas` says how many")
+        parser.error("argument --replicas: use `ringlet run --replicas` in a process of a cluster")
     if options.replicas and options.replicas > settings.batch:
         parser.error(
             f"argument --replicas: expected at most {settings.batch}, the images of a batch, got {options.replicas}"
@@ -345,7 +345,7 @@ def main(arguments=None):
     options, settings = parse_arguments(arguments)
     cores = ringlet.show_config("dicts")["cores"]["count"]
     replicas = options.replicas or min(max(2, cores), settings.batch)
-    if "TF_CONFIG" in os.environ:  # one process of several, of which the first one speaks
+    if "TF_CONFIG" in os.environ:  # one process of several: only the chief prints
         replicas, console.quiet = None, not ringlet.is_chief()
     if options.check:
         return 0 if check(settings, replicas) else 1

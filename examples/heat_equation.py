@@ -1,10 +1,10 @@
-"""Heat that spreads over a plate: a stencil in plain NumPy, on a plate that is cut over several logical devices.
+"""Heat equation on a plate: a stencil in plain NumPy, on an array that is cut over several logical devices.
 
-    python examples/heat_equation.py                  # on 1, 2, 4 and 8 devices, and what they send
+    python examples/heat_equation.py                  # on 1, 2, 4 and 8 devices, with the bytes sent
     python examples/heat_equation.py --size 1024 --steps 50
 
-A step looks at the four neighbours of each point, so devices send each other the edges of their tiles: a plate that is
-cut into squares sends less than one that is cut into strips. The numbers are the same to the last bit.
+A step reads the four neighbours of each point, so devices send each other the edges of their tiles: square tiles
+send fewer bytes than strips. The results have the same bits.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 import ringlet
 from ringlet.sharding import Sharding, explain, shard
 
-RATE = 0.2  # of the difference that a point gives way to in a step; up to 0.25 it calms down
+RATE = 0.2  # fraction of the temperature difference that flows in a step; stable up to 0.25
 
 # Tiles along both dimensions of the plate.
 TILES = {1: (1, 1), 2: (2, 1), 4: (2, 2), 8: (4, 2)}
 
-# Logical devices of a replica: the part of the slice that it has, in chips along three axes and cores of a chip.
+# Logical devices of a replica: its block of the slice, as chips along x, y and z and cores of a chip.
 SHAPES = {1: [1, 1, 1, 1], 2: [1, 1, 1, 2], 4: [1, 1, 2, 2], 8: [1, 2, 2, 2]}
 
 
@@ -29,7 +29,7 @@ SHAPES = {1: [1, 1, 1, 1], 2: [1, 1, 1, 2], 4: [1, 1, 2, 2], 8: [1, 2, 2, 2]}
 
 
 def plate_of(size):
-    """A cold plate whose upper edge is hot, and where it is kept as warm as it is: along all four edges."""
+    """Return a cold plate with a hot upper edge, and the mask of its fixed temperatures: all four edges."""
     plate, is_kept = np.zeros((size, size)), np.ones((size, size), bool)
     plate[0] = 100.0
     is_kept[1:-1, 1:-1] = False
@@ -37,7 +37,7 @@ def plate_of(size):
 
 
 def spread(plate, is_kept, steps):
-    """The temperatures after some steps. What rolls over an edge arrives at the other one, which is kept."""
+    """Return the temperatures after some steps. Values that np.roll wraps reach only the edges, which are fixed."""
     for _ in range(steps):
         around = np.roll(plate, 1, 0) + np.roll(plate, -1, 0) + np.roll(plate, 1, 1) + np.roll(plate, -1, 1)
         plate = np.where(is_kept, plate, plate + RATE * (around - 4 * plate))
@@ -48,13 +48,13 @@ def spread(plate, is_kept, steps):
 
 
 def run_outside(plate, is_kept, steps, devices):
-    """The steps on a plate that is laid out without a strategy."""
+    """Run the steps on a plate that is sharded without a strategy."""
     sharding = Sharding.tiled(TILES[devices])
     return spread(shard(plate, sharding), shard(is_kept, sharding), steps)
 
 
 def run_in_strategy(plate, is_kept, steps, devices):
-    """The same as what a replica does that has so many logical devices."""
+    """Run the steps in a replica with that many logical devices."""
     resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-16")
     assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, SHAPES[devices], num_replicas=1)
     strategy = ringlet.TPUStrategy(resolver, assignment)
@@ -83,7 +83,7 @@ def main(arguments=None):
             print(
                 f"{run.__name__:16} {tiles[0]} x {tiles[1]} tiles: "
                 f"{report.nbytes / max(1, options.steps) / 1024:6.2f} KiB sent in a step, "
-                f"{'the same bits' if is_same else 'OTHER NUMBERS'}"
+                f"{'the same bits' if is_same else 'DIFFERENT BITS'}"
             )
     shades = " .:-=+*#%@"
     rows = expected[:: options.size // 8, :: options.size // 16]

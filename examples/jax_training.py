@@ -1,10 +1,10 @@
-"""Train with JAX data-parallel: jax.grad makes the gradients inside of the step, ringlet adds them over the replicas.
+"""Train with JAX data-parallel: jax.grad computes the gradients in the step, ringlet adds them over the replicas.
 
-    python examples/jax_training.py                  # a replica for each core
+    python examples/jax_training.py                  # one replica per core
     python examples/jax_training.py --replicas 1     # computes the same, up to rounding
 
-Arrays of JAX go into `all_reduce` and come back as arrays of JAX: the replicas share one buffer, because nobody can
-write to it. Calls of ringlet stand outside of what is under `jax.jit`, as those of any library that is not JAX.
+`all_reduce` takes JAX arrays and returns JAX arrays: the replicas share one buffer, because JAX arrays are immutable.
+Call ringlet outside of functions under `jax.jit`, like any library other than JAX.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEARNING_RATE = 0.3
 
 
 def load_data():
-    """Images and labels, as (training, test): the last 360 of a seeded permutation are the test."""
+    """Return images and labels as (training, test): the last 360 of a seeded permutation are the test."""
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
     images, labels = jnp.asarray(digits.data[order] / 16, jnp.float32), jnp.asarray(digits.target[order], jnp.int32)
@@ -47,7 +47,7 @@ def forward(weights, images):
 
 
 def loss_of(weights, images, labels):
-    """Cross-entropy, summed (not averaged) over the images."""
+    """Return the cross-entropy, summed (not averaged) over the images."""
     logarithms = jax.nn.log_softmax(forward(weights, images))
     return -jnp.take_along_axis(logarithms, labels[:, None], axis=1).sum()
 
@@ -62,14 +62,14 @@ def updated(weights, gradients, rows):
 
 
 def train_step(weights, images, labels):
-    """What each replica does with its slice of the batch: the sums over the whole batch."""
+    """Run one step of a replica on its slice of the batch; return the sums over the whole batch."""
     loss, gradients = loss_and_gradients(weights, images, labels)
-    # Sums and the number of rows, not means: where slices differ in size, each counts by its size.
+    # Sums and the number of rows, not means: slices of different sizes then have the right weights.
     return ringlet.get_replica_context().all_reduce("SUM", {"loss": loss, "rows": len(labels), "gradients": gradients})
 
 
 def train(replicas=None, epochs=10):
-    """Train from scratch; the weights and the accuracy on the test images after each epoch."""
+    """Train from scratch; return the weights, and the accuracy on the test images after each epoch."""
     strategy = ringlet.MirroredStrategy(None if replicas is None else [f"CPU:{i}" for i in range(replicas)])
     training, test = load_data()
     dataset = ringlet.data.Dataset.from_tensor_slices(training).shuffle(2000, seed=0).batch(BATCH)
@@ -89,7 +89,7 @@ def train(replicas=None, epochs=10):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicas", type=int, help="default: one for each core")
+    parser.add_argument("--replicas", type=int, help="default: one per core")
     parser.add_argument("--epochs", type=int, default=10, help="default: %(default)s")
     options = parser.parse_args(arguments)
     train(options.replicas, options.epochs)

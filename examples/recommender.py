@@ -1,14 +1,14 @@
-"""Learn which films people like from 100,000 real ratings: workers that wait for nobody, and two parameter servers.
+"""Predict film ratings from 100,000 real ones, with asynchronous workers and two parameter servers.
 
     pip install cloudpickle && pip install --no-deps recbole    # for its MovieLens 100K ratings; it is not imported
     python examples/recommender.py
     python examples/recommender.py --workers 4 --epochs 200
-    python examples/recommender.py --check       # does it end where training without workers ends?
+    python examples/recommender.py --check       # compares with training without workers
 
-Each person and each film has a row of numbers; the product of the two, and a constant of each, predict the rating. Both
-tables are cut over the parameter servers. A step takes some ratings, reads the rows that they need, and changes them,
-while other workers do the same. It prints which process does how much: kill one from another terminal (`kill -9`), and
-training goes on with the others, and soon with a new one.
+Each person and each film has a row of numbers; the dot product of the two rows, plus a bias of each, predicts the
+rating. Both tables are cut over the parameter servers. A step takes some ratings, reads the rows that they need, and
+updates them, while other workers do the same. The program prints the number of steps of each process: kill one from
+another terminal (`kill -9`), and training continues with the others, and soon with a replacement.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RANK = 16
 RATE = 0.02
 DECAY = 0.08
 BATCH = 64
-CHECK_LIMIT = 0.02  # stars; the order of the ratings alone makes a quarter of it
+CHECK_LIMIT = 0.02  # stars; another order of the ratings alone changes the error by a quarter of it
 
 
 # --- the data -------------------------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ CHECK_LIMIT = 0.02  # stars; the order of the ratings alone makes a quarter of i
 
 @dataclass(frozen=True)
 class Ratings:
-    """Who gave which film how many stars; persons and films are numbered from 0."""
+    """Ratings as columns: person, film and stars; persons and films are numbered from 0."""
 
     persons: np.ndarray
     films: np.ndarray
@@ -52,20 +52,20 @@ class Ratings:
 
 
 def find_ratings():
-    """The file of ratings in an installed package, which is not imported: it would need a great deal more."""
+    """Return the file of ratings in an installed package, without importing it, since it has many dependencies."""
     package, file = RATINGS
     spec = importlib.util.find_spec(package)
     path = Path(spec.submodule_search_locations[0], file) if spec else None
     if path is None or not path.exists():
         raise SystemExit(
-            f"the ratings come with the package {package}, which is not installed. Install it alone, without what it "
-            f"depends on: pip install --no-deps {package}"
+            f"the ratings come with the package {package}, which is not installed. Install it without its "
+            f"dependencies: pip install --no-deps {package}"
         )
     return path
 
 
 def load_ratings(path):
-    """Ratings as (training, test): the last 10 % of a seeded permutation are the test."""
+    """Return ratings as (training, test): the last 10 % of a seeded permutation are the test."""
     persons, films, stars = np.loadtxt(path, np.int64, skiprows=1, usecols=(0, 1, 2), unpack=True)
     ratings = Ratings(persons - 1, films - 1, stars.astype(np.float32))
     order = np.random.default_rng(0).permutation(len(ratings))
@@ -74,7 +74,7 @@ def load_ratings(path):
 
 
 def batches_of(ratings):
-    """Small batches of ratings, in another order in every round, without end."""
+    """Return an endless dataset of small batches, reshuffled in each epoch."""
     columns = (ratings.persons, ratings.films, ratings.stars)
     return ringlet.data.Dataset.from_tensor_slices(columns).shuffle(len(ratings)).repeat().batch(BATCH).prefetch(2)
 
@@ -83,7 +83,7 @@ def batches_of(ratings):
 
 
 class Model:
-    """Two tables. The last number of a row is the constant of that person or film, beside the mean of all."""
+    """Matrix factorization with two tables; the last number of a row is the bias of that person or film."""
 
     def __init__(self, ratings):
         random = np.random.default_rng(1)
@@ -97,11 +97,11 @@ class Model:
         return rows
 
     def predict(self, person, film):
-        """Stars, from rows of both tables."""
+        """Return predicted stars, from rows of both tables."""
         return self.mean + np.sum(person[:, :-1] * film[:, :-1], axis=1) + person[:, -1] + film[:, -1]
 
     def step(self, batch):
-        """Change the rows of a batch; the sum of squared errors before."""
+        """Update the rows of a batch; return the sum of squared errors before."""
         persons, films, stars = batch
         person, film = self.persons.sparse_read(persons), self.films.sparse_read(films)
         error = stars - self.predict(person, film)
@@ -112,7 +112,7 @@ class Model:
         return float(error @ error)
 
     def error(self, ratings):
-        """Root of the mean squared error, in stars."""
+        """Return the root of the mean squared error, in stars."""
         person, film = self.persons.sparse_read(ratings.persons), self.films.sparse_read(ratings.films)
         return float(np.sqrt(np.mean((ratings.stars - self.predict(person, film)) ** 2)))
 
@@ -121,7 +121,7 @@ class Model:
 
 
 def train_alone(training, test, epochs):
-    """Train step after step, in this process; the error of the test."""
+    """Train in this process, step by step; return the test error."""
     model, batches = Model(training), iter(batches_of(training))
     for _ in ringlet.progress(range(epochs), "without workers"):
         for _ in range(len(training) // BATCH):
@@ -130,7 +130,7 @@ def train_alone(training, test, epochs):
 
 
 def train(training, test, epochs, num_workers, report=print):
-    """Train on workers that wait for nobody; the error of the test."""
+    """Train on asynchronous workers; return the test error."""
     strategy = ringlet.ParameterServerStrategy(
         ringlet.cluster_resolver.LocalClusterResolver(workers=num_workers, ps=2),
         ringlet.experimental.partitioners.FixedShardsPartitioner(2),
@@ -158,11 +158,11 @@ def train(training, test, epochs, num_workers, report=print):
 
 
 def check(training, test, epochs, num_workers):
-    """Whether training on workers ends as well as step after step."""
+    """Return whether training on workers reaches the same test error as training in this process."""
     alone, error = train_alone(training, test, epochs), train(training, test, epochs, num_workers)
     passed = abs(alone - error) <= CHECK_LIMIT
     print(
-        f"\ntest error without workers {alone:.4f}, with {num_workers} {error:.4f}; they may differ by {CHECK_LIMIT}: "
+        f"\ntest error without workers {alone:.4f}, with {num_workers} {error:.4f}; allowed difference {CHECK_LIMIT}: "
         f"{'passed' if passed else 'FAILED'}"
     )
     return passed
@@ -172,10 +172,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=2, help="default: %(default)s")
     parser.add_argument("--epochs", type=int, default=30, help="default: %(default)s")
-    parser.add_argument(
-        "--ratings", type=Path, help="file in the format of the package's; default: that of the package"
-    )
-    parser.add_argument("--check", action="store_true", help="compare with training in one process, step after step")
+    parser.add_argument("--ratings", type=Path, help="file in the format of the package; default: the package's own")
+    parser.add_argument("--check", action="store_true", help="compare with training in one process")
     options = parser.parse_args(arguments)
     training, test = load_ratings(options.ratings or find_ratings())
     if options.check:

@@ -1,10 +1,10 @@
-"""A convolutional network, trained on images that are cut over several logical devices along height and width.
+"""A convolutional network, trained on images that are cut along height and width over several logical devices.
 
-    python examples/spatial_cnn.py              # on 1, 2, 4 and 8 devices, and what they send
+    python examples/spatial_cnn.py              # on 1, 2, 4 and 8 devices, with the bytes sent
     python examples/spatial_cnn.py --steps 60
 
-Three layers, forward and backward, written once for arrays of any kind. A convolution needs the pixels around a tile,
-which are the edges of its neighbours; gradients of kernels are summed up over all tiles. That is all that is sent.
+Three layers, forward and backward, written once for plain and sharded arrays. Devices send only the edges of their
+tiles, which the convolutions of their neighbours need, and the sums of the kernels' gradients.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ringlet.sharding import Sharding, conv_general, conv_general_vjp, explain, 
 # Tiles along height and width of the images.
 TILES = {1: (1, 1), 2: (2, 1), 4: (2, 2), 8: (4, 2)}
 
-# Logical devices of a replica: the part of the slice that it has, in chips along three axes and cores of a chip.
+# Logical devices of a replica: its block of the slice, as chips along x, y and z and cores of a chip.
 SHAPES = {1: [1, 1, 1, 1], 2: [1, 1, 1, 2], 4: [1, 1, 2, 2], 8: [1, 2, 2, 2]}
 
 SETTINGS = {"window_strides": (1, 1), "padding": "SAME", "dimension_numbers": ("NHWC", "HWIO", "NHWC")}
@@ -32,7 +32,7 @@ RATE = 0.1
 
 
 def forward(images, kernels):
-    """Scores of each image for each class, and what the way back needs."""
+    """Return the scores of each image for each class, and the values that the backward pass needs."""
     x, kept = images, []
     for kernel in kernels[:-1]:
         convolved = conv_general(x, kernel, **SETTINGS)
@@ -45,7 +45,7 @@ def forward(images, kernels):
 
 
 def backward(d_scores, kernels, kept):
-    """The gradient of each kernel."""
+    """Return the gradient of each kernel."""
     x, maps, _ = kept[-1]
     d_maps = np.ones_like(maps) * d_scores[:, None, None] / (maps.shape[1] * maps.shape[2])
     d_x, d_kernel = conv_general_vjp(x, kernels[-1], d_maps, **SETTINGS)
@@ -58,7 +58,7 @@ def backward(d_scores, kernels, kept):
 
 
 def train_step(images, labels, kernels):
-    """The loss, and the kernels after a step down its slope."""
+    """Return the loss, and the kernels after one step of gradient descent."""
     scores, kept = forward(images, kernels)
     logarithms = scores - scores.max(axis=1, keepdims=True)
     logarithms = logarithms - np.log(np.exp(logarithms).sum(axis=1, keepdims=True))
@@ -69,7 +69,7 @@ def train_step(images, labels, kernels):
 
 
 def train(images, labels, kernels, steps):
-    """Losses of all steps, and the kernels after the last one."""
+    """Return the losses of all steps, and the kernels after the last one."""
     losses = []
     for _ in range(steps):
         loss, kernels = train_step(images, labels, kernels)
@@ -78,7 +78,7 @@ def train(images, labels, kernels, steps):
 
 
 def stripes(count=24, size=16, seed=0):
-    """Noisy images with horizontal, vertical or slanting stripes, and which of them."""
+    """Return noisy images with horizontal, vertical or diagonal stripes, and their labels."""
     random = np.random.default_rng(seed)
     labels, phases = random.integers(0, 3, count), random.uniform(0, 2 * np.pi, count)
     row, column = np.mgrid[:size, :size] * (np.pi / 2)
@@ -88,19 +88,19 @@ def stripes(count=24, size=16, seed=0):
 
 def initial_kernels(seed=0):
     random, widths = np.random.default_rng(seed), (1, 8, 16, 3)
-    return [random.standard_normal((3, 3, come, go)) / np.sqrt(4.5 * come) for come, go in itertools.pairwise(widths)]
+    return [random.standard_normal((3, 3, m, n)) / np.sqrt(4.5 * m) for m, n in itertools.pairwise(widths)]
 
 
 # --- on several devices ---------------------------------------------------------------------------------------------
 
 
 def run_outside(images, labels, steps, devices):
-    """The training, on images that are laid out without a strategy."""
+    """Train on images that are sharded without a strategy."""
     return train(shard(images, Sharding.tiled((1, *TILES[devices], 1))), labels, initial_kernels(), steps)
 
 
 def run_in_strategy(images, labels, steps, devices):
-    """The training as what a replica does that has so many logical devices."""
+    """Train in a replica with that many logical devices."""
     resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-16")
     assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, SHAPES[devices], num_replicas=1)
     strategy = ringlet.TPUStrategy(resolver, assignment)

@@ -1,11 +1,11 @@
-"""A transformer block in plain NumPy, whose heads and hidden units lie on several logical devices.
+"""A transformer block in plain NumPy, with heads and hidden units cut over several logical devices.
 
-    python examples/tensor_parallel_transformer.py              # on 1, 2, 4 and 8 devices, and what they send
+    python examples/tensor_parallel_transformer.py              # on 1, 2, 4 and 8 devices, with the collectives
     python examples/tensor_parallel_transformer.py --devices 4 --explain
 
-The block does not know of devices: it is given weights that are cut. Each device has some of the heads and some of the
-hidden units, computes with them, and what the devices have is summed up twice in a block: behind the heads, and behind
-the hidden units.
+The code of the block does not mention devices: only its weights are cut. Each device holds some of the heads and some
+of the hidden units, and computes with them. A block sums over the devices twice: after the heads, and after the hidden
+units.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ringlet.sharding import Sharding, explain, shard
 
 HEADS, WIDTH, HIDDEN = 8, 128, 512
 
-# Which dimension of each matrix is cut: what a device makes of the first four kinds, it uses for the last two.
+# Dimension along which each matrix is cut: results of the first four stay on the device and feed the last two.
 CUT_DIMENSION = {"query": 1, "key": 1, "value": 1, "up": 1, "out": 0, "down": 0}
 
-# Logical devices of a replica: the part of the slice that it has, in chips along three axes and cores of a chip.
+# Logical devices of a replica: its block of the slice, as chips along x, y and z and cores of a chip.
 SHAPES = {1: [1, 1, 1, 1], 2: [1, 1, 1, 2], 4: [1, 1, 2, 2], 8: [1, 2, 2, 2]}
 
 
@@ -30,12 +30,12 @@ SHAPES = {1: [1, 1, 1, 1], 2: [1, 1, 1, 2], 4: [1, 1, 2, 2], 8: [1, 2, 2, 2]}
 
 
 def normalized(x):
-    """Each position's numbers with mean 0 and variance 1."""
+    """Normalize each position to mean 0 and variance 1."""
     return (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
 
 
 def attention(x, weights):
-    """What each position takes from itself and from those in front of it; x is [batch, position, number]."""
+    """Causal self-attention; x is [batch, position, feature]."""
     batch, length, _ = x.shape
     query, key, value = (
         np.reshape(x @ weights[name], (batch, length, HEADS, -1)) for name in ("query", "key", "value")
@@ -48,7 +48,7 @@ def attention(x, weights):
 
 
 def block(x, weights):
-    """A block as GPT-2 has it."""
+    """Pre-norm transformer block, as in GPT-2."""
     x = x + attention(normalized(x), weights)
     hidden = normalized(x) @ weights["up"]
     return x + np.maximum(hidden, 0) @ weights["down"]
@@ -66,18 +66,18 @@ def initial_weights(seed=0):
 
 
 def tiles_of(name, devices):
-    """How many tiles a matrix is cut into along each dimension."""
+    """Return the number of tiles of a matrix along each dimension."""
     return [devices if dimension == CUT_DIMENSION[name] else 1 for dimension in range(2)]
 
 
 def run_outside(x, weights, devices):
-    """The block, of weights that are laid out without a strategy."""
+    """Run the block with weights that are sharded without a strategy."""
     cut = {name: shard(matrix, Sharding.tiled(tiles_of(name, devices))) for name, matrix in weights.items()}
     return block(x, cut)
 
 
 def run_in_strategy(x, weights, devices):
-    """The block as the step of a replica that has so many logical devices."""
+    """Run the block as the step of a replica with that many logical devices."""
     resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-16")
     assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, SHAPES[devices], num_replicas=1)
     strategy = ringlet.TPUStrategy(resolver, assignment)
@@ -91,8 +91,8 @@ def run_in_strategy(x, weights, devices):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--devices", type=int, choices=SHAPES, help="default: each of them")
-    parser.add_argument("--explain", action="store_true", help="show each operation with what it sends")
+    parser.add_argument("--devices", type=int, choices=SHAPES, help="default: all of these")
+    parser.add_argument("--explain", action="store_true", help="print each operation with the bytes that it sends")
     options = parser.parse_args(arguments)
     x, weights = np.random.default_rng(1).standard_normal((2, 64, WIDTH)).astype(np.float32), initial_weights()
     expected = block(x, weights)

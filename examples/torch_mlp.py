@@ -1,12 +1,12 @@
-"""Train a PyTorch model of 10 million parameters on several processes, each with its part of every batch.
+"""Train a PyTorch model of 10 million parameters on several processes, each with its slice of every batch.
 
-    ringlet run -n 2 examples/torch_mlp.py                      # gradients are combined by ringlet
-    ringlet run -n 2 examples/torch_mlp.py --with gloo          # by DistributedDataParallel over gloo, to compare
+    ringlet run -n 2 examples/torch_mlp.py                      # gradients combined by ringlet
+    ringlet run -n 2 examples/torch_mlp.py --with gloo          # by DistributedDataParallel over gloo
     python -m bench.torch_mlp                                   # both in alternation: steps per second
 
-The digits of scikit-learn, each pixel drawn 4 x 4. All processes begin with the same seeded weights, and stay equal,
-because each step they get the mean of the same gradients. Ringlet's are written to one flat array in memory that the
-processes share, and combined where they lie: nothing is sent. Torch has one thread in each process.
+The digits of scikit-learn, each pixel enlarged to 4 x 4. All processes start with the same seeded weights, and stay
+equal, because each step they get the mean of the same gradients. Ringlet writes gradients to one flat array in shared
+memory, and combines them in place: nothing is sent. Torch uses one thread in each process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WIDTHS = (1024, 2048, 2048, 1800, 10)  # 10.0 million parameters
 
 
 def load_data():
-    """Images as rows of 1,024 pixels, and their labels, in a seeded order."""
+    """Return images as rows of 1,024 pixels, and their labels, in a seeded order."""
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
     images = np.kron(digits.images[order] / 16, np.ones((4, 4))).reshape(len(order), -1)
@@ -46,12 +46,12 @@ def make_module(widths=WIDTHS):
 
 
 def worker_of(strategy):
-    """Tell which of the workers this process is, where each has one replica."""
+    """Return the index of this worker, where each worker has one replica."""
     return int(strategy.run(lambda: ringlet.get_replica_context().replica_id_in_sync_group))
 
 
 class Part:
-    """What a worker sees of the data: of every batch the rows that are its own."""
+    """Slice of every batch that belongs to one worker."""
 
     def __init__(self, worker, num_workers, batch=BATCH):
         self.images, self.labels = load_data()
@@ -65,7 +65,7 @@ class Part:
 
 
 class SharedGradients:
-    """The gradients of a module, one behind the other in an array that other processes can read where it lies."""
+    """Gradients of a module, concatenated in an array in shared memory."""
 
     def __init__(self, module):
         self.parameters = list(module.parameters())
@@ -81,36 +81,36 @@ class SharedGradients:
 
     @staticmethod
     def _mover(place):
-        def move(parameter):  # while the gradient is in the cache; its own memory is free for the next one
+        def move(parameter):  # while the gradient is in the cache; its memory is reused for the next one
             place.copy_(parameter.grad)
             parameter.grad = None
 
         return move
 
     def use(self, combined):
-        """Have the optimizer take the parts of an array.
+        """Set the gradients of all parameters to views of an array.
 
-        The processes of a machine read one and the same array. What writes to gradients, such as `clip_grad_norm_`,
-        would do so for all of them: give it a copy, ``use(mean.copy())``.
+        All processes of a machine share this array. Code that writes to gradients, such as `clip_grad_norm_`,
+        would change them for all processes: pass a copy, ``use(mean.copy())``.
         """
         for parameter, piece in zip(self.parameters, self._cut(torch.from_dlpack(combined)), strict=True):
             parameter.grad = piece
 
 
 class RingletTrainer:
-    """Gradients are combined by ``all_reduce`` over the workers of a MultiWorkerMirroredStrategy."""
+    """Trainer that combines gradients with ``all_reduce`` over the workers of a MultiWorkerMirroredStrategy."""
 
     def __init__(self, batch=BATCH, widths=WIDTHS):
         self.strategy = ringlet.MultiWorkerMirroredStrategy()
         if len(self.strategy.extended.worker_devices) > 1:
-            raise SystemExit("each process trains one module: start more processes, and one replica in each")
+            raise SystemExit("each process trains one module: start more processes, with one replica each")
         self.module = make_module(widths)
         self._gradients = SharedGradients(self.module)
         self._optimizer = torch.optim.SGD(self.module.parameters(), lr=LEARNING_RATE)
         self.data = Part(worker_of(self.strategy), self.strategy.num_replicas_in_sync, batch)
 
     def step(self, number):
-        """Train on one batch; gives the loss of this worker's part."""
+        """Train on one batch; return the loss of this worker's slice."""
         return self.strategy.run(self._step, args=self.data[number])
 
     def _step(self, images, labels):
@@ -123,11 +123,11 @@ class RingletTrainer:
         return loss.detach()
 
     def close(self):
-        """Nothing is left to close."""
+        """Do nothing: the strategy closes itself."""
 
 
 class GlooTrainer:
-    """Gradients are combined by DistributedDataParallel, in buckets while the backward pass goes on."""
+    """Trainer that combines gradients with DistributedDataParallel, in buckets during the backward pass."""
 
     def __init__(self, batch=BATCH, widths=WIDTHS, bucket_megabytes=25):
         worker, num_workers = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -140,7 +140,7 @@ class GlooTrainer:
         self.data = Part(worker, num_workers, batch)
 
     def step(self, number):
-        """Train on one batch; gives the loss of this worker's part."""
+        """Train on one batch; return the loss of this worker's slice."""
         images, labels = self.data[number]
         loss = functional.cross_entropy(self._parallel(images), labels)
         loss.backward()
@@ -157,7 +157,7 @@ TRAINERS = {"ringlet": RingletTrainer, "gloo": GlooTrainer}
 
 
 def gloo_environment(strategy):
-    """Tell torch what ringlet knows of the job: who this is, of how many, and a port of this machine."""
+    """Return the variables of torch.distributed for this process: rank, world size, address and a free port."""
     count = strategy.num_replicas_in_sync
     port = ringlet.once_per_host(_free_port, name="a port for gloo")
     return {
@@ -176,11 +176,11 @@ def _free_port():
 
 
 def main():
-    """Train, and print how it goes."""
+    """Train, and print loss and speed of each epoch."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--with", dest="trainer", default="ringlet", choices=TRAINERS)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=BATCH, help="rows of all workers together")
+    parser.add_argument("--batch", type=int, default=BATCH, help="rows of a global batch")
     parser.add_argument("--hidden", type=int, help="units of each hidden layer, for a smaller model")
     options = parser.parse_args()
     torch.set_num_threads(1)

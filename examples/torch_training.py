@@ -1,10 +1,10 @@
-"""Train a PyTorch module data-parallel: torch makes the gradients, ringlet adds them over the replicas.
+"""Train a PyTorch module data-parallel: torch computes the gradients, ringlet adds them over the replicas.
 
-    python examples/torch_training.py                # a replica for each core
-    python examples/torch_training.py --compare      # a step on 2 replicas beside a step on 1, at equal global batch
+    python examples/torch_training.py                # one replica per core
+    python examples/torch_training.py --compare      # times a step on 2 replicas and on 1, at equal global batch
 
-Each replica is one thread of this process, with a module and an optimizer of its own. Torch is given one thread per
-replica. Tensors go into `all_reduce` and come back as tensors, in memory that each replica may write to.
+Each replica is one thread of this process, with its own module and optimizer. Torch uses one thread per
+replica. `all_reduce` takes tensors and returns tensors, in memory that each replica may write to.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEARNING_RATE = 0.003
 
 
 def load_data():
-    """Images and labels as tensors, as (training, test): the last 360 of a seeded permutation are the test."""
+    """Return tensors of images and labels as (training, test): the last 360 of a seeded permutation are the test."""
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
     images = torch.tensor(digits.images[order] / 16, dtype=torch.float32)[:, None]
@@ -50,7 +50,7 @@ def make_module(channels):
 
 
 class Replica:
-    """What one replica has for itself: all modules begin equal, and stay so, because they get the same gradients."""
+    """State of one replica: all modules start equal and stay equal, because they get the same gradients."""
 
     def __init__(self, module):
         self.module = copy.deepcopy(module)
@@ -58,12 +58,12 @@ class Replica:
 
 
 def train_step(mine, images, labels):
-    """What each replica does with its slice of the batch; gives the loss of the whole batch."""
+    """Run one step of a replica on its slice of the batch; return the loss of the whole batch."""
     mine.optimizer.zero_grad()
     loss = functional.cross_entropy(mine.module(images), labels, reduction="sum")
     loss.backward()
     parameters = list(mine.module.parameters())
-    # Sums and the number of rows, not means: where slices differ in size, each counts by its size.
+    # Sums and the number of rows, not means: slices of different sizes then have the right weights.
     sums = ringlet.get_replica_context().all_reduce(
         "SUM", {"loss": loss.detach(), "rows": len(labels), "gradients": [p.grad for p in parameters]}
     )
@@ -74,7 +74,7 @@ def train_step(mine, images, labels):
 
 
 class Trainer:
-    """A strategy, a dataset that it cuts, and what its replicas have."""
+    """Strategy, distributed dataset, and the state of each replica."""
 
     def __init__(self, replicas, channels=CHANNELS, batch=BATCH):
         self.strategy = ringlet.MirroredStrategy([f"CPU:{i}" for i in range(replicas)])
@@ -98,7 +98,7 @@ class Trainer:
 
 
 def train(replicas, epochs, channels=CHANNELS):
-    """Train from scratch; the trainer."""
+    """Train from scratch; return the trainer."""
     trainer = Trainer(replicas, channels)
     for epoch in range(1, epochs + 1):
         losses = [trainer.step(batch) for batch in trainer.batches]
@@ -107,7 +107,7 @@ def train(replicas, epochs, channels=CHANNELS):
 
 
 def compare(replicas=2, channels=CHANNELS, rounds=15):
-    """Median seconds of a step on one replica and on several, in alternation, at equal global batch."""
+    """Return median seconds of a step on one replica and on several, in alternation, at equal global batch."""
     trainers = [Trainer(1, channels), Trainer(replicas, channels)]
     batches = [next(iter(trainer.batches)) for trainer in trainers]
     seconds = [[], []]
@@ -115,7 +115,7 @@ def compare(replicas=2, channels=CHANNELS, rounds=15):
         for trainer, batch, taken in zip(trainers, batches, seconds, strict=True):
             start = perf_counter()
             trainer.step(batch)
-            if number >= 2:  # the first ones allocate
+            if number >= 2:  # the first two rounds allocate
                 taken.append(perf_counter() - start)
     one, many = map(median, seconds)
     print(f"a step of {BATCH} images, one thread of torch for each replica, median of {rounds}:")
@@ -126,12 +126,12 @@ def compare(replicas=2, channels=CHANNELS, rounds=15):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicas", type=int, help="default: one for each core, at least 2")
+    parser.add_argument("--replicas", type=int, help="default: one per core, at least 2")
     parser.add_argument("--epochs", type=int, default=6, help="default: %(default)s")
     parser.add_argument("--channels", type=int, default=CHANNELS, help="of the convolutions; default: %(default)s")
-    parser.add_argument("--compare", action="store_true", help="seconds of a step, beside those on 1 replica")
+    parser.add_argument("--compare", action="store_true", help="time a step, and one on 1 replica")
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)  # for each thread that calls torch: the replicas share the cores among themselves
+    torch.set_num_threads(1)  # per calling thread: the replicas share the cores
     replicas = options.replicas or max(2, ringlet.show_config("dicts")["cores"]["count"])
     if options.compare:
         compare(replicas, options.channels)

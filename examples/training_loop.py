@@ -1,10 +1,10 @@
-"""A custom training loop: variables, a dataset that is cut over replicas, one step for each, sums over all of them.
+"""A custom training loop: variables, a dataset cut over replicas, one step per replica, sums over all replicas.
 
-    python examples/training_loop.py                  # a replica for each core
+    python examples/training_loop.py                  # one replica per core
     python examples/training_loop.py --replicas 1     # computes the same, up to rounding
 
-Handwritten digits, told apart by one matrix. The gradients are written in NumPy; examples/torch_training.py and
-examples/jax_training.py have others make them.
+Handwritten digits, classified by one matrix. The gradients are written in NumPy; examples/torch_training.py and
+examples/jax_training.py compute them with PyTorch and JAX.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEARNING_RATE = 0.5
 
 
 def load_data():
-    """Images and labels, as (training, test): the last 360 of a seeded permutation are the test."""
+    """Return images and labels as (training, test): the last 360 of a seeded permutation are the test."""
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
     images, labels = digits.data[order] / 16, digits.target[order]
@@ -29,7 +29,7 @@ def load_data():
 
 
 def train(replicas=None, epochs=10):
-    """Train from scratch; the accuracy on the test images after each epoch."""
+    """Train from scratch; return the accuracy on the test images after each epoch."""
     devices = None if replicas is None else [f"CPU:{i}" for i in range(replicas)]
     strategy = ringlet.MirroredStrategy(devices)
     with strategy.scope():  # variables are the same on all replicas, in one buffer
@@ -43,7 +43,7 @@ def train(replicas=None, epochs=10):
         logarithms = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         chosen = np.eye(10)[labels]
         d_scores = np.exp(logarithms) - chosen
-        # Sums and the number of rows, not means: where slices differ in size, each counts by its size.
+        # Sums and the number of rows, not means: slices of different sizes then have the right weights.
         sums = replica.all_reduce(
             "SUM", {"weights": images.T @ d_scores, "bias": d_scores.sum(axis=0), "rows": len(labels)}
         )
@@ -68,7 +68,7 @@ def train(replicas=None, epochs=10):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicas", type=int, help="default: one for each core")
+    parser.add_argument("--replicas", type=int, help="default: one per core")
     parser.add_argument("--epochs", type=int, default=10, help="default: %(default)s")
     options = parser.parse_args(arguments)
     train(options.replicas, options.epochs)

@@ -1,4 +1,4 @@
-"""The tree speaks of the project alone, and what its documents show is true."""
+"""Documents of the tree: their programs print what is shown, their links lead to files, and no machine is named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 IGNORED = [".git", *(line.strip("/ ") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines())]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-# What no file may say: the pattern, why, and the files that may all the same.
+# Texts that no file may contain: the pattern, the reason, and the files that are exempt.
 FORBIDDEN = [
     (r"(?<![\w.}])/(?:root|home|Users|work|opt|mnt)/", "a path of one person's machine", ()),
     (r"pypi\.org|python[h]osted|anaconda\.org|debian\.org", "the address of a package host: name the package", ()),
@@ -26,7 +26,7 @@ FORBIDDEN = [
 
 
 def files_of_the_tree() -> Iterator[Path]:
-    """Every text file that belongs to the project."""
+    """Yield every file that belongs to the project."""
     for path in sorted(ROOT.rglob("*")):
         parts = path.relative_to(ROOT).parts
         if path.is_file() and not any(fnmatch.fnmatch(part, pattern) for part in parts for pattern in IGNORED):
@@ -34,7 +34,7 @@ def files_of_the_tree() -> Iterator[Path]:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file; empty for one that is not text."""
+    """Return the text of a file; empty for a binary file."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -42,7 +42,7 @@ def text_of(path: Path) -> str:
 
 
 def forbidden_in(name: str, text: str) -> list[str]:
-    """What a file says that it may not, each with line number and reason."""
+    """Return the forbidden texts of a file, each with line number and reason."""
     return [
         f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {match.group()!r} is {reason}"
         for pattern, reason, allowed in FORBIDDEN
@@ -72,7 +72,7 @@ def test_a_forbidden_word_is_found_with_its_line(text, said):
 
 
 def section(document: str, title: str) -> str:
-    """The text below one heading of the second level, up to the next."""
+    """Return the text below one heading of the second level, up to the next."""
     return re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", document, re.MULTILINE | re.DOTALL).group(1)
 
 
@@ -98,13 +98,13 @@ CONTINUOUS = [
 
 
 def needs_of(block: re.Match[str]) -> str | None:
-    """The library that a block needs."""
+    """Return the library that a block needs, or None."""
     needs = NEEDS.search(block.string, 0, block.start())
     return None if needs is None else needs.group(1)
 
 
 def shown_programs() -> list[object]:
-    """Every program of a document in which each block stands alone, and what it prints if that is shown."""
+    """Return every program of a document in which each block stands alone, and its output if that is shown."""
     return [
         pytest.param(match.group(1), match.group(2), needs_of(match), id=f"{path.relative_to(ROOT)}-{number}")
         for path in DOCUMENTS
@@ -114,7 +114,7 @@ def shown_programs() -> list[object]:
 
 
 def printed_by(program: str, names: dict[str, object]) -> str:
-    """Run a program, and give what it prints."""
+    """Run a program, and return what it prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(program, "<document>", "exec"), names)
@@ -139,7 +139,7 @@ def test_a_document_that_is_one_program_prints_everything_that_is_shown_and_noth
 
 
 def test_the_blocks_of_the_guide_are_short():
-    """Who reads along has to keep a block in mind: a longer one is two, with text between them."""
+    """A reader has to remember a whole block: a longer one is two, with text between them."""
     lengths = [match.group(1).count("\n") for document in CONTINUOUS for match in SHOWN.finditer(text_of(document))]
     assert max(lengths) <= 25
 

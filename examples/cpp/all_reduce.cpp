@@ -1,4 +1,4 @@
-// Threads that each hold a vector, and the sum of all of them.
+// Sum of one vector per thread, with the threads as ranks.
 //
 //   all_reduce [ranks] [elements]
 
@@ -41,13 +41,13 @@ std::size_t count_wrong(std::span<const float> sums, int num_ranks) {
   return wrong;
 }
 
-// What one thread does; gives the number of wrong elements.
+// Run one rank; return the number of wrong elements.
 std::size_t work(collectives::Group& group, int rank, std::size_t count) {
   collectives::Member member = group.member(rank);
   const std::vector<float> mine = vector_of(rank, count);
   const auto length = static_cast<std::int64_t>(count);
   const collectives::Part part = part_of(mine, length);
-  // Without an output, all ranks share one read-only result; it lives as long as anybody holds its block.
+  // Without an output, all ranks share one read-only result, which lives while its block is referenced.
   const collectives::Results results = member.all_reduce({&part, 1}, core::Op::kSum);
   const auto* const sums = reinterpret_cast<const float*>(results.front()->data());
   if (rank == 0) {
@@ -66,7 +66,7 @@ int run(int num_ranks, std::size_t count) {
       threads.emplace_back([&, rank] {
         try {
           wrong[static_cast<std::size_t>(rank)] = work(group, rank, count);
-        } catch (const std::exception& error) {  // the others wait for this rank: tell them
+        } catch (const std::exception& error) {  // release the ranks that wait for this one
           group.abort("rank " + std::to_string(rank) + " failed: " + error.what());
           wrong[static_cast<std::size_t>(rank)] = count;
         }

@@ -1,4 +1,4 @@
-"""Every difference from TensorFlow is a row of docs/differences.md, with a test that holds it."""
+"""Every difference from TensorFlow is a row of a page of docs/differences, with a test that holds it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ COLUMNS = ["what", "TensorFlow", "ringlet", "why", "test"]
 
 
 def rows() -> list[list[str]]:
-    """The cells of every row of every table, heads and rules left out."""
-    lines = (ROOT / "docs" / "differences.md").read_text(encoding="utf-8").splitlines()
+    """Return the cells of every row of every table, without headers and rules."""
+    pages = sorted((ROOT / "docs" / "differences").glob("*.md"))
+    lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     return [row for row in cells if row != COLUMNS and set(row[0]) != {"-"}]
 

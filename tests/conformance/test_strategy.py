@@ -18,7 +18,7 @@ CASES = load("strategy")
 
 # --- cases that are not compared -------------------------------------------------------------------------------------
 
-# Groups whose answers differ on purpose, each a row of docs/differences.md.
+# Groups whose answers differ on purpose, each a row of docs/differences.
 DIFFERENT = {
     "all_reduce/shape_mismatch": "a mismatch is a CollectiveMismatchError that names every replica's call",
     "all_reduce/python_value": "numbers are taken for arrays",

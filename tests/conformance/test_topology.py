@@ -140,7 +140,7 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def difference(case: dict[str, Any]) -> str | None:
-    """Which row of docs/differences.md a case falls under, if it does."""
+    """Which row of docs/differences a case falls under, if it does."""
     given = case["input"]
     places = given.get("core_assignment") or given.get("device_coordinates") or []
     try:

@@ -24,7 +24,7 @@ from tests.conformance.common import assert_same, assert_same_error, case_id, de
 
 CASES = load("tpu")
 
-# Groups whose answers differ on purpose, each a row of docs/differences.md.
+# Groups whose answers differ on purpose, each a row of docs/differences.
 DIFFERENT = {"run_plain_function": "plain functions run"}
 
 # --- the systems of the cases ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""That what docs/clusters.md and README show happens: the commands, and every failure with its message."""
+"""Commands and failures of docs/clusters.md and README.md: each is run, and prints the text that is shown."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ CLUSTER = {"worker": ["localhost:2222", "localhost:2223"]}
 
 
 def program_of(document: str) -> str:
-    """The first program, ``sum.py``."""
+    """Return the first program, ``sum.py``."""
     return re.search(r"^```py\n(# sum\.py\n.*?)^```$", document, re.MULTILINE | re.DOTALL)[1]
 
 
 def sessions(document: str) -> list[tuple[str, str]]:
-    """Every command of the console blocks with the lines that it prints; a definition goes before the next command."""
+    """Return every console command with the lines that it prints; a definition is joined to the next command."""
     blocks = re.findall(r"^```console\n(.*?)^```$", document, re.MULTILINE | re.DOTALL)
     found, before = [], ""
     for block in blocks:
@@ -57,7 +57,7 @@ def filled(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory):
-    """What each command prints, and what each failure says, all tried in the background: most of the time they wait."""
+    """Outputs of all commands and failures, run in the background because most of their time is waiting."""
     calls = {
         **FAILURES,
         **{command: partial(run, command=["bash", "-c", command]) for command, _ in sessions(DOCUMENT)},
@@ -71,7 +71,7 @@ def tried(tmp_path_factory):
 
 
 def environment(folder: Path, **others: str) -> dict[str, str]:
-    # Without a buffer, two processes that print at the same time write into each other's lines.
+    # Unbuffered, two processes that print at the same time would mix their lines.
     others_own = ("RINGLET_", "TF_", "SLURM_", "PYTHONUNBUFFERED")
     own = {name: value for name, value in os.environ.items() if not name.startswith(others_own)}
     path = f"{folder / 'bin'}:{own['PATH']}"
@@ -127,7 +127,7 @@ def test_the_program_runs_as_a_step_of_slurm(tmp_path):
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 HEAD = "import os, sys, time\nimport numpy as np\nimport ringlet\nstrategy = ringlet.MultiWorkerMirroredStrategy()\n"
-# `me` is the number of the worker, and both are there.
+# `me` is the number of the worker; both workers have started.
 MEET = HEAD + "me = strategy.cluster_resolver.task_id\nstrategy.extended._workers.barrier('start')\n"
 ADD = "strategy.run(lambda x: ringlet.get_replica_context().all_reduce('SUM', x), args=({},))\n"
 
@@ -137,13 +137,13 @@ def config(*, cluster: Any = CLUSTER, **task: Any) -> str:
 
 
 def together(calls: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Make calls at the same time, and give what they give."""
+    """Make calls at the same time, and return their results."""
     with ThreadPoolExecutor() as threads:
         return [future.result() for future in [threads.submit(call) for call in calls]]
 
 
 def alone(text: str) -> Callable[[Path], str]:
-    """What a process with this ``TF_CONFIG`` says, which needs the others at once."""
+    """Error of a process with this ``TF_CONFIG`` that needs the other workers at once."""
 
     def said(folder: Path) -> str:
         (folder / "sum.py").write_text(MEET, encoding="utf-8")
@@ -153,7 +153,7 @@ def alone(text: str) -> Callable[[Path], str]:
 
 
 def read(text: str) -> Callable[[Path], str]:
-    """What the strategy says of this ``TF_CONFIG`` when it is made: no process of its own is needed for that."""
+    """Error of a strategy that is made with this ``TF_CONFIG``, in this process."""
 
     def said(folder: Path) -> str:
         resolver = ringlet.cluster_resolver.TFConfigClusterResolver(environ={"TF_CONFIG": text})
@@ -165,7 +165,7 @@ def read(text: str) -> Callable[[Path], str]:
 
 
 def workers(program: str, *others: tuple[int, dict[str, str]], other_program: str = "") -> Callable[[Path], str]:
-    """What the first of two workers says, or all of those that `others` names instead, each with its number."""
+    """Errors of two workers, or of those that `others` lists by number."""
 
     def said(folder: Path) -> str:
         (folder / "sum.py").write_text(program, encoding="utf-8")
@@ -201,17 +201,15 @@ def outside_slurm(folder: Path) -> str:
 AT_EXIT = "import atexit, pathlib\natexit.register(pathlib.Path('ended').touch)\n"
 OLD = "import importlib.metadata\nimportlib.metadata.version = lambda name: '0.0.1'\n"
 
-# Heading of the document: what does it.
+# Heading of the document: the call that fails that way.
 FAILURES: dict[str, Callable[[Path], str]] = {
-    "`TF_CONFIG` is no JSON": read("{'cluster': {}}"),
-    "Something in `TF_CONFIG` cannot be meant": read(
-        config(cluster={"worker": "localhost:2222"}, type="worker", index=0)
-    ),
-    "There is no such task": read(config(type="worker", index=5)),
-    "The process does not know which task it is": read(config()),
-    "A task is none that runs replicas": read(config(cluster={**CLUSTER, "ps": ["localhost:9"]}, type="ps", index=0)),
+    "`TF_CONFIG` is not valid JSON": read("{'cluster': {}}"),
+    "`TF_CONFIG` has an invalid value": read(config(cluster={"worker": "localhost:2222"}, type="worker", index=0)),
+    "The task does not exist": read(config(type="worker", index=5)),
+    "The task of the process is not given": read(config()),
+    "The task type does not run replicas": read(config(cluster={**CLUSTER, "ps": ["localhost:9"]}, type="ps", index=0)),
     "Two workers have one address": read(config(cluster={"worker": ["localhost:2222"] * 2}, type="worker", index=0)),
-    "A worker does not come": alone(config(type="worker", index=0)),
+    "A worker does not start": alone(config(type="worker", index=0)),
     "A task is started twice, or two jobs have the same cluster": workers(
         AT_EXIT + MEET + "while not os.path.exists('ended'): time.sleep(0.05)\n", (0, {}), (1, {}), (1, {})
     ),
@@ -220,7 +218,7 @@ FAILURES: dict[str, Callable[[Path], str]] = {
         MEET, (0, {"RINGLET_TIMEOUT_SECONDS": "5"}), (1, {}), other_program=OLD + MEET
     ),
     "The workers run different programs": workers(MEET, other_program=f"# another\n{MEET}"),
-    "The cluster has other machines": alone(
+    "The cluster names other machines": alone(
         config(cluster={"worker": ["localhost:2222", "203.0.113.7:2223"]}, type="worker", index=0)
     ),
     "A worker raises an exception": workers(MEET + "if me: raise KeyError('weights')\n" + ADD.format("1.0")),
@@ -232,7 +230,7 @@ FAILURES: dict[str, Callable[[Path], str]] = {
         (1, {"RINGLET_TIMEOUT_SECONDS": "4"}),
     ),
     "The workers do not make the same calls": workers(MEET + ADD.format("np.ones(2 + me)")),
-    "The program is not in a Slurm step": outside_slurm,
+    "The program does not run in a Slurm step": outside_slurm,
     "`TF_CONFIG` is too long for a program": too_long,
 }
 
@@ -241,7 +239,7 @@ ENDS_SOMEHOW = "closed its connection to this group|ended; the system does not t
 
 
 def pattern_of(message: str) -> str:
-    """A message of the document as a pattern: process, machine, folder and numbers of calls are those of a run."""
+    """Return a shown message as a pattern: process, machine, folder and numbers of calls vary between runs."""
     pattern = re.escape(" ".join(message.split()))
     for shown, real in (
         (r"pid\ 812", r"pid\ \d+"),
@@ -251,7 +249,7 @@ def pattern_of(message: str) -> str:
         (r"call\ number\ 1", r"call\ number\ \d+"),
         (r"waited\ 1\ s", r"waited\ \d+\ s"),
         (r"started\ 1\ s\ ago", r"started\ \d+\ s\ ago"),
-        # Others may look while a process is ending, or, on older systems, after its parent has looked.
+        # The status may be read while a process is ending, or, on older systems, after its parent has reaped it.
         (r"exited\ with\ status\ 0", rf"(exited with status 0|{ENDS_SOMEHOW})"),
         (r"was\ killed\ by\ SIGKILL\ \(signal\ 9\)", rf"(was killed by SIGKILL \(signal 9\)|{ENDS_SOMEHOW})"),
     ):
@@ -260,7 +258,7 @@ def pattern_of(message: str) -> str:
 
 
 def shown_failures() -> dict[str, str]:
-    """Each heading of the last part with its message."""
+    """Return each heading of the last part with its message."""
     part = DOCUMENT.partition("## What can go wrong")[2]
     return dict(re.findall(r"^### ([^\n]*)\n\n```text\n(.*?)^```$", part, re.MULTILINE | re.DOTALL))
 

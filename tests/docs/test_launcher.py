@@ -1,4 +1,4 @@
-"""That what docs/launcher.md shows is what the launcher prints."""
+"""Commands of docs/launcher.md: each is run, and prints the text that is shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SESSIONS = [
 
 
 def pattern_of(printed):
-    """What matches the text of the document, where three dots stand for anything within a line."""
+    """Return a pattern for a shown text, in which three dots match anything within a line."""
     return ".*".join(map(re.escape, printed.split("...")))
 
 

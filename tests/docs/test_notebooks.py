@@ -1,4 +1,4 @@
-"""Notebooks run, and show what their cells give."""
+"""Notebooks run, and hold the outputs of their cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""That what docs/parameter_server.md shows happens: the command, and every failure with its message."""
+"""Commands and failures of docs/parameter_server.md: each is run, and prints the text that is shown."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def said(call):
         print(type(error).__name__, error, flush=True)
 """
 
-# Heading of the document: what does it, in a program that has started a cluster.
+# Heading of the document: the call that fails that way, in a program that has started a cluster.
 CALLS = {
-    "Something in a function cannot be sent": """
+    "Part of a function cannot be sent": """
 lock = threading.Lock()
 def step():
     with lock:
         pass
 said(lambda: run(step))
 """,
-    "A value that is not ready is an argument": "said(lambda: run(len, coordinator.schedule(len, args=([],))))\n",
+    "An argument is not ready": "said(lambda: run(len, coordinator.schedule(len, args=([],))))\n",
     "A function makes a variable": "said(lambda: run(lambda: ringlet.Variable(1.0)))\n",
     "A function ends every worker that runs it": "def step(): os._exit(3)\nsaid(lambda: run(step))\n",
-    # Of another length: else Python may take what it has compiled of the first one.
-    "A worker has other code": """
+    # Of another length: otherwise Python may use the bytecode of the first version.
+    "A worker has different code": """
 with open("steps.py", "w") as file:
     file.write("def step(): return 1")
 import steps
@@ -65,7 +65,7 @@ import moved
 os.remove("moved.py")
 said(lambda: run(moved.step))
 """,
-    "A dataset has come to its end": """
+    "A dataset has ended": """
 batches = iter(coordinator.create_per_worker_dataset(ringlet.data.Dataset.range(1)))
 said(lambda: [run(next, batches) for _ in range(2)])
 """,
@@ -98,10 +98,10 @@ PROGRAMS = {
     "A parameter server was killed": HEAD + "strategy, coordinator = start()\n" + KILLED,
     "The cluster has no parameter server": CLUSTER
     + "cluster.pop('ps')\nringlet.ParameterServerStrategy(resolver('chief', **cluster))\n",
-    "A server does not come": CLUSTER
+    "A server does not start": CLUSTER
     + "strategy = ringlet.ParameterServerStrategy(resolver('chief', **cluster))\n"
     + "with strategy.scope(): ringlet.Variable(1)\n",
-    "The coordinator does not come": CLUSTER + "ringlet.Server(cluster, job_name='worker', task_index=0).join()\n",
+    "The coordinator does not start": CLUSTER + "ringlet.Server(cluster, job_name='worker', task_index=0).join()\n",
 }
 
 
@@ -123,7 +123,7 @@ def run(folder: Path, command: list[str], **environ: str) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """What each failure says: most of them in one program, the others at the same time."""
+    """Output of each failure: most of them in one program, the others at the same time."""
     all_calls = "".join(f"print({heading!r})\n{call}" for heading, call in CALLS.items())
     together = HEAD + "strategy, coordinator = start()\n" + all_calls
     folder = tmp_path_factory.mktemp("programs")
@@ -145,13 +145,13 @@ def said(tmp_path_factory):
 
 
 def shown_failures() -> dict[str, str]:
-    """Each heading of the last part with its message."""
+    """Return each heading of the last part with its message."""
     part = DOCUMENT.partition("## What can go wrong")[2]
     return dict(re.findall(r"^### ([^\n]*)\n\n```text\n(.*?)^```$", part, re.MULTILINE | re.DOTALL))
 
 
 def pattern_of(message: str) -> str:
-    """A message of the document as a pattern: process and machine are those of a run."""
+    """Return a shown message as a pattern: process and machine vary between runs."""
     pattern = re.escape(" ".join(message.split()))
     for shown, real in ((r"pid\ 812", r"pid\ \d+"), (r"on\ node7", r"on\ \S+"), (r"waited\ 1\ s", r"waited\ \d+\ s")):
         pattern = pattern.replace(shown, real)

@@ -1,4 +1,4 @@
-"""The table of docs/porting.md says what is there: each name is looked up, and its parameters are compared."""
+"""Table of docs/porting.md: each name is looked up, and its parameters are compared."""
 
 from __future__ import annotations
 

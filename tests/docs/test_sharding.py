@@ -1,4 +1,4 @@
-"""What docs/sharding.md says of functions is so: those that work tile by tile do, and the others gather."""
+"""Table of functions in docs/sharding.md: the first column works tile by tile, and the second gathers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHERS = {"inv", "solve", "det", "put", "place", "fill_diagonal", "sort", "pad"}
 
 
 def functions(names):
-    """Functions of NumPy that have such a name, but ufuncs, all of which work tile by tile."""
+    """Return the functions of NumPy with these names, except ufuncs, all of which work tile by tile."""
     found = {name: numpy_function(name) or numpy_function(f"linalg.{name}") for name in names}
     no_functions = (type, np.ufunc)
     return {name: each for name, each in found.items() if callable(each) and not isinstance(each, no_functions)}

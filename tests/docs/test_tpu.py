@@ -1,4 +1,4 @@
-"""What docs/tpu.md shows of the command line is what it prints; its programs run in tests/test_documents.py."""
+"""Commands of docs/tpu.md: each prints the text that is shown. Its programs run in tests/test_documents.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of docs/tpu.md are those that the library draws now."""
+"""Figures of docs/tpu.md: each is what the library draws now."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def test_a_training_in_two_runs_has_the_bits_of_one_in_one_run(tmp_path, capsys)
     assert int(two.step) == 30
     assert len(two.losses) == 30
     assert two.losses[-1] < two.losses[0]
-    assert "go on at step 13" in capsys.readouterr().out
+    assert "resumed at step 13" in capsys.readouterr().out
 
 
 def test_runs_that_start_from_one_checkpoint_end_alike_whether_they_are_stopped_or_not(tmp_path):
@@ -36,8 +36,8 @@ def test_the_program_runs_as_it_says(tmp_path):
     script = Path(resume_training.__file__)
     command = [sys.executable, str(script), str(tmp_path / "runs"), "--steps", "5"]
     outputs = [subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout for _ in range(2)]
-    assert outputs[0].startswith("begin\nstep 5: y = ")
-    assert outputs[1].startswith("go on at step 5\nstep 5: y = ")
+    assert outputs[0].startswith("started\nstep 5: y = ")
+    assert outputs[1].startswith("resumed at step 5\nstep 5: y = ")
 
 
 def test_its_help_shows_the_commands_in_lines_of_their_own(capsys):

@@ -1,4 +1,4 @@
-"""That what docs/processes.md shows happens."""
+"""First program of docs/processes.md: it prints the text that is shown."""
 
 from __future__ import annotations
 
