@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,6 +199,33 @@ def test_every_folder_of_the_tree_has_a_layer():
     package = ROOT / "python" / "ringlet"
     units = {p.stem for p in package.iterdir() if p.suffix in (".py", ".pyi") or (p.is_dir() and any(p.rglob("*.py")))}
     assert units <= PYTHON_LAYERS.keys(), "a module below python/ringlet is missing from PYTHON_LAYERS"
+
+
+# A folder of this many source files can be held in one look; folders with one file an item may have more.
+MOST_FILES = 25
+ONE_FILE_AN_ITEM = {"python/ringlet/data/operations"}
+# Base names that stand in several packages on purpose: TensorFlow's names are spelled where TensorFlow has them.
+SHARED_NAMES_BELOW = ("compat", "data.operations")
+
+
+def source_files(root: Path) -> Iterator[Path]:
+    """Every Python file of the package and every C++ file of the core, relative to the root of the project."""
+    for top, pattern in (("python/ringlet", "*.py"), ("cpp/ringlet", "*.[ch]pp")):
+        yield from (path.relative_to(root) for path in sorted((root / top).rglob(pattern)))
+
+
+def test_no_folder_holds_more_files_than_a_reader_can():
+    sizes = Counter(str(path.parent) for path in source_files(ROOT))
+    assert {f: n for f, n in sizes.items() if n > MOST_FILES and f not in ONE_FILE_AN_ITEM} == {}
+
+
+def test_no_two_modules_of_different_packages_share_a_base_name():
+    places: dict[str, list[str]] = {}
+    for path in (ROOT / "python" / "ringlet").rglob("*.py"):
+        name = ".".join(path.relative_to(ROOT / "python" / "ringlet").with_suffix("").parts)
+        if path.stem not in ("__init__", "__main__") and not name.startswith(SHARED_NAMES_BELOW):
+            places.setdefault(path.stem, []).append(name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 def plant(root: Path, file: str, text: str) -> Path:
