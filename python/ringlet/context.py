@@ -50,7 +50,7 @@ class Mode:
 
     @property
     def is_cross_replica(self) -> bool:
-        """Whether no replica is current."""
+        """Return whether no replica is current."""
         return self.local_replica_id is None
 
     @property
@@ -60,7 +60,7 @@ class Mode:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the run that this replica belongs to has raised while the replica was busy."""
+        """Return whether the run that this replica belongs to has raised while the replica was busy."""
         return False
 
 
@@ -99,7 +99,7 @@ _CURRENT: ContextVar[Mode | None] = ContextVar("ringlet_mode", default=None)
 
 
 def current() -> Mode | None:
-    """Give the mode on top of this thread's stack.
+    """Return the mode on top of this thread's stack.
 
     Returns
     -------

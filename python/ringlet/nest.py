@@ -208,7 +208,7 @@ def flatten_containers(structure: Any) -> tuple[list[Any], PyTreeSpec]:
 
 
 def is_composite(value: Any) -> bool:
-    """Tell whether a leaf of :func:`flatten_containers` is an object with fields that :func:`flatten` walks.
+    """Return whether a leaf of :func:`flatten_containers` is an object with fields that :func:`flatten` walks.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def same_structure_leaves(shape: PyTreeSpec, structure: Any) -> list[Any]:
 
 
 def is_nested(value: Any) -> bool:
-    """Tell whether a value is a nested structure and not a leaf.
+    """Return whether a value is a nested structure and not a leaf.
 
     Parameters
     ----------

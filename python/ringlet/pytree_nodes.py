@@ -141,7 +141,7 @@ def _put_mapping(rest: Rest, children: Iterable[Any]) -> Any:
 
 
 def _can_be_filled(node_type: type[Any]) -> bool:
-    """Whether a mapping that is no dictionary can be made: tried empty, before any value of an instance is read."""
+    """Return whether an empty mapping of a type can be created, before values of an instance are read."""
     try:
         return len(node_type() if issubclass(node_type, MutableMapping) else node_type({})) == 0
     except Exception:  # such as a view of a file
@@ -161,7 +161,7 @@ _SEQUENCES = (tuple, list, collections.deque, collections.UserList)
 
 
 def container_kind(node_type: type[Any]) -> Kind | None:
-    """Tell how a container's class is taken apart; None for a class that is no container.
+    """Tell how a container's class is taken apart; None for a class that is not a container.
 
     Parameters
     ----------

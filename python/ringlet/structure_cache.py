@@ -24,7 +24,7 @@ _KEY_TYPES = frozenset({str})
 
 
 def row_shape(structure: Any) -> PyTreeSpec | None:
-    """Give the shape of a list or a tuple of leaves; None for other types, and for long ones.
+    """Return the shape of a list or a tuple of leaves; None for other types, and for long ones.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def _shape_of(structure: Any) -> PyTreeSpec:
 
 
 def dictionary_shape(dictionary: dict[Any, Any]) -> Known | None:
-    """Give the shape of a dictionary of leaves; None if its keys are not all text.
+    """Return the shape of a dictionary of leaves; None if its keys are not all text.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class Function(Generic[P, R]):
         return self.python_function(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
-        """Give the method of an object."""
+        """Return the method of an object."""
         if instance is None:
             return self
         bind = getattr(self.python_function, "__get__", None)
@@ -84,7 +84,7 @@ class Function(Generic[P, R]):
         self._refuse("experimental_get_compiler_ir", "compile the arithmetic with a library that does, such as JAX")
 
     def experimental_get_tracing_count(self) -> int:
-        """Give the number of traces: always 0, because every call runs the Python function."""
+        """Return the number of traces: always 0, because every call runs the Python function."""
         return 0
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> NoReturn:

@@ -13,7 +13,7 @@ from tests.rank_zero.test_process_role import config
 @pytest.fixture
 def log():
     """A logger, and what its handler lets pass: worker, level and message of each record."""
-    logger = logging.getLogger("tests.helpers.log_filter")
+    logger = logging.getLogger("tests.rank_zero.log_filter")
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     passed = []

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.helpers.conftest import processes, workers
+from tests.rank_zero.conftest import processes, workers
 
 __all__ = ["processes", "workers"]

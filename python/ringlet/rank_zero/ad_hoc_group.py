@@ -19,7 +19,7 @@ _calls = itertools.count()
 
 
 def meet(title: str, indices: Sequence[int], timeout_seconds: float | None = None) -> Any:
-    """Give the member of this process in a group of some processes of the job, which all call this.
+    """Return the member of this process in a group of some processes of the job, which all call this.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class ChiefLogFilter(logging.Filter):
         self.level = level
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record passes, and write into it who made it."""
+        """Return whether a record passes, and write into it who made it."""
         replica = local_replica()
         try:
             place = standing()

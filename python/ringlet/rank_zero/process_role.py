@@ -61,7 +61,7 @@ class Standing:
 
 
 def is_chief() -> bool:
-    """Tell whether this is the one of all processes, and of all replicas, that speaks for all.
+    """Return whether this is the one of all processes, and of all replicas, that speaks for all.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def local_replica() -> int | None:
 
 
 def standing() -> Standing:
-    """Give the place of this process.
+    """Return the place of this process.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def standing() -> Standing:
 
 
 def standing_in(environ: Mapping[str, str]) -> Standing:
-    """Give the place of a process in an environment.
+    """Return the place of a process in an environment.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def _standing(texts: tuple[str, ...]) -> Standing:
 
 
 def of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> Standing:
-    """Give the place of a task in a cluster.
+    """Return the place of a task in a cluster.
 
     Examples
     --------

@@ -59,7 +59,7 @@ def progress(
     Raises
     ------
     ValueError
-        If ``RINGLET_PROGRESS_SECONDS`` is needed, and is no number.
+        If ``RINGLET_PROGRESS_SECONDS`` is needed, and is not a number.
 
     Notes
     -----
@@ -140,12 +140,12 @@ class _Lenient:
 
 
 def _is_terminal(target: Any) -> bool:
-    """Whether somebody looks on: a terminal, or a notebook."""
+    """Return whether somebody looks on: a terminal, or a notebook."""
     return is_tty(target) or (target is sys.stderr and "ipykernel" in sys.modules)
 
 
 def _size_of(iterable: Any) -> int | None:
-    """How many elements an iterable says that it has; None if it does not tell."""
+    """Number of elements an iterable says that it has; None if it does not tell."""
     try:
         return len(iterable)
     except (TypeError, NotImplementedError, AttributeError, ValueError):

@@ -70,7 +70,7 @@ def make_room() -> None:
 
 
 def is_tty(file: Any) -> bool:
-    """Tell whether a file is a terminal.
+    """Return whether a file is a terminal.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def _new_display(target: Any) -> Any:
 
 @atexit.register
 def _stop_all() -> None:
-    """Give the cursor back: a loop that an exception has left is kept by that until the program ends."""
+    """Return the cursor back: a loop that an exception has left is kept by that until the program ends."""
     for display, _ in _RichBar._displays.values():
         with suppress(OSError, ValueError):  # of a file that was closed
             display.stop()

@@ -103,19 +103,19 @@ class Leaf:
         return max(_FEWEST_ELEMENTS, -(-self.array.size // _MOST_PIECES))
 
     def piece(self, number: int) -> bytes:
-        """Give the bytes of one piece of an array."""
+        """Return the bytes of one piece of an array."""
         assert self.array is not None
         size = self._piece_size
         return _bytes_of(self.array.reshape(-1)[number * size : (number + 1) * size]).tobytes()
 
     def piece_digests(self) -> list[str]:
-        """Give a digest of each piece of an array."""
+        """Return a digest of each piece of an array."""
         assert self.array is not None
         count = max(1, -(-self.array.size // self._piece_size))
         return [hashlib.blake2b(self.piece(number), digest_size=8).hexdigest() for number in range(count)]
 
     def first_difference(self, number: int, pieces: list[bytes]) -> tuple[tuple[int, ...], list[Any]]:
-        """Give the index of the first element that the pieces with a number do not agree on, and what each has."""
+        """Return the index of the first element that the pieces with a number do not agree on, and what each has."""
         assert self.array is not None
         dtype = self.array.dtype
         rows = [np.frombuffer(each, np.uint8).reshape(-1, dtype.itemsize) for each in pieces]

@@ -39,7 +39,7 @@ def test_other_options_are_refused(num_replicas, options):
         lambda: replica().all_reduce("SUM", 1.0, options),
         lambda: replica().all_gather(np.ones(1), 0, options),
     ):
-        with pytest.raises(TypeError, match="options are a CommunicationOptions"):
+        with pytest.raises(TypeError, match="options must be a CommunicationOptions"):
             STRATEGIES[num_replicas].run(call)
 
 
@@ -47,7 +47,7 @@ def calls_of_a_step(strategy: ringlet.Strategy, options: Any) -> int:
     """How many calls of the group an all_reduce of five arrays makes."""
 
     def step() -> int:
-        member = replica()._run.crew.members[replica_id()]._core
+        member = replica()._run.threads.members[replica_id()]._core
         before = int(member.calls)
         replica().all_reduce("SUM", [np.ones(10) for _ in range(5)], options)
         return int(member.calls) - before

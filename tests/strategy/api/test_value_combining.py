@@ -129,9 +129,9 @@ def test_what_is_no_list_of_pairs_is_refused():
 
 
 def test_options_are_checked():
-    with pytest.raises(TypeError, match="options are a CommunicationOptions, got 5 of type int"):
+    with pytest.raises(TypeError, match="options must be a CommunicationOptions, got 5 of type int"):
         TWO.extended.reduce_to("SUM", values_of(TWO), "CPU:0", options=5)
-    with pytest.raises(TypeError, match="options are a CommunicationOptions, got 5 of type int"):
+    with pytest.raises(TypeError, match="options must be a CommunicationOptions, got 5 of type int"):
         TWO.extended.batch_reduce_to("SUM", [(values_of(TWO), "CPU:0")], options=5)
 
 

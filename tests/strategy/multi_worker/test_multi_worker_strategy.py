@@ -233,7 +233,7 @@ def test_options_hold_for_calls_that_say_nothing_else(workers):
             return [replica().all_reduce("SUM", tree),
                     replica().all_reduce("SUM", tree, options=ringlet.experimental.CommunicationOptions(1024, 5.0))]
         answer = strategy.experimental_local_results(strategy.run(step))[0] + [
-            strategy.extended._workers.asked_of(None)._asdict()]
+            strategy.extended._workers.call_options(None)._asdict()]
     """
     count = 2.0 * workers.num_local
     for answer in workers.run(program):

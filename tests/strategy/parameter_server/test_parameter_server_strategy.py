@@ -283,7 +283,7 @@ def test_options_of_datasets_are_checked_where_they_are_built(shared):
     options = InputOptions(experimental_replication_mode=InputReplicationMode.PER_REPLICA)
     with pytest.raises(NotImplementedError, match="PER_REPLICA"):
         shared.experimental_distribute_dataset(Dataset.range(4), options).build()
-    with pytest.raises(TypeError, match=r"options are a ringlet\.data\.InputOptions"):
+    with pytest.raises(TypeError, match=r"options must be a ringlet\.data\.InputOptions"):
         shared.experimental_distribute_dataset(Dataset.range(4), 5)
 
 

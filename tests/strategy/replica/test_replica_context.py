@@ -286,7 +286,7 @@ def test_a_structure_travels_in_one_call():
         replica().all_reduce("SUM", {"a": np.ones(2), "b": [np.ones(3, np.float32), 5]})
         run = replica()._run
         assert run is not None
-        return run.crew.members[0]._core.calls
+        return run.threads.members[0]._core.calls
 
     assert mirrored(2).run(step) == 1
 

@@ -47,7 +47,7 @@ def test_replicas_that_block_run_at_the_same_time():
 def test_one_replica_has_no_helper_thread():
     strategy = mirrored(1)
     assert_usable(strategy)
-    assert strategy.extended._crews.helpers() == []
+    assert strategy.extended._thread_pool.helpers() == []
 
 
 @pytest.mark.parametrize("num_replicas", [17, 64])
@@ -139,9 +139,7 @@ def test_the_lowest_replica_that_failed_by_itself_is_raised_and_the_others_are_n
 
     with pytest.raises(KeyError, match="replica 1") as caught:
         mirrored(3).run(step)
-    assert caught.value.__notes__ == [
-        "raised in replica 1 of 3; replica 2 failed by itself, too: KeyError: 'replica 2'"
-    ]
+    assert caught.value.__notes__ == ["raised in replica 1 of 3; replica 2 also failed: KeyError: 'replica 2'"]
 
 
 def test_a_mismatch_of_many_replicas_is_told_once():

@@ -1,4 +1,4 @@
-"""What may be given as arguments and options of calls: checked once, in the user's words."""
+"""Checks of the arguments and options of strategy calls."""
 
 from __future__ import annotations
 
@@ -8,24 +8,12 @@ from typing import Any
 
 __all__ = ["check_arguments", "check_function", "check_input_options", "refuse_per_replica"]
 
-# CO_COROUTINE and CO_ASYNC_GENERATOR of the module inspect.
+# inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _IS_ASYNC = 0x80 | 0x200
 
 
 def check_arguments(args: Any, kwargs: Any) -> None:
-    """Refuse what are no positional or no keyword arguments.
-
-    Parameters
-    ----------
-    args : list or tuple
-    kwargs : mapping or None
-
-    Raises
-    ------
-    ValueError
-        If `args` is neither a list nor a tuple.
-    TypeError
-        If `kwargs` is no mapping.
+    """Raise unless `args` is a list or tuple (ValueError) and `kwargs` a mapping or None (TypeError).
 
     Examples
     --------
@@ -47,87 +35,36 @@ def check_arguments(args: Any, kwargs: Any) -> None:
 
 
 def check_function(fn: Any) -> None:
-    """Refuse a step function that would give replicas a coroutine, which nobody awaits.
-
-    Parameters
-    ----------
-    fn : callable
-
-    Raises
-    ------
-    TypeError
-        If it is an ``async def``.
-
-    Examples
-    --------
-    >>> check_function(abs)
-    """
+    """Raise TypeError if a step function is an ``async def``, whose coroutines would never be awaited."""
     code = getattr(fn, "__code__", None)
-    if code is None:  # an object, such as a partial
-        code = getattr(getattr(fn, "func", None) or _method(fn, "__call__"), "__code__", None)
+    if code is None:  # a callable object, such as a partial
+        call = getattr(fn, "func", None) or getattr(type(fn), "__call__", None)  # noqa: B004  # may be a C function
+        code = getattr(call, "__code__", None)
     if isinstance(code, CodeType) and code.co_flags & _IS_ASYNC:
         raise TypeError(
-            f"{fn!r} is an async function: its replicas would give coroutines, and nothing would run. Write a step "
-            "function with def; it may call asyncio.run(...)"
+            f"{fn!r} is an async function: its replicas would return coroutines, and its body would not run. Write a "
+            "step function with def; it may call asyncio.run(...)"
         )
 
 
-def _method(instance: Any, name: str) -> Any:
-    return getattr(type(instance), name, None)
-
-
 def check_input_options(options: Any) -> None:
-    """Refuse what are no options of a distributed dataset.
-
-    Parameters
-    ----------
-    options : ringlet.data.InputOptions or None
-
-    Raises
-    ------
-    TypeError
-        If they are anything else.
-
-    Examples
-    --------
-    >>> check_input_options(None)
-    >>> check_input_options(5)
-    Traceback (most recent call last):
-        ...
-    TypeError: options are a ringlet.data.InputOptions or None, got 5 of type int: write options=InputOptions(...)
-    """
+    """Raise TypeError unless the options of a distributed dataset are an InputOptions or None."""
     if options is None:
         return
-    from ringlet.data import InputOptions  # loaded where datasets are used
+    from ringlet.data import InputOptions  # imported on first use
 
     if not isinstance(options, InputOptions):
         raise TypeError(
-            f"options are a ringlet.data.InputOptions or None, got {options!r} of type {type(options).__name__}: write "
-            "options=InputOptions(...)"
+            f"options must be a ringlet.data.InputOptions or None, got {options!r} of type {type(options).__name__}: "
+            "write options=InputOptions(...)"
         )
 
 
 def refuse_per_replica(extended: Any, options: Any) -> None:
-    """Refuse a dataset for each replica where a strategy has one for all of them.
-
-    Parameters
-    ----------
-    extended : StrategyExtended
-        Named in the message.
-    options : ringlet.data.InputOptions or None
-
-    Raises
-    ------
-    NotImplementedError
-        If the options ask for PER_REPLICA.
-
-    Examples
-    --------
-    >>> refuse_per_replica(None, None)
-    """
+    """Raise NotImplementedError if the options request PER_REPLICA of a strategy that supports PER_WORKER only."""
     if options is not None and options.experimental_replication_mode.name == "PER_REPLICA":
         raise NotImplementedError(
             "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function of "
-            f"MirroredStrategy, not of {extended._container_strategy()!r}. Use PER_WORKER: its batches are dealt to "
-            "the replicas in turn"
+            f"MirroredStrategy, not of {extended._container_strategy()!r}. Use PER_WORKER, which distributes its "
+            "batches to the replicas round-robin"
         )

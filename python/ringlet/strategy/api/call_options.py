@@ -70,6 +70,6 @@ def check_options(options: Any) -> None:
     """
     if options is not None and not isinstance(options, CommunicationOptions):
         raise TypeError(
-            f"options are a CommunicationOptions, got {options!r} of type {type(options).__name__}: write "
+            f"options must be a CommunicationOptions, got {options!r} of type {type(options).__name__}: write "
             "options=ringlet.experimental.CommunicationOptions(...)"
         )

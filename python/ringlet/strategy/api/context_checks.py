@@ -28,7 +28,7 @@ def require_cross_replica(
     Raises
     ------
     RuntimeError
-        Inside a replica, or inside the scope of another strategy.
+        If called inside a replica, or inside the scope of another strategy.
 
     Examples
     --------

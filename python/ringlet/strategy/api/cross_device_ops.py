@@ -123,7 +123,7 @@ class CrossDeviceOps:
         Raises
         ------
         ValueError
-            If an entry is no tuple of two, or a subclass gives another number of results; and as :meth:`reduce`.
+            If an entry is not a tuple of two, or a subclass gives another number of results; and as :meth:`reduce`.
         TypeError
             As :meth:`reduce`.
 
@@ -307,7 +307,7 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
 
 def copies(value: Any, count: int) -> Any:
-    """Give a value once for each of so many replicas, in memory that they share unless they may write to it.
+    """Return a value once for each of so many replicas, in memory that they share unless they may write to it.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class DeprecatedCalls:
         return self.run(fn, args=() if input_iterator is None else (input_iterator.get_next(),))
 
     def unwrap(self: Strategy, value: Any) -> tuple[Any, ...]:  # type: ignore[misc]
-        """Give the components of a value; the older name of :meth:`experimental_local_results`.
+        """Return the components of a value; the older name of :meth:`experimental_local_results`.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class DeprecatedCalls:
         return self.distribute_datasets_from_function(dataset_fn, options)
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
-        """Give a context manager as :meth:`StrategyExtended.colocate_vars_with` does, whose older place this is.
+        """Return a context manager as :meth:`StrategyExtended.colocate_vars_with` does, whose older place this is.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class DeprecatedCalls:
         return self._extended.colocate_vars_with(colocate_with_variable)
 
     def make_dataset_iterator(self: Strategy, dataset: Any) -> Any:  # type: ignore[misc]
-        """Give an iterator over the parts of global batches, as TensorFlow 1 had it.
+        """Return an iterator over the parts of global batches, as TensorFlow 1 had it.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class DeprecatedCalls:
         >>> strategy.make_dataset_iterator(ringlet.data.Dataset.range(4).batch(4)).get_next().values
         (array([0, 1]), array([2, 3]))
         """
-        from ringlet.data.input_iterator import InputIterator  # loaded where datasets are used
+        from ringlet.data.input_iterator import InputIterator  # imported on first use
 
         return InputIterator(_built(self.experimental_distribute_dataset(dataset)))
 
@@ -140,7 +140,7 @@ class DeprecatedCalls:
         input_fn: Callable[[InputContext], Any],
         replication_mode: Any = InputReplicationMode.PER_WORKER,
     ) -> Any:
-        """Give an iterator over batches that a function makes, as TensorFlow 1 had it.
+        """Return an iterator over batches that a function makes, as TensorFlow 1 had it.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class DeprecatedCalls:
                 f"Input replication mode not supported: {replication_mode!r}. Leave it at PER_WORKER, or call "
                 "distribute_datasets_from_function with InputOptions"
             )
-        from ringlet.data.input_iterator import CalledSteps, InputIterator  # loaded where datasets are used
+        from ringlet.data.input_iterator import CalledSteps, InputIterator  # imported on first use
 
         given = [(input_fn(context), count) for context, count in _pipelines(self._extended)]
         if all(callable(made) for made, _ in given):
@@ -189,7 +189,7 @@ class DeprecatedCalls:
         return InputIterator(dataset if without_padding is None else without_padding())
 
     def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
-        """Give a dataset of the rows of arrays; see :meth:`StrategyExtended.experimental_make_numpy_dataset`.
+        """Return a dataset of the rows of arrays; see :meth:`StrategyExtended.experimental_make_numpy_dataset`.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class DeprecatedCalls:
 
 def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
     """What each input pipeline of this process is told, and how many replicas it feeds."""
-    from ringlet.data import InputContext  # loaded where datasets are used
+    from ringlet.data import InputContext  # imported on first use
 
     workers: Any = extended._workers
     hosts = extended._replicas_of_hosts()

@@ -27,7 +27,7 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
     components : sequence of array-like
         In replica order, of one dtype. Sizes along `axis` may differ; all else is equal.
     axis : int
-        Negative ones count from the last.
+        Negative values count from the last axis.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
 
 
 def gather_alone(value: Any) -> Any:
-    """Give what a strategy of one replica gathers: the component of that replica, or what is no distributed value.
+    """Give what a strategy of one replica gathers: the component of that replica, or what is not a distributed value.
 
     Raises
     ------

@@ -39,7 +39,7 @@ class OneDeviceStrategy(Strategy):
     ValueError
         If the device string cannot be read.
     TypeError
-        If it is no string.
+        If it is not a string.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class OneDeviceExtended(StrategyExtended):
         return self._devices
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> tuple[str, ...]:
-        """Give the device."""
+        """Return the device."""
         return self._devices
 
     @property
@@ -123,13 +123,13 @@ class OneDeviceExtended(StrategyExtended):
         return value_fn(ValueContext())
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
 
         return distribute_dataset(dataset, 1, options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # loaded where datasets are used
+            distribute_datasets_from_function,  # imported on first use
         )
 
         refuse_per_replica(self, options)

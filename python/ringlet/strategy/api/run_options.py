@@ -80,7 +80,7 @@ class RunOptions(_Recorded):
 
 
 def has_writable_results(options: Any) -> bool:
-    """Tell whether options of a run ask for arrays that replicas may write to.
+    """Return whether options of a run ask for arrays that replicas may write to.
 
     Parameters
     ----------

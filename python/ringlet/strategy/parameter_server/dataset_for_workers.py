@@ -36,11 +36,11 @@ class DatasetForWorkers(DistributedDataset):
         self._make = make
 
     def build(self) -> Any:
-        """Give the dataset of this process."""
+        """Return the dataset of this process."""
         return self._make()
 
     def then(self, function: Callable[[Any], Any]) -> DatasetForWorkers:
-        """Give a dataset whose workers have what a function makes of theirs."""
+        """Return a dataset whose workers have what a function makes of theirs."""
         return DatasetForWorkers(_Then(self._make, function))
 
     def __iter__(self) -> NoReturn:

@@ -257,7 +257,7 @@ _starting = threading.Lock()
 
 
 def servers_of(resolver: ClusterResolver) -> ParameterServers:
-    """Give the parameter servers of a cluster, whose processes are started if they do not run.
+    """Return the parameter servers of a cluster, whose processes are started if they do not run.
 
     Parameters
     ----------

@@ -163,13 +163,13 @@ class ParameterServerExtended(OneDeviceExtended):
         return True
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Give the variable with the least name."""
+        """Return the variable with the least name."""
         return StrategyExtended.non_slot_devices(self, var_list)
 
     # The cluster
 
     def _servers(self) -> ParameterServers:
-        """Give the parameter servers, whose cluster is started if need be."""
+        """Return the parameter servers, whose cluster is started if need be."""
         if self._resolver is None:
             raise RuntimeError("only the coordinator of a cluster can ask for its processes, and this is a worker")
         if self._known_servers is None:
@@ -177,13 +177,13 @@ class ParameterServerExtended(OneDeviceExtended):
         return self._known_servers
 
     def _cluster(self) -> Any:
-        """Give the processes of the cluster, which are started if need be."""
+        """Return the processes of the cluster, which are started if need be."""
         return self._servers().tasks
 
     # Variables
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
-        """Give a context manager in which variables are made where another one is, and are not cut.
+        """Return a context manager in which variables are made where another one is, and are not cut.
 
         Parameters
         ----------
@@ -279,20 +279,20 @@ class ParameterServerExtended(OneDeviceExtended):
     # Datasets
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
 
         return self._where_workers_are(partial(distribute_dataset, dataset, 1, options, uneven=uneven))
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # loaded where datasets are used
+            distribute_datasets_from_function,  # imported on first use
         )
 
         return self._where_workers_are(partial(distribute_datasets_from_function, dataset_fn, 1, options))
 
     def _where_workers_are(self, make: Callable[[], Any]) -> Any:
         from ringlet.strategy.parameter_server.dataset_for_workers import (
-            DatasetForWorkers,  # loaded where datasets are used
+            DatasetForWorkers,  # imported on first use
         )
 
         return make() if self._resolver is None else DatasetForWorkers(make)
@@ -339,7 +339,7 @@ def _place_fixed(index: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusing_variables(message: str) -> Iterator[None]:
-    """Give a context manager in which no variables are made, in the scope of strategies of parameter servers.
+    """Return a context manager in which no variables are made, in the scope of strategies of parameter servers.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def reduce_strategy(strategy: ParameterServerStrategy) -> tuple[Callable[..., An
 
 
 def task_strategy(kind: type[ParameterServerStrategy], key: int) -> ParameterServerStrategy:
-    """Give the strategy of a worker: the same object for every call with this key.
+    """Return the strategy of a worker: the same object for every call with this key.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from ringlet.strategy.api.mirrored_strategy import MAX_REPLICAS, MirroredExtende
 from ringlet.strategy.api.multi_step import MultiStepContext, run_steps
 from ringlet.strategy.api.reduce_semantics import is_mirrored, settled
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.replica.replica_threads import CrewPool
+from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 from ringlet.tpu.assignment.device_assignment import DeviceAssignment
 from ringlet.tpu.topology.hardware_feature import HardwareFeature
 from ringlet.values import DistributedValues, PerReplica, VariableAggregation, VariableSynchronization
@@ -90,7 +90,7 @@ class TPUExtended(MirroredExtended):
         self._devices = tuple(self.tpu_devices[:, 0])
         self._groups: dict[int, DeviceGroup] = {}
         self._ops = CoreAllReduce()
-        self._crews = CrewPool(len(self._devices))
+        self._thread_pool = ReplicaThreadPool(len(self._devices))
         _log.info("TPUStrategy models %d replicas of %d logical devices", *self.tpu_devices.shape)
 
     # What there is
@@ -157,7 +157,7 @@ class TPUExtended(MirroredExtended):
         return HardwareFeature(self.cluster_resolver.tpu_hardware_feature)
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> str:
-        """Give the device of the first host."""
+        """Return the device of the first host."""
         return _host_of(self._devices[0])
 
     @contextmanager
@@ -167,14 +167,14 @@ class TPUExtended(MirroredExtended):
         Parameters
         ----------
         logical_device_id : int
-            Negative ones count from the last.
+            Negative values count from the last axis.
 
         Raises
         ------
         ValueError
             If there is no such device.
         TypeError
-            If it is no whole number.
+            If it is not an integer.
 
         Examples
         --------
@@ -260,21 +260,21 @@ class TPUExtended(MirroredExtended):
     # Datasets: a pipeline for each host
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # loaded where datasets are used
+        from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # imported on first use
 
         self._refuse_per_replica(options)
         return distribute_to_hosts(dataset, self._replicas_of_hosts(), options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data.distribution.per_host_pipelines import (
-            distribute_to_hosts_from_function,  # loaded where datasets are used
+            distribute_to_hosts_from_function,  # imported on first use
         )
 
         self._refuse_per_replica(options)
         return distribute_to_hosts_from_function(dataset_fn, self._replicas_of_hosts(), options)
 
     def _replicas_of_hosts(self) -> list[int]:
-        """How many replicas each host feeds."""
+        """Number of replicas each host feeds."""
         return [len(devices) for devices in self.input_devices.values()]
 
     def _refuse_per_replica(self, options: Any) -> None:
@@ -287,7 +287,7 @@ class TPUExtended(MirroredExtended):
 
 
 def checked_logical_device(logical_device_id: Any) -> int:
-    """Give the number of a logical device as a whole number, of which it is not looked whether there is one.
+    """Return the number of a logical device as a whole number, of which it is not looked whether there is one.
 
     Raises
     ------

@@ -155,7 +155,7 @@ class TPUStrategy(TPUStrategyBase):
             dimensions; a dimension is not a multiple of its entry; their product is not the number of logical devices;
             there are negative ones. It is a ``ValueError``.
         TypeError
-            If the partition dimensions are no list of whole numbers, or the tensor is no array and cannot become one.
+            If the partition dimensions are not a list of integers, or the tensor cannot be converted to an array.
 
         References
         ----------
