@@ -1,4 +1,4 @@
-"""Strategies: how a step function runs on replicas, and how their values are combined."""
+"""Strategies: how a step function runs on replicas, and how the values of replicas are combined."""
 
 from __future__ import annotations
 

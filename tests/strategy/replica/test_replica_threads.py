@@ -60,7 +60,7 @@ def run(threads: ReplicaThreads, num_replicas: int) -> dict[int, str]:
 
 def test_the_caller_runs_one_replica_and_helpers_the_others():
     threads = ReplicaThreads(3, timeout_seconds=SECONDS)
-names = run(threads, 3)
+    names = run(threads, 3)
     assert names.pop(0) == threading.current_thread().name
     assert sorted(names.values()) == ["ringlet-helper-1", "ringlet-helper-2"]
     threads.close()

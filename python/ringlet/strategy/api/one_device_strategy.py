@@ -25,19 +25,19 @@ __all__ = ["OneDeviceExtended", "OneDeviceStrategy"]
 
 
 class OneDeviceStrategy(Strategy):
-    """Runs each step once (``tf.distribute.OneDeviceStrategy``): to try a program before its replicas are many.
+    """Runs each step on one device (``tf.distribute.OneDeviceStrategy``): to test a program before it is distributed.
 
-    Variables are plain ones, values are never wrapped, and batches are not cut.
+    Variables are plain, values are never wrapped, and batches are not split.
 
     Parameters
     ----------
     device : str
-        Such as ``"CPU:0"``: a name, because memory is host memory on every device.
+        A name such as ``"CPU:0"``; every device is host memory.
 
     Raises
     ------
     ValueError
-        If the device string cannot be read.
+        If the device string cannot be parsed.
     TypeError
         If it is not a string.
 
@@ -58,7 +58,7 @@ class OneDeviceStrategy(Strategy):
 
 
 class OneDeviceExtended(StrategyExtended):
-    """What :class:`OneDeviceStrategy` does.
+    """Implementation of :class:`OneDeviceStrategy`.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class OneDeviceExtended(StrategyExtended):
         super().__init__(container_strategy)
         if not isinstance(device, str):
             raise TypeError(
-                f"device is a device string such as 'CPU:0', got {device!r} of type {type(device).__name__}"
+                f"device must be a device string such as 'CPU:0', got {device!r} of type {type(device).__name__}"
             )
         self._devices = (canonicalize(device),)
 

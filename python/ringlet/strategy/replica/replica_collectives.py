@@ -59,25 +59,25 @@ def all_reduce_leaves(
                 raise
         except CollectiveMismatchError as error:
             raise shapes.explain(replica, "all_reduce", error) from error.__cause__
-    asked = run.call_options(options)
+    resolved = run.call_options(options)
 
     def combine() -> list[Any]:
         shapes.record(replica, shape)
         try:
-            results = _combine(run, replica, op, leaves, asked=asked, options=options, outs=outs)
+            results = _combine(run, replica, op, leaves, resolved=resolved, options=options, outs=outs)
         except CollectiveMismatchError as error:
             raise shapes.explain(replica, "all_reduce", error) from error.__cause__
         shapes.compare(replica, shape)
         return results
 
-    return _in_time(run, replica, "all_reduce", asked.timeout_seconds, combine)
+    return _in_time(run, replica, "all_reduce", resolved.timeout_seconds, combine)
 
 
 def all_gather_leaves(
     run: ReplicaRun, replica: int, leaves: list[Any], axis: Any, *, shape: Any, options: Any
 ) -> list[Any]:
     """Join the arrays of one replica with those of the others; arguments as in :func:`all_reduce_leaves`."""
-    asked = run.call_options(options)
+    resolved = run.call_options(options)
     arrays = [as_ndarray(leaf) for leaf in leaves]
     for array in arrays:
         axis_in(array.ndim, axis)  # raises before other replicas wait for this one
@@ -95,7 +95,7 @@ def all_gather_leaves(
         run.shapes.compare(replica, shape, "all_gather")
         return results
 
-    return _in_time(run, replica, "all_gather", asked.timeout_seconds, gather)
+    return _in_time(run, replica, "all_gather", resolved.timeout_seconds, gather)
 
 
 def _in_time(run: ReplicaRun, replica: int, name: str, seconds: float, call: Callable[[], T]) -> T:
@@ -117,21 +117,21 @@ def _combine(
     op: ReduceOp,
     leaves: list[Any],
     *,
-    asked: CallOptions,
+    resolved: CallOptions,
     options: Any,
     outs: list[Any] | None,
 ) -> list[Any]:
     if outs is None and has_slices(leaves):
-        return _reduce_with_slices(run, replica, op, leaves, asked=asked, options=options)
+        return _reduce_with_slices(run, replica, op, leaves, resolved=resolved, options=options)
     if run.writable_results and outs is None:
         buffers = [as_buffer(leaf) for leaf in leaves]
         outs = [np.empty(buffer.shape, as_result(buffer.dtype, as_op(op))) for buffer in buffers]
-        results = _combine(run, replica, op, buffers, asked=asked, options=options, outs=outs)
+        results = _combine(run, replica, op, buffers, resolved=resolved, options=options, outs=outs)
         return [in_kind_of(leaf, result, is_own=True) for leaf, result in zip(leaves, results, strict=True)]
     if not run.ops._is_core:
         return _reduce_by_ops(run, replica, op, leaves, options=options, outs=outs)
     member = run.members[replica]
-    pack, algorithm = asked.bytes_per_pack, asked.algorithm
+    pack, algorithm = resolved.bytes_per_pack, resolved.algorithm
     return member.all_reduce_many(leaves, as_op(op), algorithm=algorithm, outs=outs, bytes_per_pack=pack)
 
 
@@ -147,12 +147,12 @@ def has_slices(leaves: Sequence[Any]) -> bool:
 
 
 def _reduce_with_slices(
-    run: ReplicaRun, replica: int, op: ReduceOp, leaves: list[Any], *, asked: CallOptions, options: Any
+    run: ReplicaRun, replica: int, op: ReduceOp, leaves: list[Any], *, resolved: CallOptions, options: Any
 ) -> list[Any]:
     """Combine arrays, and concatenate the rows of the slices of all replicas."""
     member = run.members[replica]
     arrays = [leaf for leaf in leaves if not isinstance(leaf, IndexedSlices)]
-    rest = iter(_combine(run, replica, op, arrays, asked=asked, options=options, outs=None))
+    rest = iter(_combine(run, replica, op, arrays, resolved=resolved, options=options, outs=None))
     return [_join_slices(member, op, leaf) if isinstance(leaf, IndexedSlices) else next(rest) for leaf in leaves]
 
 

@@ -242,8 +242,8 @@ class ReplicaContext(context.Mode):
             return nest.unflatten(shape, gather_alone(leaves))
         self._run.begin_collective()
         run, replica = self._run, self.local_replica_id
-        told = with_kinds(shape, leaves)
-        return nest.unflatten(shape, all_gather_leaves(run, replica, leaves, axis, shape=told, options=options))
+        typed_shape = with_kinds(shape, leaves)
+        return nest.unflatten(shape, all_gather_leaves(run, replica, leaves, axis, shape=typed_shape, options=options))
 
     def merge_call(
         self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -313,8 +313,10 @@ class ReplicaContext(context.Mode):
             read_options(options, Algorithm.AUTO)
             return reduce_alone(leaves, outs, self._writable_results)
         self._run.begin_collective()
-        told = shape if shape is LEAF else with_kinds(shape, leaves)
-        return all_reduce_leaves(self._run, self.local_replica_id, op, leaves, shape=told, options=options, outs=outs)
+        typed_shape = shape if shape is LEAF else with_kinds(shape, leaves)
+        return all_reduce_leaves(
+            self._run, self.local_replica_id, op, leaves, shape=typed_shape, options=options, outs=outs
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of replica {self._id} of {self.strategy!r}>"
