@@ -109,7 +109,7 @@ def test_mappings_are_walked_in_the_order_of_their_keys():
     assert nest.flatten(Table(b=1, a=2))[0] == [2, 1]
 
 
-def test_what_a_container_knows_beside_its_items_is_kept():
+def test_attributes_of_a_container_are_kept():
     assert nest.map_structure(lambda x: x, configuration(a=1)).path == "model.json"
     assert nest.map_structure(lambda x: x, Named("layer", 1)).name == "layer"
     assert nest.map_structure(lambda x: x, Lists(list, a=1)).default_factory is list
@@ -161,7 +161,7 @@ class WithProtocol:
         return cls(*metadata, *components)
 
 
-def test_a_class_that_tells_tf_nest_how_it_is_taken_apart_is_walked_that_way():
+def test_a_class_with_the_protocol_of_tf_nest_is_walked_by_it():
     doubled = nest.map_structure(lambda x: 2 * x, WithProtocol("a", 3))
     assert (doubled.name, doubled.value) == ("a", 6)
     with pytest.raises(ValueError, match="Mismatch"):
@@ -269,7 +269,7 @@ def test_attributes_beside_the_fields_are_children_too():
     assert nest.unflatten(shape, "abc").more == "c"
 
 
-def test_what_an_object_only_remembers_is_computed_anew():
+def test_cached_properties_are_computed_again():
     @dataclass
     class Cached:
         x: int
@@ -318,7 +318,7 @@ def test_arrays_enumerations_and_what_cannot_be_rebuilt_are_leaves(leaf):
     assert not nest.is_composite(leaf)
 
 
-def test_the_classes_of_this_library_are_values_and_no_structures():
+def test_the_classes_of_this_library_are_values_not_structures():
     from ringlet.data import TensorSpec
 
     assert not nest.is_nested(TensorSpec((2,), np.float32))

@@ -56,7 +56,7 @@ class StrategyContract:
         assert sorted(calls) == list(self.here(num_replicas))
         assert strategy.num_replicas_in_sync == num_replicas
 
-    def test_answers_are_in_replica_order(self, strategy, num_replicas):
+    def test_results_are_in_replica_order(self, strategy, num_replicas):
         answers = strategy.run(lambda: replica_id() + 1000)
         assert self.values(strategy, answers) == tuple(1000 + i for i in self.here(num_replicas))
 
@@ -140,7 +140,7 @@ class StrategyContract:
         for result in self.values(strategy, everywhere):
             assert result.tolist() == expected
 
-    def test_reduce_to_gives_what_reduce_gives(self, strategy):
+    def test_reduce_to_equals_reduce(self, strategy):
         value = strategy.experimental_distribute_values_from_function(
             lambda c: np.array([c.replica_id_in_sync_group, 1.5])
         )
@@ -213,7 +213,7 @@ class StrategyContract:
         with pytest.raises(RuntimeError, match="deepcopy"):
             copy.copy(strategy)
 
-    def test_variables_are_made_in_the_scope_and_known_by_it(self, strategy, num_replicas):
+    def test_variables_of_the_scope_belong_to_the_strategy(self, strategy, num_replicas):
         other = self.make(num_replicas)
         with strategy.scope():
             variable = ringlet.Variable(np.zeros(2))

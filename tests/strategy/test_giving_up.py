@@ -179,7 +179,7 @@ def test_ctrl_c_around_any_step_of_a_run_leaves_the_strategy_usable(point, is_be
 
 
 @pytest.mark.parametrize("part", ["depart", "finish"])
-def test_ctrl_c_while_a_replica_leaves_does_not_keep_the_run_from_ending(part, monkeypatch):
+def test_ctrl_c_while_a_replica_finishes_does_not_block_the_run(part, monkeypatch):
     strategy = mirrored()
     interrupts = [KeyboardInterrupt()]
     finish = ReplicaRun._finish
@@ -212,6 +212,6 @@ def test_a_second_ctrl_c_gives_up_a_replica_that_does_not_return():
 
     with pytest.raises(KeyboardInterrupt):
         strategy.run(step)
-    with pytest.raises(FailedPreconditionError, match="given up while replicas were running"):
+    with pytest.raises(FailedPreconditionError, match="abandoned while replicas were running"):
         strategy.run(lambda: None)
     may_end.set()

@@ -75,7 +75,7 @@ def test_an_exception_of_merge_fn_may_be_handled_by_every_replica():
 
 
 @pytest.mark.parametrize("num_replicas", [1, 3])
-def test_a_merge_fn_that_gives_too_few_components_is_told(num_replicas):
+def test_a_merge_fn_that_returns_too_few_components_is_an_error(num_replicas):
     strategy = mirrored(num_replicas)
     with pytest.raises(ValueError, match=f"merge_fn gave a PerReplica with 2 components for {num_replicas} replicas"):
         strategy.run(lambda: replica().merge_call(lambda _: {"x": PerReplica([1, 2])}))
@@ -96,7 +96,7 @@ class Answer:
     """Something that shows when it goes."""
 
 
-def test_what_merge_call_gave_goes_when_the_replicas_let_go_of_it():
+def test_the_result_of_a_merge_call_is_freed_once_the_replicas_drop_it():
     given: list[Any] = []
 
     def merge(_: ringlet.Strategy, argument: Any) -> Any:
@@ -114,7 +114,7 @@ def test_what_merge_call_gave_goes_when_the_replicas_let_go_of_it():
     assert mirrored(3).run(step) == (Answer, [None] * 4)
 
 
-def test_merge_calls_let_go_of_nothing_that_another_replica_still_waits_for():
+def test_merge_calls_keep_results_that_other_replicas_still_need():
     def step() -> list[Any]:
         answers = []
         for number in range(200):

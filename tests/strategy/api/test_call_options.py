@@ -77,7 +77,7 @@ def test_results_do_not_depend_on_options(num_replicas, options):
         np.testing.assert_equal(found, expected)
 
 
-def test_replicas_that_pack_differently_are_told():
+def test_packing_differently_is_an_error():
     strategy = STRATEGIES[2]
     with pytest.raises(CollectiveMismatchError):
         strategy.run(

@@ -23,7 +23,7 @@ SHARDED = ShardedVariable([Variable([1])])
     ["CPU:0", "/device:CPU:3", PerReplica([1]), Mirrored([1, 1]), np.ones(1), Placed(), SHARDED],
     ids=repr,
 )
-def test_devices_and_what_lives_on_them_are_taken(destinations):
+def test_devices_and_values_with_devices_are_accepted(destinations):
     check_destinations(destinations)
 
 

@@ -104,7 +104,7 @@ def test_dtypes_that_differ_are_refused_and_shown():
     assert_usable(TWO)
 
 
-def test_replicas_that_gather_different_structures_are_told():
+def test_gathering_different_structures_is_an_error():
     with pytest.raises(CollectiveMismatchError, match="all_gather with different structures"):
         TWO.run(lambda: replica().all_gather({f"k{replica_id()}": np.ones(1)}, 0))
     with pytest.raises(CollectiveMismatchError):

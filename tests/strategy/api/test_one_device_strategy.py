@@ -35,7 +35,7 @@ def test_the_device_is_named_in_full():
 
 
 @pytest.mark.parametrize(("device", "error"), [("nonsense", ValueError), (None, TypeError), (["CPU:0"], TypeError)])
-def test_what_is_no_device_is_refused(device, error):
+def test_an_invalid_device_is_refused(device, error):
     with pytest.raises(error, match="device"):
         ringlet.OneDeviceStrategy(device)
 

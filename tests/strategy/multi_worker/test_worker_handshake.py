@@ -40,7 +40,7 @@ def failure_of(process):
     return told
 
 
-def test_a_worker_that_does_not_come_is_named_with_what_to_check_and_the_command_that_starts_all(processes, name):
+def test_a_missing_worker_is_named_with_a_remedy_and_the_command_that_starts_all(processes, name):
     started = start(processes, name, "tell('here')\nhear()\n" + ONCE, num_workers=3, indices=[0, 2], SECONDS="1.5")
     assert [process.told() for process in started] == ["here"] * 2
     for process in started:
@@ -116,7 +116,7 @@ def test_programs_may_differ_on_purpose(processes, name, tmp_path):
     assert [process.told() for process in started] == [[2.0, 4.0]] * 2
 
 
-def test_a_worker_that_ends_while_others_still_come_is_named_to_those_that_came(processes, name):
+def test_a_worker_that_ends_during_the_rendezvous_is_named_to_the_others(processes, name):
     chief, second = start(processes, name, "tell('here')\n" + ONCE, num_workers=3, indices=[0, 1])
     assert (chief.told(), second.told()) == ("here", "here")
     assert eventually(lambda: sockets_at(address_of(name, 3)) > 1)
@@ -138,7 +138,7 @@ def test_ctrl_c_ends_the_wait_for_the_others(processes, name, index):
     assert told["seconds"] < 5
 
 
-def test_workers_may_try_again_after_one_of_them_gave_up(processes, name):
+def test_workers_may_retry_after_one_has_timed_out(processes, name):
     program = """
 hear()
 attempt(lambda: strategy.run(step))
@@ -155,7 +155,7 @@ attempt(lambda: strategy.run(step))
     assert [told if isinstance(told, list) else told["kind"] for told in kinds] == ["CollectiveMismatchError"] * 2
 
 
-def test_a_stranger_at_the_name_of_the_workers_does_no_harm(processes, name):
+def test_an_unrelated_connection_at_the_rendezvous_is_ignored(processes, name):
     [first] = start(processes, name, "tell('here')\n" + ONCE, indices=[0])
     assert first.told() == "here"
     address = address_of(name)

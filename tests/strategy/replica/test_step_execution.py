@@ -142,14 +142,14 @@ def test_the_lowest_replica_that_failed_by_itself_is_raised_and_the_others_are_n
     assert caught.value.__notes__ == ["raised in replica 1 of 3; replica 2 also failed: KeyError: 'replica 2'"]
 
 
-def test_a_mismatch_of_many_replicas_is_told_once():
+def test_a_mismatch_of_many_replicas_is_reported_once():
     strategy = mirrored(17)
     with pytest.raises(CollectiveMismatchError) as caught:
         strategy.run(mismatched, args=("shape",))
     assert caught.value.__notes__ == ["raised in replica 0 of 17; replicas 1-16: the same"]
 
 
-def test_an_exception_that_wraps_an_abort_is_no_cause_of_its_own():
+def test_an_exception_that_wraps_an_abort_is_not_independent():
     def step() -> None:
         if replica_id() == 1:
             time.sleep(0.01)
@@ -164,7 +164,7 @@ def test_an_exception_that_wraps_an_abort_is_no_cause_of_its_own():
 
 
 @pytest.mark.parametrize("ending", [SystemExit(3), KeyboardInterrupt()], ids=repr)
-def test_what_ends_the_program_comes_before_exceptions(ending):
+def test_exceptions_that_end_the_program_take_precedence(ending):
     barrier = threading.Barrier(2, timeout=SECONDS)
 
     def step() -> None:

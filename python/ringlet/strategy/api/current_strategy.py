@@ -126,8 +126,8 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
     """
     if strategy is not None and not isinstance(strategy, Strategy):
         raise TypeError(
-            f"strategy is a ringlet.Strategy or None, got {strategy!r} of type {type(strategy).__name__}: make one, "
-            "such as ringlet.MirroredStrategy()"
+            f"strategy must be a ringlet.Strategy or None, got {strategy!r} of type {type(strategy).__name__}: make "
+            "one, such as ringlet.MirroredStrategy()"
         )
     mode, scope = context.current(), _set_scope.get()
     if mode is not None and (scope is None or scope.mode is not mode):

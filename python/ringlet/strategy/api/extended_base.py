@@ -30,7 +30,7 @@ class ExtendedBase:
     def _bind(self, container_strategy: Strategy) -> None:
         if not hasattr(type(container_strategy), "extended"):
             raise TypeError(
-                "container_strategy is the strategy that this extended object belongs to, got "
+                "container_strategy must be the strategy that this extended object belongs to, got "
                 f"{container_strategy!r} of type {type(container_strategy).__name__}: pass self in the __init__ of the "
                 "strategy, as in super().__init__(MyExtended(self))"
             )

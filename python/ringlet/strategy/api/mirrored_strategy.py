@@ -270,11 +270,11 @@ def _all_devices() -> tuple[str, ...]:
 
 def _device_names(devices: Any) -> list[str]:
     if isinstance(devices, str):
-        raise ValueError(f"devices is a list of device strings, got the string {devices!r}: write [{devices!r}]")
+        raise ValueError(f"devices must be a list of device strings, got the string {devices!r}: write [{devices!r}]")
     # The order of devices is that of the replicas; sets are unordered.
     if not isinstance(devices, Iterable) or isinstance(devices, (Set, Mapping, np.ndarray)):
         raise TypeError(
-            f"devices is a list of device strings in the order of the replicas, got {devices!r} of type "
+            f"devices must be a list of device strings in the order of the replicas, got {devices!r} of type "
             f"{type(devices).__name__}: write a list such as ['CPU:0', 'CPU:1']"
         )
     names: list[Any] = [getattr(device, "name", device) for device in devices]
@@ -307,7 +307,7 @@ def _checked_ops(cross_device_ops: CrossDeviceOps | None) -> CrossDeviceOps:
         return CoreAllReduce()
     if not isinstance(cross_device_ops, CrossDeviceOps):
         raise TypeError(
-            f"cross_device_ops is a CrossDeviceOps such as RingAllReduce(), got {cross_device_ops!r} of type "
+            f"cross_device_ops must be a CrossDeviceOps such as RingAllReduce(), got {cross_device_ops!r} of type "
             f"{type(cross_device_ops).__name__}"
         )
     return cross_device_ops

@@ -172,7 +172,7 @@ def run_steps(
     """
     if not isinstance(iterations, (int, np.integer)):
         raise TypeError(
-            f"iterations is a number of steps, got {iterations!r} of type {type(iterations).__name__}: write an "
+            f"iterations must be a number of steps, got {iterations!r} of type {type(iterations).__name__}: write an "
             "integer, such as 1"
         )
     steps = MultiStepContext()

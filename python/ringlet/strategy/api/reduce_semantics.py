@@ -233,7 +233,7 @@ def _checked_axes(axis: Any) -> tuple[int, ...]:
         return tuple(_as_index(entry) for entry in entries)
     except TypeError:
         raise TypeError(
-            f"axis is None, an int or a tuple of ints, got {axis!r} of type {type(axis).__name__}. "
+            f"axis must be None, an int or a tuple of ints, got {axis!r} of type {type(axis).__name__}. "
             "Write several axes as a tuple, such as (0, 1)"
         ) from None
 

@@ -172,7 +172,7 @@ def checked_pairs(pairs: Any) -> list[tuple[Any, Any]]:
     """Return pairs of values and destinations as a list, after a check."""
     if not isinstance(pairs, Iterable):
         raise TypeError(
-            "value_destination_pairs is a list of tuples of a value and the destinations of its result, got "
+            "value_destination_pairs must be a list of tuples of a value and the destinations of its result, got "
             f"{pairs!r} of type {type(pairs).__name__}: write [(value, destinations)]"
         )
     entries = list(pairs)

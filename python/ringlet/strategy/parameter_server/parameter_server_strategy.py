@@ -304,7 +304,7 @@ class ParameterServerExtended(OneDeviceExtended):
 def _check_cluster(resolver: Any) -> None:
     if not isinstance(resolver, ClusterResolver):
         raise TypeError(
-            f"cluster_resolver is a ClusterResolver, got {resolver!r} of type {type(resolver).__name__}: write "
+            f"cluster_resolver must be a ClusterResolver, got {resolver!r} of type {type(resolver).__name__}: write "
             "ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1) for processes of this machine"
         )
     spec = resolver.cluster_spec()

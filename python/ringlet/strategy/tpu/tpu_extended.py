@@ -290,7 +290,7 @@ def checked_logical_device(logical_device_id: Any) -> int:
     number = whole_number(logical_device_id)
     if number is None:
         raise TypeError(
-            f"logical_device_id is the number of a logical device, got {logical_device_id!r} of type "
+            f"logical_device_id must be the number of a logical device, got {logical_device_id!r} of type "
             f"{type(logical_device_id).__name__}: write an integer, 0 for the first device"
         )
     return number
@@ -308,8 +308,8 @@ def _checked_resolver(resolver: Any) -> Any:
         return TPUClusterResolver("")
     if not hasattr(resolver, "get_tpu_system_metadata"):
         raise TypeError(
-            f"tpu_cluster_resolver is a TPUClusterResolver, got {resolver!r} of type {type(resolver).__name__}: write "
-            "ringlet.cluster_resolver.TPUClusterResolver()"
+            f"tpu_cluster_resolver must be a TPUClusterResolver, got {resolver!r} of type {type(resolver).__name__}: "
+            "write ringlet.cluster_resolver.TPUClusterResolver()"
         )
     return resolver
 
@@ -317,8 +317,8 @@ def _checked_resolver(resolver: Any) -> Any:
 def _checked_assignment(assignment: Any) -> DeviceAssignment | None:
     if assignment is not None and not isinstance(assignment, DeviceAssignment):
         raise TypeError(
-            f"the device assignment is a DeviceAssignment, got {assignment!r} of type {type(assignment).__name__}: "
-            "make one with ringlet.tpu.DeviceAssignment.build"
+            f"the device assignment must be a DeviceAssignment, got {assignment!r} of type "
+            f"{type(assignment).__name__}: make one with ringlet.tpu.DeviceAssignment.build"
         )
     return assignment
 

@@ -284,7 +284,7 @@ def _array(tensor: Any) -> Any:
     whole = np.asarray(tensor)
     if whole.dtype.kind == "O":
         raise TypeError(
-            f"a tensor is an array, a number, text or a list of those, got {tensor!r} of type {type(tensor).__name__}: "
-            "lay out each array of a structure separately"
+            f"the tensor must be an array, a number, text or a list of those, got {tensor!r} of type "
+            f"{type(tensor).__name__}: lay out each array of a structure separately"
         )
     return whole
