@@ -1,4 +1,4 @@
-"""The stack of modes: one per thread and per asyncio task, left in the order in which it was entered."""
+"""The stack of modes of each thread and asyncio task."""
 
 from __future__ import annotations
 

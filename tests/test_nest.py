@@ -1,4 +1,4 @@
-"""Nested structures are taken apart in a known order and put together as they were."""
+"""Nested structures: order of the leaves, and rebuilding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes that are structures by themselves: what their instances consist of, and that rebuilding loses nothing."""
+"""Classes that are structures without registration: their children, and lossless rebuilding."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Table(dict):
 
 
 class Configuration(dict):
-    """A dictionary that cannot be made without an argument, and knows more than its items."""
+    """A dictionary whose constructor requires an argument, and that has other attributes."""
 
     def __init__(self, path):
         super().__init__()
@@ -49,7 +49,7 @@ class Configuration(dict):
 
 
 class Attributes(dict):
-    """A dictionary whose keys are attributes, too."""
+    """A dictionary whose keys are also attributes."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -121,7 +121,7 @@ def test_keys_that_are_attributes_stay_the_same_as_their_items():
 
 
 class View(collections.abc.Mapping):
-    """A mapping over something that is not in memory: it cannot be made of items, and reading it is not free."""
+    """A mapping over data outside of memory: it cannot be made of items, and reading it is slow."""
 
     def __init__(self, file):
         self.file = file
@@ -198,7 +198,7 @@ class ByName:
 
 @dataclass(repr=False)
 class Checked:
-    """Checks and computes where it is made, as a class may that expects arrays."""
+    """A class whose constructor checks and computes, and expects arrays."""
 
     x: Any
     factor: InitVar[int]
@@ -211,7 +211,7 @@ class Checked:
 
 
 class Attrs:
-    """As attrs makes them; the name of the table is part of its interface."""
+    """A class as attrs creates it; the name of the table is part of the interface of attrs."""
 
     __attrs_attrs__ = (types.SimpleNamespace(name="x"), types.SimpleNamespace(name="y"))
 

@@ -1,4 +1,4 @@
-"""all_equal: passes where all hold the same, and says on all of them who differs, and where."""
+"""all_equal: passes for equal values, and raises on all replicas an error that names the differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THREE = [f"CPU:{i}" for i in range(3)]
 
 
 def check(make, devices=THREE, **kwargs):
-    """Have each replica check what `make` gives for its number."""
+    """Check on each replica the value that `make` returns for its index."""
     strategy = ringlet.MirroredStrategy(devices)
     return strategy.run(
         lambda: ringlet.checks.all_equal(make(int(ringlet.get_replica_context().replica_id_in_sync_group)), **kwargs)

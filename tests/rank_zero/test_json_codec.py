@@ -1,4 +1,4 @@
-"""What goes from process to process is plain, and comes out as it went in."""
+"""The codec of values that are sent to other processes."""
 
 from __future__ import annotations
 

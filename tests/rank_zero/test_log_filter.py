@@ -1,4 +1,4 @@
-"""ChiefLogFilter: the chief's records, and everybody's from WARNING on, with the name of who made them."""
+"""ChiefLogFilter: routine records of the chief, and warnings of all processes, labelled with their origin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.rank_zero.test_process_role import config
 
 @pytest.fixture
 def log():
-    """A logger, and what its handler lets pass: worker, level and message of each record."""
+    """A logger, and the records that its handler passes: worker, level and message of each."""
     logger = logging.getLogger("tests.rank_zero.log_filter")
     logger.setLevel(logging.DEBUG)
     logger.propagate = False

@@ -1,4 +1,4 @@
-"""once_per_host: one process of a machine works, the others wait for it, and hear of what goes wrong."""
+"""once_per_host: one process of a machine does the work, and the others wait and get its result or error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""print0 prints once, what print prints."""
+"""print0 prints once, with the output of print."""
 
 from __future__ import annotations
 

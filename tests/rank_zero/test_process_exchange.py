@@ -1,4 +1,4 @@
-"""What replicas and processes bring is exchanged once for all of them, wherever they call."""
+"""The exchange of data between all replicas or processes, inside and outside of replicas."""
 
 from __future__ import annotations
 

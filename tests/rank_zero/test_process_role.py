@@ -1,4 +1,4 @@
-"""Which process and which replica speaks for all: by strategy, by TF_CONFIG, by rank, or because it is alone."""
+"""The role of a process, from its strategy, TF_CONFIG or rank, or as a single process."""
 
 from __future__ import annotations
 

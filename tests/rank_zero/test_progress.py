@@ -1,4 +1,4 @@
-"""progress gives elements as they are, and shows on the chief how far they are."""
+"""progress yields the elements unchanged, and shows the progress on the chief."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def seconds(monkeypatch):
-    """A clock that goes one second on each time it is read."""
+    """A clock that advances by one second at each reading."""
     now = iter(range(1_000_000))
     monkeypatch.setattr(sys.modules["ringlet.rank_zero.progress"], "_clock", lambda: float(next(now)))
 

@@ -1,4 +1,4 @@
-"""How bars are drawn, with the library rich and without."""
+"""Drawing of progress bars, with and without the library rich."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def without_rich(monkeypatch):
 
 
 def lines_on_screen(text):
-    """What a terminal shows of one line that is written anew: the last text of each line."""
+    """Return what a terminal shows of rewritten lines: the last text of each line."""
     return [re.split(r"\r\x1b\[2K", line)[-1] for line in text.split("\n")]
 
 

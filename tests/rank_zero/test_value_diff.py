@@ -1,4 +1,4 @@
-"""Differences are told as people say them."""
+"""Differences between values, and their description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots: equal digests for equal structures, other ones for others."""
+"""Digests: equal for equal structures, different for others."""
 
 from __future__ import annotations
 

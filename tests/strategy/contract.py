@@ -1,7 +1,7 @@
-"""What every strategy must do, whatever its replicas run on.
+"""The contract of all strategies, on whatever their replicas run.
 
-A strategy's test file derives from :class:`StrategyContract` and says how one with n replicas is made; a strategy that
-can have only some numbers of replicas says which.
+The test file of a strategy derives from :class:`StrategyContract` and defines how a strategy with n replicas is made;
+a strategy with limited numbers of replicas lists them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.strategy.replicas import SECONDS, replica_id
 
 
 class Boom(Exception):
-    """What a replica raises in tests."""
+    """The exception of a replica in tests."""
 
 
 class StrategyContract:
-    """The checks; `make` gives the strategy under test."""
+    """The tests; `make` returns the strategy under test."""
 
     COUNTS = (1, 2, 3, 8)
 
@@ -42,7 +42,7 @@ class StrategyContract:
             metafunc.parametrize("num_replicas", self.COUNTS)
 
     def here(self, num_replicas: int) -> range:
-        """Those of so many replicas that are in this process."""
+        """Return the indices of the replicas of this process."""
         return range(num_replicas)
 
     def values(self, strategy: ringlet.Strategy, value: Any) -> tuple[Any, ...]:
@@ -239,7 +239,7 @@ class StrategyContract:
 
     @pytest.fixture
     def no_forced_switches(self) -> Iterator[None]:
-        """Threads give the interpreter away where they block, and nowhere else."""
+        """Let threads release the interpreter only where they block."""
         interval = sys.getswitchinterval()
         sys.setswitchinterval(1000)
         yield

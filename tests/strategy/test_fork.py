@@ -1,4 +1,4 @@
-"""Processes that fork: strategies work in the child, replicas that forked say why they cannot."""
+"""Processes that fork: strategies work in the child, and replicas that forked raise an error."""
 
 from __future__ import annotations
 

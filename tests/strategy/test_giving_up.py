@@ -68,7 +68,7 @@ def test_a_replica_that_outlives_its_run_changes_no_variable(make, options, chan
     ended: queue.Queue[BaseException | None] = queue.Queue()
 
     def step() -> None:
-        if threading.get_ident() == caller:  # whichever replica it is, the other one is in a helper
+        if threading.get_ident() == caller:  # one of the two replicas; the other one is in a helper
             has_begun.wait(SECONDS)
             return
         has_begun.set()
@@ -110,7 +110,7 @@ def test_ctrl_c_releases_replicas_that_wait_in_a_collective():
         if replica_id() == 0:
             interrupt_soon()
             return
-        # Not departed yet, as far as replica 1 can tell: it waits in a barrier that nobody else comes to.
+        # Replica 1 cannot see that it has not departed yet: it waits in a barrier that no other replica calls.
         try:
             threading.Event().wait(0.3)
             all_reduce()

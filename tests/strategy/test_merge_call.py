@@ -1,4 +1,4 @@
-"""merge_call: all replicas meet, one call is made for them, each goes on with its slice of the answer."""
+"""merge_call: one call for all replicas, each of which gets its component of the result."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_different_number_of_merge_calls_is_named():
 
 
 class Answer:
-    """Something that shows when it goes."""
+    """An object whose end can be observed."""
 
 
 def test_the_result_of_a_merge_call_is_freed_once_the_replicas_drop_it():
@@ -108,7 +108,7 @@ def test_the_result_of_a_merge_call_is_freed_once_the_replicas_drop_it():
         answer = replica().merge_call(merge, (Answer(),))
         seen = type(answer)
         del answer
-        replica().all_reduce("SUM", 1.0)  # all have passed here
+        replica().all_reduce("SUM", 1.0)  # all replicas have passed the merge_call
         return seen, [reference() for reference in given]
 
     assert mirrored(3).run(step) == (Answer, [None] * 4)

@@ -1,4 +1,4 @@
-"""What is refused as arguments and options, and what is taken."""
+"""Checks of arguments and options: what is accepted and what is refused."""
 
 from __future__ import annotations
 

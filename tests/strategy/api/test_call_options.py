@@ -1,4 +1,4 @@
-"""Options of a replica's collective have the effect that they name."""
+"""Effects of the options of a replica's collective."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_other_options_are_refused(num_replicas, options):
 
 
 def calls_of_a_step(strategy: ringlet.Strategy, options: Any) -> int:
-    """How many calls of the group an all_reduce of five arrays makes."""
+    """Return the number of group calls of an all_reduce of five arrays."""
 
     def step() -> int:
         member = replica()._run.threads.members[replica_id()]._core

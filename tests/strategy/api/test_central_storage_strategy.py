@@ -1,4 +1,4 @@
-"""CentralStorageStrategy: the contract of strategies, and variables that are said to be in one place."""
+"""CentralStorageStrategy: the contract of strategies, and the device of its variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.strategy.contract import StrategyContract
 
 
 class TestCentralStorageStrategy(StrategyContract):
-    """Its replicas are threads, as those of MirroredStrategy are."""
+    """Its replicas are threads, as in MirroredStrategy."""
 
     def make(self, num_replicas: int) -> ringlet.Strategy:
         return CentralStorageStrategy([f"CPU:{i}" for i in range(num_replicas)])

@@ -1,4 +1,4 @@
-"""Ways to combine values: those of the library, and those that users write."""
+"""Cross-device ops of the library and of users."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIBRARY = [
 
 
 class Recording(ringlet.CrossDeviceOps):
-    """Takes the largest for SUM and the smallest for MEAN, and keeps what it was given."""
+    """Returns the largest component for SUM and the smallest for MEAN, and records its arguments."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []

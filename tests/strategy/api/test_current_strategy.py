@@ -1,4 +1,4 @@
-"""Which strategy and which replica is current."""
+"""The current strategy and replica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that TensorFlow keeps for old programs do what their successors do."""
+"""Deprecated calls behave like their successors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Destinations are devices, or what lives on devices."""
+"""Destinations are devices, or values that stand for their devices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ringlet.values import Mirrored, PerReplica, ShardedVariable, Variable
 
 
 class Placed:
-    """Stands for a plain variable."""
+    """A stand-in for a plain variable."""
 
     device = "/job:localhost/replica:0/task:0/device:CPU:0"
 

@@ -1,4 +1,4 @@
-"""Users write strategies of their own around hooks."""
+"""User-defined strategies, which override hooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ringlet.values import PerReplica
 
 
 class InTurn(ringlet.StrategyExtended):
-    """Two replicas, one after the other, with nothing between them."""
+    """Two replicas that run one after the other."""
 
     _num_replicas_in_sync = 2
 
@@ -83,7 +83,7 @@ def test_properties_have_the_values_of_a_single_process():
 
 
 class Largest(InTurn):
-    """Overrides what combining and updating mean, too."""
+    """Also overrides how values are combined and variables updated."""
 
     def __init__(self, container_strategy: ringlet.Strategy) -> None:
         super().__init__(container_strategy)

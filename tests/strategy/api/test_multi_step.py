@@ -1,4 +1,4 @@
-"""Several steps in one call: what their context keeps."""
+"""Several steps in one call, and the outputs that their context keeps."""
 
 from __future__ import annotations
 

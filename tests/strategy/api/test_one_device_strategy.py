@@ -1,4 +1,4 @@
-"""OneDeviceStrategy: the contract of strategies, and nothing around values."""
+"""OneDeviceStrategy: the contract of strategies, and unwrapped values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.strategy.replicas import mirrored, replica
 
 
 class TestOneDeviceStrategy(StrategyContract):
-    """One replica is all there is."""
+    """It has a single replica."""
 
     COUNTS = (1,)
 

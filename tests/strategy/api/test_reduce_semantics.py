@@ -1,4 +1,4 @@
-"""strategy.reduce: operations, axes, and values that are no distributed ones."""
+"""strategy.reduce: operations, axes, and values that are not distributed."""
 
 from __future__ import annotations
 

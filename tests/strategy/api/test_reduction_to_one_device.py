@@ -1,4 +1,4 @@
-"""ReductionToOneDevice: sums of the core, or of users, in one place."""
+"""ReductionToOneDevice: sums of the core or of users, computed in one place."""
 
 from __future__ import annotations
 

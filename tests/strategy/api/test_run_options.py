@@ -1,4 +1,4 @@
-"""RunOptions: a recorded named tuple, and results that replicas may write to."""
+"""RunOptions: TensorFlow's named tuple, and writable results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas that combine structures combine the same ones."""
+"""The check that replicas combine equal structures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function that makes a component is told."""
+"""The argument of functions that create a component."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What extended objects do with variables, told with values that stand for them."""
+"""Calls of extended objects that concern variables, with stand-ins for variables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TWO = STRATEGIES[2]
 
 @dataclass
 class Standing:
-    """Stands for a variable."""
+    """A stand-in for a variable."""
 
     name: str = "v:0"
     distribute_strategy: Any = None

@@ -1,10 +1,10 @@
-"""What workers combine outside of replicas, and what one of them finds wrong by itself."""
+"""Values that workers combine outside of replicas, and errors of a single worker."""
 
 from __future__ import annotations
 
 import pytest
 
-# What is called, what is raised, words of it.
+# The call, the exception, words of its message.
 REFUSED = {
     "no such axis": ("strategy.gather(np.ones(2), 5)", "InvalidArgumentError", "axis is 5"),
     "no axes": ("strategy.gather(np.float32(1), 0)", "InvalidArgumentError", "no axes"),

@@ -1,4 +1,4 @@
-"""First values of variables, which are the chief's."""
+"""Initial values of variables on several workers: those of the chief."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Cluster:
 
 
 class FakeWorkers:
-    """Two workers of which the other one says what it is told to."""
+    """Two workers, of which the other one sends what the test specifies."""
 
     cluster = Cluster()
 

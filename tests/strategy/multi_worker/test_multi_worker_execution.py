@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-# What replicas 1 and 3 do in the place of an all_reduce, what their worker raises, and words of what all hear.
+# What replicas 1 and 3 do instead of an all_reduce, the exception of their worker, and words that all workers report.
 SIBLINGS = {
     "returns": ("return None", "CollectiveAborted", "has returned, and replica "),
     "raises": ("{}['weights']", "KeyError", "raised KeyError: 'weights'"),
@@ -39,7 +39,7 @@ def test_a_replica_that_does_something_else_is_named_on_all_workers(two_by_two, 
     """
     for worker, told in enumerate(two_by_two.run(program)):
         first, again = told
-        # A worker that hears of the other one's replica first has not come so far itself.
+        # A worker that is notified by the other one's replica first has not reached that call itself.
         assert first[0] in {"CollectiveAborted", kind if worker in workers_with_it else "CollectiveAborted"}
         assert again[0] == "CollectiveAborted"
         assert words in again[1]
@@ -47,7 +47,7 @@ def test_a_replica_that_does_something_else_is_named_on_all_workers(two_by_two, 
 
 
 UNEVEN = {
-    # what workers do after a first run, and what the message says of worker 0 and of worker 1
+    # what workers do after a first run, and what the message reports of worker 0 and of worker 1
     "one more in a step": (
         """
         def step():

@@ -1,4 +1,4 @@
-"""MultiWorkerMirroredStrategy: what it combines, over processes."""
+"""MultiWorkerMirroredStrategy: collectives and variables over processes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ EXPERIMENTAL = ringlet.experimental.MultiWorkerMirroredStrategy
 
 
 @pytest.fixture(autouse=True)
-def nobody_asked_for_devices(monkeypatch):
-    """Another test of this process may have asked for some."""
+def default_devices(monkeypatch):
+    """Reset the number of devices, which another test of this process may have set."""
     monkeypatch.setattr(multi_worker_strategy, "requested_devices", tuple)
 
 
@@ -33,8 +33,8 @@ class TestOneWorker(StrategyContract):
         return ringlet.MultiWorkerMirroredStrategy()
 
 
-# What of the contract is not for one of several processes: an exception in one of them ends the strategy, two threads
-# that use it at the same time are refused, and each has a part of a dataset. Tests below say so.
+# Parts of the contract that do not hold for one of several processes: an exception in one of them ends the strategy,
+# concurrent use by two threads is refused, and each has a part of a dataset. Tests below cover these.
 NOT_OVER_PROCESSES = {
     "test_an_exception_of_a_replica_is_raised_and_the_strategy_stays_usable",
     "test_two_threads_run_one_strategy_at_the_same_time",

@@ -1,4 +1,4 @@
-"""Text on its way between processes."""
+"""The codec of arrays of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers do together outside of replicas, and what they hear of one that ends."""
+"""Calls of all workers outside of replicas, and the errors when one of them ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.strategy.workers import PROGRAM, environment
 
 
 def start(processes, name, program, *, num_workers=2, num_local=1, indices=None, **changes):
-    """Start workers with a program of their own."""
+    """Start workers, each with a program of its own."""
     return [
         processes.start(PROGRAM + program, environ=environment(index, num_workers, num_local, name, **changes))
         for index in (range(num_workers) if indices is None else indices)
@@ -129,7 +129,7 @@ def test_a_replica_that_waits_longer_than_its_options_allow_ends_the_strategy_fo
 # --- ends -------------------------------------------------------------------------------------------------------------
 
 ENDINGS = [
-    # what worker 1 does, what the others raise, words of it, replicas
+    # what worker 1 does, the exception of the others, words of its message, replicas
     ("raise KeyError('weights')", "CollectiveAborted", "raised KeyError: 'weights' in end (<string>:", 1),
     ("raise KeyError('weights')", "CollectiveAborted", "raised KeyError: 'weights' in end (<string>:", 2),
     ("strategy.run(lambda: {}['bias'])", "CollectiveAborted", "raised KeyError: 'bias' in <lambda> (<string>:", 1),

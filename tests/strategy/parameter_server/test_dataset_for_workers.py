@@ -1,4 +1,4 @@
-"""What a strategy of parameter servers makes of a dataset before a worker has it."""
+"""The dataset of a ParameterServerStrategy before a worker builds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parameter servers of a cluster, as their coordinator asks them."""
+"""The coordinator's requests to parameter servers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def servers():
 
 
 class LateTasks(ThreadTasks):
-    """Has a parameter server that answers when it is told to."""
+    """A cluster with one parameter server, which replies when the test calls `answer`."""
 
     def __init__(self):
         super().__init__(workers=0, ps=0)
@@ -54,7 +54,7 @@ class LateTasks(ThreadTasks):
 
     @contextlib.contextmanager
     def answering(self, count=1):
-        """Answer so many requests meanwhile."""
+        """Reply to a number of requests in the background."""
         thread = threading.Thread(target=lambda: [self.answer() for _ in range(count)])
         thread.start()
         yield
@@ -150,7 +150,7 @@ def test_a_parameter_server_that_does_not_answer_is_named_and_its_late_reply_is_
         servers.create(0, TableForm((7,), np.dtype(np.float32)), np.ndarray)
     monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", "20")
     tasks.answer()
-    with tasks.answering(count=2):  # also to forget what was made too late
+    with tasks.answering(count=2):  # the second request frees the table that was created too late
         kept = servers.create(0, FORM, np.ndarray)
     assert tasks.server.keys() == {kept.key}
     tasks.stop()

@@ -1,4 +1,4 @@
-"""ParameterServerStrategy: what it does in the coordinator, and what stands for it in a worker."""
+"""ParameterServerStrategy in the coordinator, and its counterpart in a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a request for a variable becomes requests for its shards."""
+"""Partitioning of a variable request into requests for its shards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one replica can ask and do: its id, all_reduce of any array and structure, and misuse."""
+"""ReplicaContext: its id, all_reduce of all arrays and structures, and misuse."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ every_count = pytest.mark.parametrize("num_replicas", STRATEGIES)
 
 
 def all_reduce_everywhere(num_replicas: int, components: list[Any], op: Any = "SUM", **options: Any) -> tuple[Any, ...]:
-    """What each replica gets for its component."""
+    """Return the result of each replica for its component."""
     strategy = STRATEGIES[num_replicas]
     answer = strategy.run(lambda x: replica().all_reduce(op, x, **options), args=(PerReplica(components),))
     return strategy.experimental_local_results(answer)

@@ -1,4 +1,4 @@
-"""One run: which thread runs what, what replicas see of their caller, and how failures end."""
+"""One run: the thread of each replica, the context they inherit from the caller, and failures."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_a_failed_run_leaves_no_reference_to_its_arguments():
 
 
 def mismatched(kind: str) -> Any:
-    """What replica 0 and the others call: never the same."""
+    """The calls of replica 0 and of the others, which never match."""
     first = replica_id() == 0
     calls = {
         "shape": lambda: replica().all_reduce("SUM", np.ones(3 if first else 4)),

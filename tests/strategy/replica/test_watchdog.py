@@ -65,7 +65,7 @@ def test_an_expired_watchdog_keeps_nothing_alive():
     ended = threading.Event()
     early, late = Abort(), Abort()
     references = [weakref.ref(early), weakref.ref(late)]
-    with Watchdog(SECONDS, print, lambda: "never"):  # in front of the next one, which stays in the queue
+    with Watchdog(SECONDS, print, lambda: "never"):  # keeps the next one, which expires later, in the queue
         with Watchdog(2 * SECONDS, late, lambda: "never"):
             pass
         with contextlib.suppress(DeadlineExceededError), Watchdog(0.01, early, lambda: "now"):

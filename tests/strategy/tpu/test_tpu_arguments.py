@@ -1,4 +1,4 @@
-"""What TPUStrategy.run refuses because TensorFlow's compiled functions take no variable without a name."""
+"""Arguments that TPUStrategy.run refuses because TensorFlow's compiled functions cannot take them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a TPUStrategy's extended object tells, and does otherwise than MirroredStrategy's."""
+"""Properties of a TPUStrategy's extended object, and its differences from MirroredStrategy's."""
 
 from __future__ import annotations
 

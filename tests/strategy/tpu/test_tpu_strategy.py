@@ -20,13 +20,13 @@ from tests.strategy.tpu_systems import resolver_of, strategy_of
 
 
 def tensor_strategy_of(shape, num_replicas):
-    """The same of tf."""
+    """Return a strategy over the same slice, as `tf.distribute` spells it."""
     extended = strategy_of(shape, num_replicas).extended
     return tf.distribute.TPUStrategy(extended.cluster_resolver, extended.device_assignment)
 
 
 class TestTPUStrategy(StrategyContract):
-    """Its replicas are threads, as those of MirroredStrategy are."""
+    """Its replicas are threads, as in MirroredStrategy."""
 
     def make(self, num_replicas: int) -> ringlet.Strategy:
         return strategy_of([1, 1, 1, 1], num_replicas)
@@ -179,7 +179,7 @@ def test_a_tensor_is_on_one_logical_device_or_on_all(of_eight):
 @pytest.mark.parametrize(
     ("shape", "parts", "message"),
     [
-        # In the order of the checks: each of these breaks those that come later, too.
+        # In the order of the checks: each of these also fails the checks after its own.
         ((5, 4), [3], r"Length of `partition_dimensions` must equal to the rank of `tensor.shape` \(2\)"),
         ((5, 7), [2, 3], r"`partition_dimensions\[0\]` must be divisible by .* \(2\). Received: 5"),
         ((4, 4), [0, 8], r"`partition_dimensions\[0\]` must be divisible by .* \(0\). Received: 4"),
@@ -249,7 +249,7 @@ def test_a_strategy_has_the_job_of_its_devices_whatever_it_is_called():
 def test_no_tensor_is_assigned_to_a_single_device_where_all_are_partitioned():
     strategy = strategy_of([1, 1, 1, 2], 4, is_spmd=True)
     with pytest.raises(ValueError, match="in SPMD mode"):
-        strategy.experimental_assign_to_logical_device(IMAGE, 99)  # which is checked later
+        strategy.experimental_assign_to_logical_device(IMAGE, 99)  # the device is checked later
     assert len(strategy.experimental_replicate_to_logical_devices(IMAGE).shards) == 2
 
 
