@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class Function(Generic[P, R]):
-    """A callable made by :func:`function`. Made by that decorator.
+    """A callable made by the decorator :func:`function`.
 
     Every call runs the Python function; methods are bound like those of any function.
 

@@ -77,7 +77,9 @@ def test_an_exception_of_merge_fn_may_be_handled_by_every_replica():
 @pytest.mark.parametrize("num_replicas", [1, 3])
 def test_a_merge_fn_that_returns_too_few_components_is_an_error(num_replicas):
     strategy = mirrored(num_replicas)
-    with pytest.raises(ValueError, match=f"merge_fn gave a PerReplica with 2 components for {num_replicas} replicas"):
+    with pytest.raises(
+        ValueError, match=f"merge_fn returned a PerReplica with 2 components for {num_replicas} replicas"
+    ):
         strategy.run(lambda: replica().merge_call(lambda _: {"x": PerReplica([1, 2])}))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ringlet.collectives import Algorithm, CommunicationOptions, ReduceOp
 from ringlet.collectives.adapters.array_adapters import kind_of, own_copy
 from ringlet.strategy.api.destinations import check_destinations
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op, reduce_components, settled
+from ringlet.strategy.api.reduce_semantics import parse_reduce_op, read_component, reduce_components
 from ringlet.strategy.api.value_combining import checked_pairs
 from ringlet.values import DistributedValues, Mirrored, PerReplica
 
@@ -97,7 +97,7 @@ class CrossDeviceOps:
         check_destinations(destinations)
         value = _as_distributed(per_replica_value)
         if len(value.values) == 1:
-            return settled(value.values[0])
+            return read_component(value.values[0])
         return self.reduce_implementation(op, value, destinations, options or CommunicationOptions())
 
     def batch_reduce(
@@ -139,7 +139,7 @@ class CrossDeviceOps:
         for _, destinations in pairs:
             check_destinations(destinations)
         if all(len(value.values) == 1 for value, _ in pairs):
-            return [settled(value.values[0]) for value, _ in pairs]
+            return [read_component(value.values[0]) for value, _ in pairs]
         results = list(self.batch_reduce_implementation(op, pairs, options or CommunicationOptions()))
         if len(results) != len(pairs):
             raise ValueError(

@@ -10,7 +10,7 @@ from ringlet import context
 from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.strategy.api.context_checks import StrategyScope, require_cross_replica, require_replica
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.api.gather_semantics import gather_alone
+from ringlet.strategy.api.gather_semantics import gather_single
 from ringlet.strategy.api.reduce_semantics import reduce_components
 from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.api.value_context import ValueContext
@@ -94,7 +94,7 @@ class _DefaultExtended(StrategyExtended):
         return self._reduce(op, value)
 
     def _gather(self, value: Any, axis: int) -> Any:
-        return gather_alone(value)
+        return gather_single(value)
 
     def _check_updated(self, var: Any) -> None:
         """Accept every variable: outside of all strategies each may be updated."""

@@ -13,10 +13,10 @@ from ringlet.collectives.adapters.array_adapters import common_kind, in_memory, 
 from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.api.reduce_semantics import check_count, settled
+from ringlet.strategy.api.reduce_semantics import check_count, read_component
 from ringlet.values import DistributedValues, leaf_columns
 
-__all__ = ["gather_alone", "gather_components", "refuse_slices"]
+__all__ = ["gather_components", "gather_single", "refuse_slices"]
 
 
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
@@ -47,12 +47,12 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
     array([1, 2, 3])
     """
     if len(components) == 1:
-        return settled(components[0])
+        return read_component(components[0])
     columns, shape = leaf_columns(components, "gather")
     return nest.unflatten(shape, [_join(column, axis) for column in columns])
 
 
-def gather_alone(value: Any) -> Any:
+def gather_single(value: Any) -> Any:
     """Return the gathered value of a single replica: its component, or a value that is not distributed itself."""
     if not isinstance(value, DistributedValues):
         return value

@@ -25,10 +25,10 @@ from ringlet.strategy.api.gather_semantics import gather_components
 from ringlet.strategy.api.reduce_semantics import (
     check_count,
     is_mirrored,
+    read_component,
     reduce_components,
     reduce_mirrored,
     reduce_plain,
-    settled,
 )
 from ringlet.strategy.api.run_options import has_writable_results
 from ringlet.strategy.api.strategy import Strategy
@@ -152,8 +152,8 @@ class MirroredExtended(StrategyExtended):
         rows, keywords = split_arguments(args, kwargs, len(self._devices))
         is_writable = options is not None and has_writable_results(options)
         if len(rows) == 1:
-            alone = ReplicaContext._alone(strategy, is_writable)
-            return as_variables(context.call_in(alone, fn, *rows[0], **keywords[0]))
+            single = ReplicaContext._single(strategy, is_writable)
+            return as_variables(context.call_in(single, fn, *rows[0], **keywords[0]))
         return regroup(self._run_replicas(strategy, fn, rows, keywords, is_writable))
 
     def _run_replicas(
@@ -243,9 +243,9 @@ class MirroredExtended(StrategyExtended):
         # As in TensorFlow, Python numbers are returned as they are, because their dtype is decided later.
         if isinstance(tensor, (int, float)):
             return tensor
-        everywhere = PerReplica(self._devices)
+        all_devices = PerReplica(self._devices)
         is_unspecified = isinstance(destinations, str) and not destinations
-        return self._ops.broadcast(tensor, everywhere if is_unspecified else destinations)
+        return self._ops.broadcast(tensor, all_devices if is_unspecified else destinations)
 
     def _gather(self, value: Any, axis: int) -> Any:
         if not isinstance(value, DistributedValues):
@@ -257,7 +257,7 @@ class MirroredExtended(StrategyExtended):
 def _as_per_replica(leaf: Any) -> Any:
     """Return a leaf of a structure as PerReplica: TensorFlow combines the components even of mirrored leaves."""
     is_mirrored_leaf = isinstance(leaf, DistributedValues) and not isinstance(leaf, PerReplica)
-    return PerReplica(tuple(map(settled, leaf.values))) if is_mirrored_leaf else leaf
+    return PerReplica(tuple(map(read_component, leaf.values))) if is_mirrored_leaf else leaf
 
 
 def _all_devices() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.devices import canonicalize, short_name
 from ringlet.strategy.api.argument_checks import refuse_per_replica
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.api.gather_semantics import gather_alone
+from ringlet.strategy.api.gather_semantics import gather_single
 from ringlet.strategy.api.reduce_semantics import reduce_components
 from ringlet.strategy.api.run_options import has_writable_results
 from ringlet.strategy.api.strategy import Strategy
@@ -104,7 +104,7 @@ class OneDeviceExtended(StrategyExtended):
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
     ) -> Any:
         rows, keywords = split_arguments(args, kwargs, 1)
-        replica = ReplicaContext._alone(self._container_strategy(), has_writable_results(options))
+        replica = ReplicaContext._single(self._container_strategy(), has_writable_results(options))
         return context.call_in(replica, fn, *rows[0], **keywords[0])
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
@@ -114,7 +114,7 @@ class OneDeviceExtended(StrategyExtended):
         return self._reduce(op, value)
 
     def _gather(self, value: Any, axis: int) -> Any:
-        return gather_alone(value)
+        return gather_single(value)
 
     def _local_results(self, value: Any) -> tuple[Any, ...]:
         return (value,)

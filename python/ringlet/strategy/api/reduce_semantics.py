@@ -30,11 +30,11 @@ __all__ = [
     "divide",
     "is_mirrored",
     "parse_reduce_op",
+    "read_component",
     "reduce_components",
     "reduce_mirrored",
     "reduce_over_axis",
     "reduce_plain",
-    "settled",
 ]
 
 Array = NDArray[Any]
@@ -105,7 +105,7 @@ def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas:
     if len(components) != num_replicas:
         check_count(value, num_replicas)
     if len(components) == 1:
-        return settled(components[0])
+        return read_component(components[0])
     kind = type(components[0])
     if kind is np.ndarray:
         return all_reduce_buffers(components, _OPS[op])
@@ -163,15 +163,15 @@ def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: i
             f"a {type(value).__name__} cannot be reduced with the given reduce op {op}: it is the same on all "
             f"{num_replicas} replicas. Use MEAN to get it back, or multiply it by num_replicas_in_sync"
         )
-    return settled(value.values[0])
+    return read_component(value.values[0])
 
 
-def settled(component: Any) -> Any:
+def read_component(component: Any) -> Any:
     """Return the current value of a variable, and any other component as it is.
 
     Examples
     --------
-    >>> settled(2.5)
+    >>> read_component(2.5)
     2.5
     """
     kind = type(component)
@@ -249,7 +249,7 @@ def _reduce_leaf_over_axes(extended: StrategyExtended, op: ReduceOp, leaf: Any, 
     if not isinstance(leaf, DistributedValues):
         return _reduce_column_over_axes(extended, op, (leaf,) * extended._num_local_replicas, axes)
     check_count(leaf, extended._num_local_replicas)
-    columns, shape = leaf_columns([settled(component) for component in leaf.values], "reduce")
+    columns, shape = leaf_columns([read_component(component) for component in leaf.values], "reduce")
     return nest.unflatten(shape, [_reduce_column_over_axes(extended, op, column, axes) for column in columns])
 
 

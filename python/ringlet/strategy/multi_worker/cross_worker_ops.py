@@ -16,7 +16,7 @@ from ringlet.collectives.collective_dtypes import is_known, native
 from ringlet.errors import InvalidArgumentError
 from ringlet.strategy.api.call_options import CallOptions
 from ringlet.strategy.api.gather_semantics import gather_components
-from ringlet.strategy.api.reduce_semantics import as_op, divide, settled
+from ringlet.strategy.api.reduce_semantics import as_op, divide, read_component
 from ringlet.strategy.multi_worker.string_codec import text_from_bytes, text_to_bytes
 from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 from ringlet.values import IndexedSlices, leaf_columns
@@ -55,7 +55,7 @@ def reduce_over_workers(
     CollectiveMismatchError
         On all workers, if the workers differ.
     """
-    flat = [leaf_columns([settled(part) for part in components], "reduce") for components in values]
+    flat = [leaf_columns([read_component(part) for part in components], "reduce") for components in values]
     columns = [column for parts, _ in flat for column in parts]
     dense = [_checked(column) for column in columns if not _is_slices(column)]
     workers.check_structures([shape, *(inner for _, inner in flat)])
@@ -95,7 +95,7 @@ def gather_over_workers(workers: WorkerGroup, components: Sequence[Any], axis: A
     CollectiveMismatchError
         On all workers, if the workers differ.
     """
-    columns, shape = leaf_columns([settled(part) for part in components], "gather")
+    columns, shape = leaf_columns([read_component(part) for part in components], "gather")
     for column in columns:
         for leaf in column:
             axis_in(as_ndarray(leaf).ndim, axis)

@@ -14,7 +14,7 @@ from ringlet.strategy.api.call_options import CallOptions
 from ringlet.strategy.api.context_checks import refuse_stale
 from ringlet.strategy.api.structure_agreement import LEAF, Shapes
 from ringlet.strategy.replica.error_selection import one_line
-from ringlet.strategy.replica.replica_context import merge_alone
+from ringlet.strategy.replica.replica_context import merge_call_single
 from ringlet.strategy.replica.replica_threads import ReplicaThreads
 from ringlet.strategy.replica.step_execution import ReplicaRun
 from ringlet.strategy.replica.watchdog import call_later
@@ -117,7 +117,7 @@ class SingleRun:
         name: str = "merge_call",
     ) -> Any:
         """Call `merge_fn` for the only replica of this process."""
-        return merge_alone(self.strategy, merge_fn, args, kwargs)
+        return merge_call_single(self.strategy, merge_fn, args, kwargs)
 
 
 class WorkerRun(ReplicaRun):
@@ -195,7 +195,7 @@ class WorkerRun(ReplicaRun):
 
     def _count_call(self, replica: int, kind: str) -> Exception | None:
         """Count the next call of a replica; return the reason why it cannot be made, if any."""
-        for other, error in tuple(self._failures.items()):  # no need to abort the group: other workers can go on
+        for other, error in tuple(self._failures.items()):  # no need to abort the group: other workers can continue
             return CollectiveAborted(f"{self._name(other)} raised {one_line(error)}")
         number = self._entered[replica] = self._entered[replica] + 1
         if len(self._kinds) < number:

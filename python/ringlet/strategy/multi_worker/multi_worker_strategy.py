@@ -222,14 +222,14 @@ class MultiWorkerMirroredExtended(MirroredExtended):
                     return super()._call_with_options(fn, args, kwargs, options)
                 rows, keywords = split_arguments(args, kwargs, 1)
                 is_writable = options is not None and has_writable_results(options)
-                return as_variables(self._run_alone(workers, fn, rows[0], keywords[0], is_writable))
+                return as_variables(self._run_single(workers, fn, rows[0], keywords[0], is_writable))
             except BaseException as error:
                 workers.annotate(error)
                 raise
             finally:
                 limiter.leave(owner)
 
-    def _run_alone(
+    def _run_single(
         self,
         workers: WorkerGroup,
         fn: Callable[..., Any],

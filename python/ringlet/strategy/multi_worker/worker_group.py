@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 _RESUME = "resuming after an exception left the strategy"
 _NOTHING = np.empty(0, np.uint8)
-# Errors from the core speak of ranks and series; these patterns find them for translation.
+# Patterns of ranks and series in error texts of the core, which are translated for users.
 _RANK = re.compile(r"\b(rank) (\d+)\b|\brank(?=s?\b)")
 _LOST = re.compile(r"^ranks? [^(]*\(pid")
 _SERIES = {"outside of a series": "outside of strategy.run", "of a series": "of its strategy.run"}

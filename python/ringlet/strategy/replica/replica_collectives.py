@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ringlet.strategy.api.strategy import Strategy
     from ringlet.strategy.replica.step_execution import ReplicaRun
 
-__all__ = ["all_gather_leaves", "all_reduce_leaves", "gather_alone", "reduce_alone"]
+__all__ = ["all_gather_leaves", "all_gather_single", "all_reduce_leaves", "all_reduce_single"]
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -211,12 +211,12 @@ def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
 # --- one replica ------------------------------------------------------------------------------------------------------
 
 
-def reduce_alone(leaves: Sequence[Any], outs: list[Any] | None, is_writable: bool) -> list[Any]:
+def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable: bool) -> list[Any]:
     """Return the values of a single replica, in memory that nothing else writes to.
 
     Examples
     --------
-    >>> reduce_alone([1.5], None, False)
+    >>> all_reduce_single([1.5], None, False)
     [array(1.5)]
     """
     if outs is None:
@@ -228,12 +228,12 @@ def reduce_alone(leaves: Sequence[Any], outs: list[Any] | None, is_writable: boo
     return outputs.store()
 
 
-def gather_alone(leaves: Sequence[Any]) -> list[Any]:
+def all_gather_single(leaves: Sequence[Any]) -> list[Any]:
     """Return the values that a single replica gathers: read-only copies of its own.
 
     Examples
     --------
-    >>> gather_alone([[1, 2]])
+    >>> all_gather_single([[1, 2]])
     [array([1, 2])]
     """
     return [_copy_to_read(leaf) for leaf in leaves]

@@ -18,9 +18,9 @@ from ringlet.strategy.api.reduce_semantics import NUMBER_TYPES, parse_reduce_op
 from ringlet.strategy.api.structure_agreement import LEAF, with_kinds
 from ringlet.strategy.replica.replica_collectives import (
     all_gather_leaves,
+    all_gather_single,
     all_reduce_leaves,
-    gather_alone,
-    reduce_alone,
+    all_reduce_single,
 )
 from ringlet.values import check_components, regroup, select_replica
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ringlet.strategy.api.strategy import Strategy
     from ringlet.strategy.replica.step_execution import ReplicaRun
 
-__all__ = ["ReplicaContext", "merge_alone"]
+__all__ = ["ReplicaContext", "merge_call_single"]
 
 Array = NDArray[Any]
 
@@ -95,7 +95,7 @@ class ReplicaContext(context.Mode):
         return replica
 
     @classmethod
-    def _alone(cls, strategy: Strategy, writable_results: bool) -> ReplicaContext:
+    def _single(cls, strategy: Strategy, writable_results: bool) -> ReplicaContext:
         """Return the context of the only replica of a strategy."""
         replica = cls(strategy, 0)
         replica._writable_results = writable_results
@@ -239,7 +239,7 @@ class ReplicaContext(context.Mode):
         leaves, shape = nest.flatten(value)
         if self._run is None:
             read_options(options, Algorithm.AUTO)
-            return nest.unflatten(shape, gather_alone(leaves))
+            return nest.unflatten(shape, all_gather_single(leaves))
         self._run.begin_collective()
         run, replica = self._run, self.local_replica_id
         typed_shape = with_kinds(shape, leaves)
@@ -300,7 +300,7 @@ class ReplicaContext(context.Mode):
         self._require_current()
         if self._run is not None:
             return self._run.merge_call(self.local_replica_id, merge_fn, args, kwargs or {}, name)
-        return merge_alone(self.strategy, merge_fn, args, kwargs or {})
+        return merge_call_single(self.strategy, merge_fn, args, kwargs or {})
 
     def _require_current(self) -> None:
         require_replica(self)
@@ -311,7 +311,7 @@ class ReplicaContext(context.Mode):
     def _combine(self, op: ReduceOp, leaves: list[Any], shape: Any, options: Any, outs: list[Any] | None) -> list[Any]:
         if self._run is None:
             read_options(options, Algorithm.AUTO)
-            return reduce_alone(leaves, outs, self._writable_results)
+            return all_reduce_single(leaves, outs, self._writable_results)
         self._run.begin_collective()
         typed_shape = shape if shape is LEAF else with_kinds(shape, leaves)
         return all_reduce_leaves(
@@ -322,7 +322,7 @@ class ReplicaContext(context.Mode):
         return f"<{type(self).__name__} of replica {self._id} of {self.strategy!r}>"
 
 
-def merge_alone(
+def merge_call_single(
     strategy: Strategy, merge_fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """Run a :meth:`ReplicaContext.merge_call` for the only replica of a process.
@@ -330,7 +330,7 @@ def merge_alone(
     Examples
     --------
     >>> import ringlet
-    >>> merge_alone(ringlet.MirroredStrategy(["CPU:0"]), lambda strategy, x: x + 1, (2,), {})
+    >>> merge_call_single(ringlet.MirroredStrategy(["CPU:0"]), lambda strategy, x: x + 1, (2,), {})
     3
     """
     merged = context.call_in(
@@ -340,7 +340,7 @@ def merge_alone(
         *(regroup([arg]) for arg in args),
         **{name: regroup([value]) for name, value in kwargs.items()},
     )
-    check_components(merged, 1, "merge_fn gave")
+    check_components(merged, 1, "merge_fn returned")
     return select_replica(0, merged)
 
 

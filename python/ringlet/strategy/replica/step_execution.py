@@ -325,7 +325,7 @@ class ReplicaRun:
         args = regroup([tuple(args) for _, args, _ in calls])
         kwargs = regroup([dict(kwargs) for _, _, kwargs in calls])
         merged = context.call_in(context.Mode(self.strategy), merge_fn, self.strategy, *args, **kwargs)
-        check_components(merged, len(self._rows), "merge_fn gave")
+        check_components(merged, len(self._rows), "merge_fn returned")
         return merged
 
 

@@ -24,7 +24,7 @@ from ringlet.strategy.api.cross_device_ops import CoreAllReduce
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.mirrored_strategy import MAX_REPLICAS, MirroredExtended
 from ringlet.strategy.api.multi_step import MultiStepContext, run_steps
-from ringlet.strategy.api.reduce_semantics import is_mirrored, settled
+from ringlet.strategy.api.reduce_semantics import is_mirrored, read_component
 from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 from ringlet.tpu.assignment.device_assignment import DeviceAssignment
@@ -226,7 +226,7 @@ class TPUExtended(MirroredExtended):
         """Return a value whose components are combined even if it is mirrored, as TensorFlow does for TPUs."""
         if isinstance(value, DistributedValues):
             if not isinstance(value, PerReplica):
-                value = PerReplica(tuple(map(settled, value.values)))
+                value = PerReplica(tuple(map(read_component, value.values)))
             if op is ReduceOp.MEAN:
                 _refuse_integers(value, len(self._devices))
         elif nest.is_nested(value):
