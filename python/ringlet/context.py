@@ -59,7 +59,7 @@ class Mode:
         return None
 
     @property
-    def is_given_up(self) -> bool:
+    def is_abandoned(self) -> bool:
         """True if the run of this replica has raised while the replica was busy."""
         return False
 

@@ -176,7 +176,7 @@ def test_giving_up_a_run_does_not_stop_the_helpers_of_another():
     pool.release("free")
     for threads in (stuck, other, free):
         threads.prepare(Recorder(threads, 3))
-    pool.give_up(stuck, "a test")
+    pool.abandon(stuck, "a test")
     for helper in [*stuck.helpers, *free.helpers]:
         helper.join(timeout=SECONDS)
         assert not helper.is_alive()

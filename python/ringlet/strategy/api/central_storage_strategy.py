@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ringlet.devices import short_name
-from ringlet.strategy.api.argument_checks import refuse_per_replica
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
 from ringlet.strategy.api.reduction_to_one_device import ReductionToOneDevice
 from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.calls.argument_checks import refuse_per_replica
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext

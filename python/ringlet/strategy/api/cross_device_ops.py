@@ -10,9 +10,9 @@ import numpy as np
 
 from ringlet.collectives import Algorithm, CommunicationOptions, ReduceOp
 from ringlet.collectives.adapters.array_adapters import kind_of, own_copy
-from ringlet.strategy.api.destinations import check_destinations
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op, read_component, reduce_components
 from ringlet.strategy.api.value_combining import checked_pairs
+from ringlet.strategy.calls.destinations import check_destinations
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, read_component, reduce_components
 from ringlet.values import DistributedValues, Mirrored, PerReplica
 
 __all__ = [

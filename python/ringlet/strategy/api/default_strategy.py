@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ringlet import context
 from ringlet.collectives import CommunicationOptions, ReduceOp
-from ringlet.strategy.api.context_checks import StrategyScope, require_cross_replica, require_replica
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.api.gather_semantics import gather_single
-from ringlet.strategy.api.reduce_semantics import reduce_components
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.calls.context_checks import StrategyScope, require_cross_replica, require_replica
+from ringlet.strategy.calls.gather_semantics import gather_single
+from ringlet.strategy.calls.reduce_semantics import reduce_components
+from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.values import DistributedValues, split_arguments
 

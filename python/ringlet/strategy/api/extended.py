@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ringlet.strategy.api.argument_checks import check_arguments, check_function
-from ringlet.strategy.api.context_checks import require_cross_replica
 from ringlet.strategy.api.multi_step import MultiStepContext, run_steps
 from ringlet.strategy.api.value_combining import ValueCombining
-from ringlet.strategy.api.value_context import ValueContext
 from ringlet.strategy.api.variable_updates import VariableUpdates
+from ringlet.strategy.calls.argument_checks import check_arguments, check_function
+from ringlet.strategy.calls.context_checks import require_cross_replica
+from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.values import regroup
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from ringlet import context, nest
-from ringlet.strategy.api.context_checks import StrategyScope
+from ringlet.strategy.calls.context_checks import StrategyScope
 from ringlet.values import DistributedValues, check_components, select_replica
 
 if TYPE_CHECKING:

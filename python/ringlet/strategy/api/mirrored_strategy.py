@@ -21,8 +21,9 @@ from ringlet.devices import (
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.api.gather_semantics import gather_components
-from ringlet.strategy.api.reduce_semantics import (
+from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.calls.gather_semantics import gather_components
+from ringlet.strategy.calls.reduce_semantics import (
     check_count,
     is_mirrored,
     read_component,
@@ -30,8 +31,7 @@ from ringlet.strategy.api.reduce_semantics import (
     reduce_mirrored,
     reduce_plain,
 )
-from ringlet.strategy.api.run_options import has_writable_results
-from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.calls.run_options import has_writable_results
 from ringlet.strategy.replica.gil_contention_warning import gil_contention_monitor
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool

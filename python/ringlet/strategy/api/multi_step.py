@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet import context
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op, reduce_components
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, reduce_components
 from ringlet.values import DistributedValues, PerReplica, regroup
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_buffer
 from ringlet.strategy.api.cross_device_ops import CrossDeviceOps
-from ringlet.strategy.api.destinations import check_destinations
-from ringlet.strategy.api.reduce_semantics import divide, reduce_components
+from ringlet.strategy.calls.destinations import check_destinations
+from ringlet.strategy.calls.reduce_semantics import divide, reduce_components
 
 __all__ = ["ReductionToOneDevice"]
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from ringlet import context, nest
-from ringlet.strategy.api.argument_checks import check_arguments, check_function, check_input_options
-from ringlet.strategy.api.context_checks import require_cross_replica
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.api.gather_semantics import refuse_slices
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op, reduce_over_axis
-from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options
+from ringlet.strategy.calls.context_checks import require_cross_replica
+from ringlet.strategy.calls.gather_semantics import refuse_slices
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, reduce_over_axis
+from ringlet.strategy.calls.value_context import ValueContext
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from ringlet.collectives import CommunicationOptions, ReduceOp
-from ringlet.strategy.api.call_options import check_options
-from ringlet.strategy.api.context_checks import require_cross_replica
-from ringlet.strategy.api.destinations import check_destinations
 from ringlet.strategy.api.extended_base import ExtendedBase
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op
+from ringlet.strategy.calls.call_options import check_options
+from ringlet.strategy.calls.context_checks import require_cross_replica
+from ringlet.strategy.calls.destinations import check_destinations
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 
 __all__ = ["ValueCombining"]
 

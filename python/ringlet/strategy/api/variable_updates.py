@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ringlet import context, nest
-from ringlet.strategy.api.argument_checks import check_arguments
-from ringlet.strategy.api.context_checks import require_cross_replica
 from ringlet.strategy.api.extended_base import ExtendedBase
+from ringlet.strategy.calls.argument_checks import check_arguments
+from ringlet.strategy.calls.context_checks import require_cross_replica
 from ringlet.values import DistributedValues, Mirrored, check_components, regroup, select_replica
 
 __all__ = ["VariableUpdates", "regroup_updates"]

@@ -14,9 +14,9 @@ from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.collectives.collective_dtypes import is_known, native
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.api.call_options import CallOptions
-from ringlet.strategy.api.gather_semantics import gather_components
-from ringlet.strategy.api.reduce_semantics import as_op, divide, read_component
+from ringlet.strategy.calls.call_options import CallOptions
+from ringlet.strategy.calls.gather_semantics import gather_components
+from ringlet.strategy.calls.reduce_semantics import as_op, divide, read_component
 from ringlet.strategy.multi_worker.string_codec import text_from_bytes, text_to_bytes
 from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 from ringlet.values import IndexedSlices, leaf_columns

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ringlet import context
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError
-from ringlet.strategy.api.call_options import CallOptions
-from ringlet.strategy.api.context_checks import refuse_stale
-from ringlet.strategy.api.structure_agreement import LEAF, Shapes
+from ringlet.strategy.calls.call_options import CallOptions
+from ringlet.strategy.calls.context_checks import refuse_stale
+from ringlet.strategy.calls.structure_agreement import LEAF, Shapes
 from ringlet.strategy.replica.error_selection import one_line
 from ringlet.strategy.replica.replica_context import merge_call_single
 from ringlet.strategy.replica.replica_threads import ReplicaThreads
@@ -83,7 +83,7 @@ class SingleRun:
 
     members: Sequence[Member] = ()
     # There are no helpers that could still be running.
-    is_given_up = False
+    is_abandoned = False
 
     def begin_collective(self) -> None:
         """Prepare a call of the group of all replicas."""

@@ -15,9 +15,9 @@ from ringlet.devices import requested_devices, short_name
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps, RingAllReduce, copies
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
-from ringlet.strategy.api.reduce_semantics import check_count, is_mirrored, reduce_mirrored
-from ringlet.strategy.api.run_options import has_writable_results
 from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.calls.reduce_semantics import check_count, is_mirrored, reduce_mirrored
+from ringlet.strategy.calls.run_options import has_writable_results
 from ringlet.strategy.multi_worker.ambient_worker_group import register_workers
 from ringlet.strategy.multi_worker.cross_worker_ops import gather_over_workers, reduce_over_workers
 from ringlet.strategy.multi_worker.initial_value_sync import first_value_of_chief

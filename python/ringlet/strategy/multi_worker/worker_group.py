@@ -21,8 +21,8 @@ from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError, DeadlineExceededError, WorkerLostError
 from ringlet.errors.exception_notes import add_note
 from ringlet.ipc.byte_framing import join_frames, split_frames
-from ringlet.strategy.api.call_options import CallOptions, check_options, read_options
-from ringlet.strategy.api.structure_agreement import LEAF, describe_shape
+from ringlet.strategy.calls.call_options import CallOptions, check_options, read_options
+from ringlet.strategy.calls.structure_agreement import LEAF, describe_shape
 from ringlet.strategy.multi_worker.crash_broadcast import abort_on_crash
 from ringlet.strategy.multi_worker.thread_exclusion import ThreadExclusion
 from ringlet.strategy.multi_worker.worker_handshake import Cluster, join, script_of_process

@@ -22,7 +22,7 @@ from ringlet.devices.device_strings import Device
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers, servers_of
 from ringlet.strategy.parameter_server.variable_partitioning import shard_requests
 from ringlet.values.variables.sharded_variable import ShardedVariable

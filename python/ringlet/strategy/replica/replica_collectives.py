@@ -14,8 +14,8 @@ from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import Outputs, as_buffer, as_ndarray
 from ringlet.collectives.collective_dtypes import as_result, is_known, native
 from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
-from ringlet.strategy.api.call_options import CallOptions
-from ringlet.strategy.api.reduce_semantics import as_op, divide
+from ringlet.strategy.calls.call_options import CallOptions
+from ringlet.strategy.calls.reduce_semantics import as_op, divide
 from ringlet.strategy.replica.watchdog import Watchdog
 from ringlet.values import IndexedSlices, PerReplica
 

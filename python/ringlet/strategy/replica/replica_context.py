@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from ringlet import context, nest
 from ringlet.collectives import Algorithm, ReduceOp
-from ringlet.strategy.api.argument_checks import check_arguments
-from ringlet.strategy.api.call_options import read_options
-from ringlet.strategy.api.context_checks import refuse_stale, require_replica
-from ringlet.strategy.api.gather_semantics import refuse_slices
-from ringlet.strategy.api.reduce_semantics import NUMBER_TYPES, parse_reduce_op
-from ringlet.strategy.api.structure_agreement import LEAF, with_kinds
+from ringlet.strategy.calls.argument_checks import check_arguments
+from ringlet.strategy.calls.call_options import read_options
+from ringlet.strategy.calls.context_checks import refuse_stale, require_replica
+from ringlet.strategy.calls.gather_semantics import refuse_slices
+from ringlet.strategy.calls.reduce_semantics import NUMBER_TYPES, parse_reduce_op
+from ringlet.strategy.calls.structure_agreement import LEAF, with_kinds
 from ringlet.strategy.replica.replica_collectives import (
     all_gather_leaves,
     all_gather_single,
@@ -102,9 +102,9 @@ class ReplicaContext(context.Mode):
         return replica
 
     @property
-    def is_given_up(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Return whether the run has raised while this replica was busy; its results are then discarded."""
-        return self._run is not None and self._run.is_given_up
+        return self._run is not None and self._run.is_abandoned
 
     @property
     def replica_id_in_sync_group(self) -> Any:

@@ -26,7 +26,7 @@ __all__ = ["NO_WORK", "ReplicaThreadPool", "ReplicaThreads", "fork_count"]
 EXIT_SECONDS = 1.0
 
 _ENDED = "has returned from its step function"
-_GIVEN_UP = "one of its runs was abandoned while replicas were running"
+_ABANDONED = "one of its runs was abandoned while replicas were running"
 _INTERPRETER_ENDS = "the interpreter is ending"
 
 
@@ -71,7 +71,7 @@ class ReplicaThreads:
         # The thread in which each replica of a helper runs, or last ran.
         self.thread_ids: dict[int, int] = {}
         # True once a run has raised while replicas were busy.
-        self.is_given_up = False
+        self.is_abandoned = False
         self._has_departures = False
         self._num_replicas = num_replicas
         self._timeout_seconds = timeout_seconds
@@ -185,7 +185,7 @@ class ReplicaThreadPool:
             if holder != owner:
                 continue
             if threads.work is not NO_WORK and not _finish_unclaimed(threads):
-                self.give_up(threads, _GIVEN_UP)
+                self.abandon(threads, _ABANDONED)
                 return
             threads.work = NO_WORK
             if self._closed is None:
@@ -200,9 +200,9 @@ class ReplicaThreadPool:
             if self._owners.setdefault(threads, self._owners) is self._owners:  # free, and now never acquired again
                 threads.close()
 
-    def give_up(self, threads: ReplicaThreads, reason: str) -> None:
+    def abandon(self, threads: ReplicaThreads, reason: str) -> None:
         """Close the pool because of a run that does not end; a replica keeps its thread until it returns."""
-        threads.is_given_up = True
+        threads.is_abandoned = True
         threads.group.abort(reason)
         threads.close()
         self.close(reason)

@@ -13,9 +13,9 @@ import numpy as np
 from ringlet import context
 from ringlet.errors import CollectiveMismatchError, DeadlineExceededError
 from ringlet.errors.exception_notes import add_note
-from ringlet.strategy.api.call_options import CallOptions, read_options
-from ringlet.strategy.api.context_checks import refuse_stale
-from ringlet.strategy.api.structure_agreement import Shapes
+from ringlet.strategy.calls.call_options import CallOptions, read_options
+from ringlet.strategy.calls.context_checks import refuse_stale
+from ringlet.strategy.calls.structure_agreement import Shapes
 from ringlet.strategy.replica.error_selection import location, one_line, other_failures, primary_failure
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.replica_threads import NO_WORK, ReplicaThreads, fork_count
@@ -163,9 +163,9 @@ class ReplicaRun:
             self._finish(replica)
 
     @property
-    def is_given_up(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Return whether the run has raised while replicas were busy."""
-        return self.threads.is_given_up
+        return self.threads.is_abandoned
 
     def use_group(self) -> None:
         """Note that a replica is about to call the group: from then on, replicas that end depart from it.

@@ -19,13 +19,13 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import NotFoundError
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.partition import whole_number
-from ringlet.strategy.api.argument_checks import refuse_per_replica
 from ringlet.strategy.api.cross_device_ops import CoreAllReduce
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.mirrored_strategy import MAX_REPLICAS, MirroredExtended
 from ringlet.strategy.api.multi_step import MultiStepContext, run_steps
-from ringlet.strategy.api.reduce_semantics import is_mirrored, read_component
 from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.calls.argument_checks import refuse_per_replica
+from ringlet.strategy.calls.reduce_semantics import is_mirrored, read_component
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 from ringlet.tpu.assignment.device_assignment import DeviceAssignment
 from ringlet.tpu.topology.hardware_feature import HardwareFeature

@@ -11,7 +11,7 @@ import ringlet
 from ringlet.collectives import Algorithm
 from ringlet.errors import CollectiveMismatchError
 from ringlet.experimental import CommunicationOptions
-from ringlet.strategy.api.call_options import read_options
+from ringlet.strategy.calls.call_options import read_options
 from tests.strategy.replicas import assert_usable, mirrored, replica, replica_id
 
 STRATEGIES = {n: mirrored(n) for n in (1, 2, 3, 8)}

@@ -10,7 +10,7 @@ import pytest
 
 from ringlet import nest
 from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
-from ringlet.strategy.api.structure_agreement import KindShape
+from ringlet.strategy.calls.structure_agreement import KindShape
 from tests.strategy.replicas import assert_usable, mirrored, replica, replica_id
 
 

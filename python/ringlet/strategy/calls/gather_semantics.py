@@ -13,7 +13,7 @@ from ringlet.collectives.adapters.array_adapters import common_kind, in_memory, 
 from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.api.reduce_semantics import check_count, read_component
+from ringlet.strategy.calls.reduce_semantics import check_count, read_component
 from ringlet.values import DistributedValues, leaf_columns
 
 __all__ = ["gather_components", "gather_single", "refuse_slices"]

@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 import ringlet
-from ringlet.strategy.api.argument_checks import check_arguments, check_function, check_input_options
+from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options
 
 
 @pytest.mark.parametrize("args", [(), [], (1,), [1, 2]])

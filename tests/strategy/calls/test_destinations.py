@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.strategy.api.destinations import check_destinations
+from ringlet.strategy.calls.destinations import check_destinations
 from ringlet.values import Mirrored, PerReplica, ShardedVariable, Variable
 
 

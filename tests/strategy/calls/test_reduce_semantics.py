@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import ringlet
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 from ringlet.values import Mirrored, PerReplica
 from tests.strategy.replicas import replica_id
 
