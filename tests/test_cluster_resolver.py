@@ -1,4 +1,4 @@
-"""ringlet.cluster_resolver has every resolver under one name."""
+"""ringlet.cluster_resolver exports all resolvers."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_an_unknown_mode_is_refused_with_the_known_ones():
         ringlet.show_config("yaml")
 
 
-def test_the_cmake_package_lies_beside_headers_and_library_and_does_not_say_where():
+def test_the_cmake_package_is_relocatable_and_beside_headers_and_library():
     package = Path(cmake_dir())
     installed = package.parents[2]
     assert (installed / "include/ringlet/collectives/group.hpp").exists()
@@ -56,6 +56,6 @@ def test_the_cmake_package_lies_beside_headers_and_library_and_does_not_say_wher
     assert not any(str(installed.parent) in text for text in texts)
 
 
-def test_an_installation_without_the_cmake_package_says_how_to_get_one(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"has no CMake package: .* holds no ringletConfig.cmake\. Install"):
+def test_an_installation_without_the_cmake_package_is_an_error_with_a_remedy(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"has no CMake package: .* has no ringletConfig.cmake\. Install"):
         _cmake_dir_beside(tmp_path / "_core.so")

@@ -1,4 +1,4 @@
-"""The stack of modes: one per thread and per asyncio task, left in the order in which it was entered."""
+"""The stack of modes of each thread and asyncio task."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_an_exception_leaves_the_scope():
     assert context.current() is None
 
 
-def test_a_mode_with_a_replica_is_no_cross_replica_mode():
+def test_a_mode_with_a_replica_is_not_cross_replica():
     assert Mode("strategy").is_cross_replica
     assert not Mode("strategy", 0).is_cross_replica
 
@@ -54,7 +54,7 @@ def test_leaving_a_scope_that_is_not_on_top_names_both():
 
 def test_a_scope_cannot_be_entered_twice():
     scope = Scope(Mode("strategy"))
-    with scope, pytest.raises(RuntimeError, match="entered already"):
+    with scope, pytest.raises(RuntimeError, match="already entered"):
         scope.__enter__()
 
 
@@ -125,7 +125,7 @@ def test_enter_lasts_as_long_as_the_context():
     assert context.current() is None
 
 
-def test_an_update_is_cross_replica_and_knows_whose_component_it_visits():
+def test_an_update_is_cross_replica_and_has_the_index_of_its_component():
     with context.Scope(context.Mode("a strategy")) as strategy:
         assert context.current().update_replica_id is None
         with context.Scope(context.UpdateMode(strategy, 3)):

@@ -1,4 +1,4 @@
-"""``ringlet.experimental`` has what ``tf.distribute.experimental`` has and this version can do."""
+"""``ringlet.experimental`` has the supported names of ``tf.distribute.experimental``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For whom datasets are made."""
+"""InputReplicationMode."""
 
 from __future__ import annotations
 

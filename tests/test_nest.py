@@ -1,4 +1,4 @@
-"""Nested structures are taken apart in a known order and put together as they were."""
+"""Nested structures: order of the leaves, and rebuilding."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_another_structure_is_refused(other):
         nest.same_structure_leaves(nest.flatten((1, 2))[1], other)
 
 
-def test_where_the_shape_has_a_leaf_anything_may_stand():
+def test_an_entry_at_a_leaf_may_be_any_object():
     assert nest.same_structure_leaves(nest.flatten((1, 2))[1], ([5], {"a": 6})) == [[5], {"a": 6}]
 
 
@@ -167,7 +167,7 @@ def test_classes_made_without_end_are_not_remembered_without_end():
     assert nest.flatten_containers([State(1, "a"), 5])[0] == [1, 5]
 
 
-def test_many_threads_may_meet_a_new_class_at_once():
+def test_many_threads_may_flatten_a_new_class_at_once():
     for _ in range(20):
         new = type("New", (list,), {})
         barrier = threading.Barrier(4)

@@ -1,4 +1,4 @@
-"""Classes that are structures by themselves: what their instances consist of, and that rebuilding loses nothing."""
+"""Classes that are structures without registration: their children, and lossless rebuilding."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Table(dict):
 
 
 class Configuration(dict):
-    """A dictionary that cannot be made without an argument, and knows more than its items."""
+    """A dictionary whose constructor requires an argument, and that has other attributes."""
 
     def __init__(self, path):
         super().__init__()
@@ -50,7 +50,7 @@ class Configuration(dict):
 
 
 class Attributes(dict):
-    """A dictionary whose keys are attributes, too."""
+    """A dictionary whose keys are also attributes."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -110,7 +110,7 @@ def test_mappings_are_walked_in_the_order_of_their_keys():
     assert nest.flatten(Table(b=1, a=2))[0] == [2, 1]
 
 
-def test_what_a_container_knows_beside_its_items_is_kept():
+def test_attributes_of_a_container_are_kept():
     assert nest.map_structure(lambda x: x, configuration(a=1)).path == "model.json"
     assert nest.map_structure(lambda x: x, Named("layer", 1)).name == "layer"
     assert nest.map_structure(lambda x: x, Lists(list, a=1)).default_factory is list
@@ -122,7 +122,7 @@ def test_keys_that_are_attributes_stay_the_same_as_their_items():
 
 
 class View(collections.abc.Mapping):
-    """A mapping over something that is not in memory: it cannot be made of items, and reading it is not free."""
+    """A mapping over data outside of memory: it cannot be made of items, and reading it is slow."""
 
     def __init__(self, file):
         self.file = file
@@ -162,7 +162,7 @@ class WithProtocol:
         return cls(*metadata, *components)
 
 
-def test_a_class_that_tells_tf_nest_how_it_is_taken_apart_is_walked_that_way():
+def test_a_class_with_the_protocol_of_tf_nest_is_walked_by_it():
     doubled = nest.map_structure(lambda x: 2 * x, WithProtocol("a", 3))
     assert (doubled.name, doubled.value) == ("a", 6)
     with pytest.raises(ValueError, match="Mismatch"):
@@ -228,7 +228,7 @@ class ByName:
 
 @dataclass(repr=False)
 class Checked:
-    """Checks and computes where it is made, as a class may that expects arrays."""
+    """A class whose constructor checks and computes, and expects arrays."""
 
     x: Any
     factor: InitVar[int]
@@ -241,7 +241,7 @@ class Checked:
 
 
 class Attrs:
-    """As attrs makes them; the name of the table is part of its interface."""
+    """A class as attrs creates it; the name of the table is part of the interface of attrs."""
 
     __attrs_attrs__ = (types.SimpleNamespace(name="x"), types.SimpleNamespace(name="y"))
 
@@ -299,7 +299,7 @@ def test_attributes_beside_the_fields_are_children_too():
     assert nest.unflatten(shape, "abc").more == "c"
 
 
-def test_what_an_object_only_remembers_is_computed_anew():
+def test_cached_properties_are_computed_again():
     @dataclass
     class Cached:
         x: int
@@ -348,7 +348,7 @@ def test_arrays_enumerations_and_what_cannot_be_rebuilt_are_leaves(leaf):
     assert not nest.is_composite(leaf)
 
 
-def test_the_classes_of_this_library_are_values_and_no_structures():
+def test_the_classes_of_this_library_are_values_not_structures():
     from ringlet.data import TensorSpec
 
     assert not nest.is_nested(TensorSpec((2,), np.float32))

@@ -1,4 +1,4 @@
-"""Structures of arrays are taken apart as any others are, only sooner."""
+"""Cached shapes equal those of a walk."""
 
 from __future__ import annotations
 

@@ -93,14 +93,14 @@ def test_a_marked_step_runs_on_replicas():
 @pytest.mark.parametrize(
     "name", ["get_concrete_function", "experimental_get_compiler_ir", "pretty_printed_concrete_signatures"]
 )
-def test_what_needs_a_graph_is_refused_with_what_to_do_instead(name):
+def test_graph_methods_are_refused_with_an_alternative(name):
     step = ringlet.function(abs)
     with pytest.raises(NotImplementedError, match=rf"{name} .*run eagerly.*[Ii]nstead"):
         getattr(step, name)()
     assert step.experimental_get_tracing_count() == 0
 
 
-def test_what_cannot_be_a_step_is_refused():
+def test_invalid_step_functions_are_refused():
     async def step():
         pass
 

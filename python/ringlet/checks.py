@@ -1,4 +1,4 @@
-"""Checks that a program makes of itself while it runs."""
+"""Runtime checks of a program's own state."""
 
 from __future__ import annotations
 

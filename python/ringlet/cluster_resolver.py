@@ -1,4 +1,4 @@
-"""What tells a process which cluster it is in, and which task of it it is (``tf.distribute.cluster_resolver``)."""
+"""Cluster resolvers, which describe the cluster and the task of this process (``tf.distribute.cluster_resolver``)."""
 
 from __future__ import annotations
 

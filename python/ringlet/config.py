@@ -1,4 +1,4 @@
-"""What this installation is and what it found on this machine."""
+"""Configuration of this installation: version, compiler, CPU, cores, and environment."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _version() -> str:
 
 
 class CpuConfig(TypedDict):
-    """The instruction set that the kernels use."""
+    """The instruction set used by the kernels."""
 
     target: str
     runnable: list[str]
@@ -43,14 +43,14 @@ class CpuConfig(TypedDict):
 
 
 class CoresConfig(TypedDict):
-    """The cores that this process may use."""
+    """The cores available to this process."""
 
     count: int
     reason: str
 
 
 class BlasConfig(TypedDict):
-    """One BLAS library that is loaded."""
+    """A loaded BLAS library."""
 
     library: str
     version: str
@@ -58,7 +58,7 @@ class BlasConfig(TypedDict):
 
 
 class Config(TypedDict):
-    """What :func:`show_config` gives as a dictionary."""
+    """The dictionary returned by :func:`show_config`."""
 
     version: str
     python: str
@@ -78,12 +78,12 @@ def show_config(mode: Literal["dicts"]) -> Config: ...
 
 
 def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> Config | None:
-    """Show the build, and what it found on this machine: the first thing to add to a bug report.
+    """Show the build and the detected hardware, for bug reports.
 
     Parameters
     ----------
     mode : {"stdout", "dicts"}
-        Print a table, or return the same as nested dictionaries; spelled as in ``numpy.show_config``.
+        Print a table, or return nested dictionaries; named as in ``numpy.show_config``.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> Config | None:
     Raises
     ------
     InvalidArgumentError
-        If `mode` is something else.
+        If `mode` has another value.
 
     Examples
     --------
@@ -120,18 +120,18 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> Config | None:
 
 
 def cmake_dir() -> str:
-    """Tell where CMake finds the package ``ringlet``, for C++ programs that use the core.
+    """Return the folder in which CMake finds the package ``ringlet``, for C++ programs that use the core.
 
     Returns
     -------
     str
-        The folder of ``ringletConfig.cmake``; pass it to CMake as ``-Dringlet_DIR=...``. Headers and library lie beside
-        it, also where the Python sources are installed in place.
+        The folder of ``ringletConfig.cmake``; pass it to CMake as ``-Dringlet_DIR=...``. Headers and library are beside
+        it, even if the Python sources are installed in place.
 
     Raises
     ------
     FileNotFoundError
-        If this installation came without them.
+        If the installation does not contain them.
 
     Examples
     --------
@@ -143,11 +143,11 @@ def cmake_dir() -> str:
 
 
 def _cmake_dir_beside(extension: Path) -> Path:
-    # The extension is always installed where the rest of the build is; Python files may be elsewhere.
+    # The extension is always installed with the rest of the build; the Python files may be elsewhere.
     found = extension.parent / "lib" / "cmake" / "ringlet"
     if not (found / "ringletConfig.cmake").exists():
         raise FileNotFoundError(
-            f"this installation of ringlet has no CMake package: {found} holds no ringletConfig.cmake. Install ringlet "
+            f"this installation of ringlet has no CMake package: {found} has no ringletConfig.cmake. Install ringlet "
             "with pip, from its sources or a wheel, or point ringlet_DIR to where `cmake --install` put it."
         )
     return found

@@ -1,9 +1,9 @@
-"""Which strategy is current, and which of its replicas: one stack of modes per thread.
+"""Stack of modes of each thread: the current strategy, and the current one of its replicas.
 
 A mode is *cross-replica* inside ``strategy.scope()`` and inside a ``merge_fn``, and a *replica* mode inside
-``strategy.run``. An empty stack stands for the default strategy. The stack lives in a context variable, so that asyncio
-tasks have stacks of their own; threads start with an empty one (see :func:`wrap`). Strategies are opaque here, so that
-values need not know them.
+``strategy.run``. An empty stack stands for the default strategy. The stack is in a context variable, so that each
+asyncio task has its own; threads start with an empty one (see :func:`wrap`). Strategies are opaque here, so that
+the layer of values does not depend on them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Mode:
     Parameters
     ----------
     strategy : object
-        The strategy that is current.
+        The current strategy.
     local_replica_id : int, optional
-        Which of the replicas of this process is current; None for cross-replica mode.
+        Index of the current replica among those of this process; None for cross-replica mode.
 
     Attributes
     ----------
     below : Mode or None
-        The entry below, while this one is on the stack.
+        The entry below, while this entry is on the stack.
 
     Examples
     --------
@@ -50,31 +50,31 @@ class Mode:
 
     @property
     def is_cross_replica(self) -> bool:
-        """Whether no replica is current."""
+        """True if no replica is current."""
         return self.local_replica_id is None
 
     @property
     def update_replica_id(self) -> int | None:
-        """Whose component of a variable is being updated, in cross-replica mode; None outside of updates."""
+        """The replica whose component of a variable is being updated, in cross-replica mode; else None."""
         return None
 
     @property
-    def is_given_up(self) -> bool:
-        """Whether the run that this replica belongs to has raised while the replica was busy."""
+    def is_abandoned(self) -> bool:
+        """True if the run of this replica has raised while the replica was busy."""
         return False
 
 
 class UpdateMode(Mode):
-    """The entry of the stack while ``strategy.extended.update`` visits one component of a variable.
+    """The entry of the stack while ``strategy.extended.update`` updates one component of a variable.
 
-    Cross-replica, but what is written to the variable goes to that component alone.
+    Cross-replica, but assignments to the variable change that component only.
 
     Parameters
     ----------
     strategy : object
-        The strategy that is current.
+        The current strategy.
     update_replica_id : int
-        Which of the replicas of this process the component belongs to.
+        Index of the component's replica among those of this process.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class UpdateMode(Mode):
 
     @property
     def update_replica_id(self) -> int | None:
-        """Whose component is being updated."""
+        """The replica whose component is being updated."""
         return self._update_replica_id
 
 
@@ -99,12 +99,12 @@ _CURRENT: ContextVar[Mode | None] = ContextVar("ringlet_mode", default=None)
 
 
 def current() -> Mode | None:
-    """Give the mode on top of this thread's stack.
+    """Return the mode on top of this thread's stack.
 
     Returns
     -------
     Mode or None
-        None stands for the default strategy.
+        None if the default strategy is current.
 
     Examples
     --------
@@ -115,14 +115,14 @@ def current() -> Mode | None:
 
 
 def enter(mode: Mode) -> None:
-    """Put a mode on the stack for the rest of this ``contextvars`` context.
+    """Push a mode on the stack for the rest of this ``contextvars`` context.
 
-    For code that runs in a context of its own, where nothing is left to restore; others use :class:`Scope`.
+    For code that runs in a context of its own, where the stack need not be restored; otherwise use :class:`Scope`.
 
     Parameters
     ----------
     mode : Mode
-        Not on any stack.
+        Not on a stack.
 
     Examples
     --------
@@ -139,20 +139,21 @@ def enter(mode: Mode) -> None:
 def call_in(mode: Mode, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
     """Call a function with a mode on top of the stack.
 
-    The call has a ``contextvars`` context of its own, as each replica has: whatever ends it, Ctrl-C at the worst
-    moment too, the mode is not current any more. What the function itself sets in context variables ends with it.
+    The call has a ``contextvars`` context of its own, as each replica has. However it ends, even by Ctrl-C at any
+    instruction, the mode is no longer current afterwards, and neither are values that the function sets in context
+    variables.
 
     Parameters
     ----------
     mode : Mode
-        Not on any stack.
+        Not on a stack.
     function : callable
     *args, **kwargs : object
 
     Returns
     -------
     object
-        What the function gave.
+        The return value of the function.
 
     Examples
     --------
@@ -168,20 +169,20 @@ def _enter_and_call(mode: Mode, function: Callable[..., R], args: Any, kwargs: A
 
 
 class Scope:
-    """A context manager that puts one mode on top of the stack and takes it off.
+    """A context manager that pushes a mode on the stack and pops it.
 
-    For the ``with`` of users; the library itself uses :func:`call_in`. Ctrl-C inside of these methods is made up for,
-    but none that comes just before the first instruction of leaving.
+    For the ``with`` statements of users; the library itself uses :func:`call_in`. The stack is restored if Ctrl-C
+    interrupts these methods, except just before the first instruction of leaving.
 
     Parameters
     ----------
     mode : Mode
-        Not on any stack; ``with`` gives its strategy.
+        Not on a stack; ``with`` returns its strategy.
 
     Raises
     ------
     RuntimeError
-        When it is entered twice, or left while another mode is on top.
+        If it is entered twice, or left while another mode is on top.
 
     Examples
     --------
@@ -199,14 +200,14 @@ class Scope:
     def __enter__(self) -> Any:
         if self._is_entered:
             raise RuntimeError(
-                f"this scope of {self.mode.strategy!r} is entered already: call strategy.scope() for every `with`"
+                f"this scope of {self.mode.strategy!r} is already entered: call strategy.scope() for every `with`"
             )
         self._check()
         below = _CURRENT.get()
         try:
             enter(self.mode)
             self._is_entered = True
-        except BaseException:  # Ctrl-C: `with` does not leave what it has not entered
+        except BaseException:  # Ctrl-C: `with` will not call __exit__
             _CURRENT.set(below)
             self._is_entered = False
             raise
@@ -221,7 +222,7 @@ class Scope:
                 _CURRENT.set(self.mode.below)
                 self._is_entered = False
                 return
-        except BaseException:  # Ctrl-C: nobody leaves the scope again
+        except BaseException:  # Ctrl-C: __exit__ is not called again
             if _CURRENT.get() is self.mode:
                 _CURRENT.set(self.mode.below)
             self._is_entered = False
@@ -229,14 +230,14 @@ class Scope:
         raise RuntimeError(self._why_not_on_top(top))
 
     def _check(self) -> None:
-        """Refuse to be entered here; a hook, because nothing may be called once the scope is entered."""
+        """Raise if the scope cannot be entered here; a hook, because nothing may be called once it is entered."""
 
     def _why_not_on_top(self, top: Mode | None) -> str:
         mine = f"the scope of {self.mode.strategy!r}"
         if not self._is_entered:
             return f"{mine} is not entered: leave it once, with the `with` that entered it"
         if top is None:
-            return f"{mine} was entered in another thread or asyncio task than the one that leaves it"
+            return f"{mine} was entered in another thread or asyncio task than the one leaving it"
         return (
             f"{mine} is not on top: the scope of {top.strategy!r} is still open. "
             "Leave scopes in the opposite order of entering them; `with` does"
@@ -244,10 +245,10 @@ class Scope:
 
 
 def wrap(function: Callable[P, R]) -> Callable[P, R]:
-    """Carry the current mode along to wherever a function will be called.
+    """Bind a function to the current mode, for calls in other threads.
 
-    Threads of an executor start with an empty stack; a wrapped function sees the strategy and the replica that were
-    current where it was wrapped.
+    Threads of an executor start with an empty stack; a wrapped function runs with the strategy and the replica that
+    were current when it was wrapped.
 
     Parameters
     ----------
@@ -256,7 +257,7 @@ def wrap(function: Callable[P, R]) -> Callable[P, R]:
     Returns
     -------
     callable
-        Takes and gives what `function` does. One replica must not be driven by two threads at a time.
+        With the signature of `function`. A replica must not be used by two threads at a time.
 
     Examples
     --------

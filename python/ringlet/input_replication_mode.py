@@ -1,4 +1,4 @@
-"""For whom datasets are made: asked by strategies, which do not load datasets before somebody uses them."""
+"""InputReplicationMode, in a module of its own because strategies do not import datasets before their first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["InputReplicationMode"]
 
 
 class InputReplicationMode(Enum):
-    """For whom a function that makes datasets is called (``tf.distribute.InputReplicationMode``).
+    """Unit for which a function that creates datasets is called (``tf.distribute.InputReplicationMode``).
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Nested structures: what may stand around a value in arguments and results.
+"""Nested structures of arguments and results: flattening, rebuilding, and registration of node types.
 
-Containers: lists, tuples, namedtuples, dictionaries (walked in the order of their keys, as ``tf.nest`` does), deques,
-subclasses of them, other mappings, and every node type that was registered, here or with optree itself. Composites:
-dataclasses and classes made by attrs. Anything else is a leaf, ``None`` too.
+Containers are lists, tuples, namedtuples, dictionaries (in key order, as in ``tf.nest``), deques, subclasses of these,
+other mappings, and every registered node type, here or in optree. Composites are dataclasses and classes made by attrs.
+Any other object is a leaf, including ``None``.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ __all__ = [
     "unflatten",
 ]
 
-# optree keeps one registry per namespace; nodes registered globally are seen in all of them. In the second one of ours
-# composites are leaves, so that an object is looked into only where that changes anything.
+# optree has one registry per namespace; globally registered nodes belong to all. In the second namespace composites are
+# leaves, so that their fields are walked only where that matters.
 NAMESPACE = "ringlet"
 CONTAINERS = "ringlet.containers"
 
-# Types that are never nodes: knowing them saves a walk, which costs more than a small step function.
+# Types that are never nodes: checking for them avoids a walk, which costs more than a small step function.
 PLAIN_TYPES = frozenset({type(None), bool, int, float, complex, str, bytes})
 
-# Types that were looked at, leaves and composites; each of the two; nodes that were registered without being asked for.
-# A program that makes classes without end must not fill the memory with leaves: the first two are emptied at times. A
-# class that is a node stays registered, and alive, until the program ends: about 34 KB for each new dataclass.
+# Types examined so far, leaves and composites; leaf types; composite types; and types that were registered
+# automatically. The first two are cleared at intervals, so that programs that create classes continuously do not fill
+# the memory. A node type stays registered, and alive, until the program ends: about 34 KB for each new dataclass.
 _seen: set[type[Any]] = set(PLAIN_TYPES)
 _leaf_types: set[type[Any]] = set(PLAIN_TYPES)
 _composites: set[type[Any]] = set()
 _automatic: set[type[Any]] = set()
 _MOST_SEEN = 4096
 
-# How much of a structure a message shows.
+# The longest description of a structure in a message.
 _MOST_CHARACTERS = 500
 _lock = threading.RLock()
 
@@ -59,17 +59,17 @@ def register(
     flatten_node: Callable[[Any], tuple[Iterable[Any], Any]],
     unflatten_node: Callable[[Any, Sequence[Any]], Any],
 ) -> None:
-    """Make a class a nested structure, so that values inside it are seen.
+    """Register a class as a nested structure, so that its contents are leaves.
 
     Parameters
     ----------
     node_type : type
         The class. Its subclasses are not included.
     flatten_node : callable
-        Takes an instance; gives its children and a hashable object with everything else that it holds.
+        Takes an instance; returns its children, and a hashable object with its other contents.
     unflatten_node : callable
-        Takes that other object and as many new children; gives an instance. The children may be of any type, so it must
-        not check them.
+        Takes that object and as many children; returns an instance. The children may be of any type, so it must not
+        check them.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def register(
 
 
 def _learn(leaves: Iterable[Any]) -> None:
-    """Make nodes of those leaves whose types turn out to be structures, and remember the types of all."""
+    """Register the types of leaves that are structures after all, and cache the types of all."""
     with _lock:
         if len(_seen) > _MOST_SEEN:
             _leaf_types.intersection_update(PLAIN_TYPES)
@@ -115,9 +115,9 @@ def _learn_type(leaf: Any) -> None:
     node_type = type(leaf)
     if optree.register_pytree_node.get(node_type, namespace=CONTAINERS) is not None:
         return
-    asked_for = optree.register_pytree_node.get(node_type, namespace=NAMESPACE)
-    if asked_for is not None:
-        take, put = asked_for.flatten_func, asked_for.unflatten_func
+    registered = optree.register_pytree_node.get(node_type, namespace=NAMESPACE)
+    if registered is not None:
+        take, put = registered.flatten_func, registered.unflatten_func
         optree.register_pytree_node(node_type, take, put, namespace=CONTAINERS)
         return
     container = container_kind(node_type)
@@ -140,7 +140,7 @@ def _register_kind(node_type: type[Any], kind: Kind, *namespaces: str) -> None:
 
 
 def _flatten(structure: Any, namespace: str) -> tuple[list[Any], PyTreeSpec]:
-    # Rows and dictionaries of leaves, the most frequent structures of all, take a fifth of the time without a walk.
+    # Rows and dictionaries of leaves, the most frequent structures, take a fifth of the time if they are not walked.
     kind = type(structure)
     if kind is dict:
         if _leaf_types.issuperset(map(type, structure.values())) and (known := dictionary_shape(structure)):
@@ -158,7 +158,7 @@ def _flatten(structure: Any, namespace: str) -> tuple[list[Any], PyTreeSpec]:
 
 
 def flatten(structure: Any) -> tuple[list[Any], PyTreeSpec]:
-    """Take a nested structure apart into its leaves and its shape.
+    """Split a nested structure into its leaves and its shape.
 
     Parameters
     ----------
@@ -167,9 +167,9 @@ def flatten(structure: Any) -> tuple[list[Any], PyTreeSpec]:
     Returns
     -------
     leaves : list
-        In the order of :func:`unflatten`; dictionaries give theirs in key order.
+        In the order of :func:`unflatten`; those of dictionaries in key order.
     shape : PyTreeSpec
-        What remains when the leaves are taken out.
+        The structure without its leaves.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def flatten(structure: Any) -> tuple[list[Any], PyTreeSpec]:
 
 
 def flatten_containers(structure: Any) -> tuple[list[Any], PyTreeSpec]:
-    """Take a nested structure apart as :func:`flatten` does, but leave composites whole.
+    """Split a nested structure as :func:`flatten` does, with composites as leaves.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def flatten_containers(structure: Any) -> tuple[list[Any], PyTreeSpec]:
     Returns
     -------
     leaves : list
-        Composites, such as dataclasses, among them.
+        Including composites, such as dataclasses.
     shape : PyTreeSpec
 
     Examples
@@ -208,7 +208,7 @@ def flatten_containers(structure: Any) -> tuple[list[Any], PyTreeSpec]:
 
 
 def is_composite(value: Any) -> bool:
-    """Tell whether a leaf of :func:`flatten_containers` is an object with fields that :func:`flatten` walks.
+    """Return whether a leaf of :func:`flatten_containers` is a composite, whose fields :func:`flatten` walks.
 
     Parameters
     ----------
@@ -227,13 +227,13 @@ def is_composite(value: Any) -> bool:
 
 
 def unflatten(shape: PyTreeSpec, leaves: Iterable[Any]) -> Any:
-    """Put leaves into a shape that :func:`flatten` gave.
+    """Rebuild a structure from a shape of :func:`flatten`.
 
     Parameters
     ----------
     shape : PyTreeSpec
     leaves : iterable
-        As many as the shape has places.
+        As many as the shape has leaves.
 
     Returns
     -------
@@ -254,7 +254,7 @@ class _Leaf:
 
 
 def describe(shape: PyTreeSpec) -> str:
-    """Write a shape as its containers would be written, with a star for each leaf; a long one is cut off.
+    """Return the text of a shape, with a star for each leaf; a long text is truncated.
 
     Parameters
     ----------
@@ -271,30 +271,30 @@ def describe(shape: PyTreeSpec) -> str:
     """
     try:
         text = repr(unflatten(shape, [_Leaf()] * shape.num_leaves))
-    except Exception:  # an object of the user's that cannot be written without its values
+    except Exception:  # the repr of a user's class may need its values
         text = str(shape)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."
 
 
 def same_structure_leaves(shape: PyTreeSpec, structure: Any) -> list[Any]:
-    """Take apart a structure that must have a known shape.
+    """Return the leaves of a structure that must have a known shape.
 
     Parameters
     ----------
     shape : PyTreeSpec
-        The shape that another structure had.
+        The shape of another structure.
     structure : nested structure
-        Where the shape has a leaf, anything may stand, and is given back whole.
+        An entry at the position of a leaf may be any object, and is returned whole.
 
     Returns
     -------
     list
-        As many leaves as the shape has places.
+        As many leaves as the shape has.
 
     Raises
     ------
     ValueError
-        If the structure differs above a leaf of the shape.
+        If the structure differs from the shape above a leaf.
 
     Examples
     --------
@@ -308,7 +308,7 @@ def same_structure_leaves(shape: PyTreeSpec, structure: Any) -> list[Any]:
 
 
 def is_nested(value: Any) -> bool:
-    """Tell whether a value is a nested structure and not a leaf.
+    """Return whether a value is a nested structure and not a leaf.
 
     Parameters
     ----------
@@ -339,15 +339,15 @@ def map_structure(function: Callable[..., Any], structure: Any, *more: Any) -> A
     Parameters
     ----------
     function : callable
-        Takes one leaf of each structure.
+        Called with one leaf of each structure.
     structure : nested structure
     *more : nested structure
-        Of the same shape.
+        With the same shape.
 
     Returns
     -------
     nested structure
-        Of the shape of the first one.
+        With the shape of the first structure.
 
     Raises
     ------
@@ -365,15 +365,15 @@ def map_structure(function: Callable[..., Any], structure: Any, *more: Any) -> A
 
 
 def map_until(function: Callable[[Any], Any], structure: Any, is_leaf: Callable[[Any], bool]) -> Any:
-    """Call a function on every leaf and keep the structure, where some containers are leaves.
+    """Call a function on every leaf and keep the structure, with some containers as leaves.
 
     Parameters
     ----------
     function : callable
-        Takes a leaf.
+        Called with each leaf.
     structure : nested structure
     is_leaf : callable
-        Takes a value; tells whether it is to be left whole, whatever it is.
+        Called with a value; returns whether it is a leaf, whatever its type.
 
     Returns
     -------

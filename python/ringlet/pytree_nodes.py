@@ -1,6 +1,6 @@
-"""Which classes are nested structures without being registered, and how their instances are taken apart and rebuilt.
+"""Node types of nested structures that need no registration: how their instances are split and rebuilt.
 
-Two kinds. *Containers* are what ``tf.nest`` walks: subclasses of lists, tuples and dictionaries, other mappings, and
+*Containers* are the structures of ``tf.nest``: subclasses of lists, tuples and dictionaries, other mappings, and
 classes with ``__tf_flatten__``. *Composites* are objects with named fields: dataclasses, and classes made by attrs.
 """
 
@@ -19,20 +19,20 @@ from optree.utils import total_order_sorted
 
 __all__ = ["Kind", "Rest", "composite_kind", "container_kind"]
 
-# Who has one of these is an array, whatever else it is.
+# A class with one of these is an array, whatever else it is.
 _ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 
 
 class Rest:
-    """What remains of an object when its children are taken out; equal where the children have the same names.
+    """The remainder of an object without its children; equal if the names of the children are equal.
 
     Parameters
     ----------
     node_type : type
     names : sequence
-        One for each child: attributes or keys.
+        The attribute or key of each child.
     extra : object
-        What else rebuilding needs, and comparing does not.
+        Other contents, needed to rebuild the object and ignored by comparisons.
 
     Examples
     --------
@@ -62,14 +62,14 @@ class Rest:
 
 
 class Kind(NamedTuple):
-    """How the instances of a class are taken apart, and rebuilt around other children.
+    """Functions that split the instances of a class into children, and rebuild them.
 
     Attributes
     ----------
     take : callable
-        Takes an instance; gives children, rest and the children's names.
+        Takes an instance; returns its children, the rest, and the names of the children.
     put : callable
-        Takes the rest and as many children, of any type; gives an instance.
+        Takes the rest and as many children, of any type; returns an instance.
     """
 
     take: Callable[[Any], tuple[Sequence[Any], Rest, Sequence[Any]]]
@@ -89,7 +89,7 @@ def _take_sequence(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
 
 
 def _put_sequence(rest: Rest, children: Iterable[Any]) -> Any:
-    # Without the constructor of the class, which may take its arguments for something else.
+    # Without the constructor of the class, which may interpret its arguments otherwise.
     maxlen, attributes = rest.extra
     if issubclass(rest.node_type, tuple):
         return _put_tuple(rest.node_type, tuple(children), attributes)
@@ -106,10 +106,10 @@ def _put_sequence(rest: Rest, children: Iterable[Any]) -> Any:
 def _put_tuple(node_type: type[Any], children: tuple[Any, ...], attributes: Mapping[str, Any]) -> Any:
     try:
         twin = tuple.__new__(node_type, children)
-    except TypeError:  # a class of C
+    except TypeError:  # a class written in C
         try:
             twin = node_type(children)
-        except TypeError:  # one that holds nothing else than it was made for, such as torch.Size
+        except TypeError:  # a class for particular contents, such as torch.Size
             return children
     return _with_attributes(twin, attributes)
 
@@ -130,9 +130,9 @@ def _put_mapping(rest: Rest, children: Iterable[Any]) -> Any:
         return rest.node_type({key: values[key] for key in keys})
     try:
         twin = rest.node_type()
-    except TypeError:  # its constructor wants arguments that nobody knows any more
+    except TypeError:  # its constructor requires arguments, which are unknown here
         twin = rest.node_type.__new__(rest.node_type)
-    # Attributes first: classes that show their keys as attributes set them anew below.
+    # Attributes first: classes that expose their keys as attributes set them again below.
     _with_attributes(twin, attributes)
     if isinstance(twin, collections.defaultdict):
         twin.default_factory = default_factory
@@ -142,7 +142,7 @@ def _put_mapping(rest: Rest, children: Iterable[Any]) -> Any:
 
 
 def _can_be_filled(node_type: type[Any]) -> bool:
-    """Whether a mapping that is no dictionary can be made: tried empty, before any value of an instance is read."""
+    """Return whether an empty mapping of a type can be created, before values of an instance are read."""
     try:
         return len(node_type() if issubclass(node_type, MutableMapping) else node_type({})) == 0
     except Exception:  # such as a view of a file
@@ -166,7 +166,7 @@ _SEQUENCES = (tuple, list, collections.deque, collections.UserList)
 
 
 def container_kind(node_type: type[Any]) -> Kind | None:
-    """Tell how a container's class is taken apart; None for a class that is no container.
+    """Return how a container's class is split and rebuilt; None for a class that is not a container.
 
     Parameters
     ----------
@@ -200,10 +200,10 @@ def container_kind(node_type: type[Any]) -> Kind | None:
 
 
 def _field_names(node_type: type[Any]) -> tuple[str, ...]:
-    """Names of the fields of a dataclass, or of a class made by attrs."""
+    """Return the field names of a dataclass, or of a class made by attrs."""
     fields = getattr(node_type, "__dataclass_fields__", None)
     if fields is not None:
-        # Pseudo-fields (ClassVar, InitVar) are in the same table, and no attributes of an instance.
+        # Pseudo-fields (ClassVar, InitVar) are in the same table, but are not attributes of an instance.
         return tuple(name for name, field in fields.items() if field._field_type.name == "_FIELD")
     return tuple(attribute.name for attribute in getattr(node_type, "__attrs_attrs__", ()))
 
@@ -217,7 +217,7 @@ def _slots(node_type: type[Any]) -> Iterator[str]:
 
 
 def _attributes(instance: Any, fields: Sequence[str]) -> dict[str, Any]:
-    """What an instance holds: its fields that are set, then other attributes. What it only remembers is left out."""
+    """Return the fields of an instance that are set, then its other attributes, without cached properties."""
     node_type = type(instance)
     held: dict[str, Any] = {}
     for name in (*fields, *_slots(node_type)):
@@ -231,7 +231,7 @@ def _attributes(instance: Any, fields: Sequence[str]) -> dict[str, Any]:
 
 def _with_attributes(instance: Any, attributes: Mapping[str, Any]) -> Any:
     for name, value in attributes.items():
-        # Past the class: it may be frozen, or check what it is given.
+        # Bypasses the class, which may be frozen or check its attributes.
         object.__setattr__(instance, name, value)
     return instance
 
@@ -242,7 +242,7 @@ def _take_fields(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
 
 
 def _put_fields(rest: Rest, children: Iterable[Any]) -> Any:
-    # Without __init__, which may check its arguments or compute from them: children need not be arrays.
+    # Without __init__, which may check its arguments or compute with them: children need not be arrays.
     try:
         twin = rest.node_type.__new__(rest.node_type)
     except TypeError:
@@ -256,7 +256,7 @@ def _is_of_this_library(node_type: type[Any]) -> bool:
 
 
 def composite_kind(instance: Any) -> Kind | None:
-    """Tell how a composite is taken apart; None for what is none, or cannot be rebuilt.
+    """Return how a composite is split and rebuilt; None for other objects, and for those that cannot be rebuilt.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def composite_kind(instance: Any) -> Kind | None:
     node_type = type(instance)
     if not (hasattr(node_type, "__dataclass_fields__") or hasattr(node_type, "__attrs_attrs__")):
         return None
-    # Members of an enumeration are what they are by identity; classes of this library are values, not structures.
+    # Members of an enumeration are compared by identity; classes of this library are values, not structures.
     if issubclass(node_type, enum.Enum) or _is_of_this_library(node_type):
         return None
     if any(hasattr(node_type, name) for name in _ARRAY_PROTOCOLS):
@@ -291,6 +291,6 @@ def composite_kind(instance: Any) -> Kind | None:
     try:
         children, rest, _ = kind.take(instance)
         kind.put(rest, children)
-    except Exception:  # its class is such that nobody but its constructor can make one
+    except Exception:  # only its constructor can create instances
         return None
     return kind

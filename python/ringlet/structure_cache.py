@@ -1,4 +1,4 @@
-"""Shapes of structures that come again in every step: rows and dictionaries of leaves, known without a walk."""
+"""Cache of the shapes of frequent structures, so that they need not be walked: rows and dictionaries of leaves."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from optree import PyTreeSpec
 
 __all__ = ["dictionary_shape", "row_shape"]
 
-Known = tuple[PyTreeSpec, "operator.itemgetter[Any] | None"]
+CachedShape = tuple[PyTreeSpec, "operator.itemgetter[Any] | None"]
 
-# Up to how many leaves the shape of a row of them is kept; those of all lengths together must stay small.
+# Length of the longest row whose shape is cached; the shapes of all lengths together must be small.
 _LONGEST_ROW = 256
 
-# Dictionaries by their keys; a program with new keys in every step must not fill the memory. Keys of other types may be
-# equal and yet differ, as 1 and True do.
-_dictionaries: dict[tuple[Any, ...], Known] = {}
+# Shapes of dictionaries by their keys; bounded, for programs with new keys in every step. Keys of other types may be
+# equal and yet distinct, such as 1 and True.
+_dictionaries: dict[tuple[Any, ...], CachedShape] = {}
 _MOST_DICTIONARIES = 256
 _KEY_TYPES = frozenset({str})
 
 
 def row_shape(structure: Any) -> PyTreeSpec | None:
-    """Give the shape of a list or a tuple of leaves; None for other types, and for long ones.
+    """Return the shape of a list or tuple of leaves; None for other types and for long ones.
 
     Parameters
     ----------
     structure : object
-        A list or a tuple must hold leaves only.
+        A list or tuple must contain leaves only.
 
     Returns
     -------
@@ -56,8 +56,8 @@ def _shape_of(structure: Any) -> PyTreeSpec:
     return optree.tree_structure(structure, none_is_leaf=True)
 
 
-def dictionary_shape(dictionary: dict[Any, Any]) -> Known | None:
-    """Give the shape of a dictionary of leaves; None if its keys are not all text.
+def dictionary_shape(dictionary: dict[Any, Any]) -> CachedShape | None:
+    """Return the shape of a dictionary of leaves; None if a key is not a string.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def dictionary_shape(dictionary: dict[Any, Any]) -> Known | None:
     -------
     shape : PyTreeSpec
     in_order : callable or None
-        Gives the values of such a dictionary in the order of the leaves; None if that is the order that they are in.
+        Returns the values of such a dictionary in the order of the leaves; None if they are in that order.
 
     Examples
     --------
@@ -79,16 +79,16 @@ def dictionary_shape(dictionary: dict[Any, Any]) -> Known | None:
     keys = tuple(dictionary)
     if not _KEY_TYPES.issuperset(map(type, keys)):
         return None
-    return _dictionaries.get(keys) or _learn(keys)
+    return _dictionaries.get(keys) or _cache_shape(keys)
 
 
-def _learn(keys: tuple[Any, ...]) -> Known:
-    # Numbers in place of the leaves show in which order they are walked.
+def _cache_shape(keys: tuple[Any, ...]) -> CachedShape:
+    # Numbers in place of the leaves reveal the order of the walk.
     numbered: Any = dict(zip(keys, range(len(keys)), strict=True))
     numbers: list[int] = optree.tree_leaves(numbered, none_is_leaf=True)
     is_sorted = numbers == sorted(numbers)
-    known = _shape_of(numbered), None if is_sorted else operator.itemgetter(*(keys[number] for number in numbers))
+    shape = _shape_of(numbered), None if is_sorted else operator.itemgetter(*(keys[number] for number in numbers))
     if len(_dictionaries) >= _MOST_DICTIONARIES:
         _dictionaries.clear()
-    _dictionaries[keys] = known
-    return known
+    _dictionaries[keys] = shape
+    return shape

@@ -1,4 +1,4 @@
-"""What ``tf.function`` makes of a Python function, as far as a program that runs eagerly can tell."""
+"""``tf.function`` for eager execution: a decorator that keeps the interface and calls the Python function."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ R = TypeVar("R")
 
 
 class Function(Generic[P, R]):
-    """A function that :func:`function` was given. Made by that decorator.
+    """A callable made by the decorator :func:`function`.
 
-    Calls go to the Python function, every time; methods are bound as those of any function.
+    Every call runs the Python function; methods are bound like those of any function.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class Function(Generic[P, R]):
     Attributes
     ----------
     python_function : callable
-        What was decorated.
+        The decorated function.
     input_signature : sequence of TensorSpec or None
-        As it was given.
+        The argument of the decorator.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Function(Generic[P, R]):
         return self.python_function(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
-        """Give the method of an object."""
+        """Bind to an object, as functions do."""
         if instance is None:
             return self
         bind = getattr(self.python_function, "__get__", None)
@@ -60,7 +60,7 @@ class Function(Generic[P, R]):
         return type(self)(bound, self.input_signature)
 
     def __reduce__(self) -> Any:
-        """Pickle by name what a module has under its name, as functions are pickled; anything else as an object."""
+        """Pickle by name if a module has this object under its name, as functions are pickled; else by value."""
         found: Any = sys.modules.get(self.__module__)
         path: str = getattr(self, "__qualname__", "")
         for name in path.split("."):
@@ -70,25 +70,25 @@ class Function(Generic[P, R]):
         return super().__reduce__()
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse: there are no graphs.
+        """Raise NotImplementedError: there are no graphs.
 
         Raises
         ------
         NotImplementedError
-            Always; says what to do instead.
+            Always; the message names an alternative.
         """
         self._refuse("get_concrete_function", "call the function itself")
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse: there is no compiler; as :meth:`get_concrete_function`."""
+        """Raise NotImplementedError, because there is no compiler; see :meth:`get_concrete_function`."""
         self._refuse("experimental_get_compiler_ir", "compile the arithmetic with a library that does, such as JAX")
 
     def experimental_get_tracing_count(self) -> int:
-        """Give the number of traces: always 0, because every call runs the Python function."""
+        """Return the number of traces: always 0, because every call runs the Python function."""
         return 0
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> NoReturn:
-        """Refuse: there are no graphs; as :meth:`get_concrete_function`."""
+        """Raise NotImplementedError, because there are no graphs; see :meth:`get_concrete_function`."""
         self._refuse("pretty_printed_concrete_signatures", "look at inspect.signature of the function")
 
     def _refuse(self, name: str, instead: str) -> NoReturn:
@@ -142,31 +142,32 @@ def function(  # noqa: PLR0917  # TensorFlow's
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Mark a function as ``tf.function`` does; it runs eagerly, as if it were not marked.
+    """Mark a function as ``tf.function`` does; it still runs eagerly.
 
-    For programs that were written for TensorFlow. There is no tracing and no graph: the Python function runs at every
-    call, prints and counts at every call, and sees Python's numbers as they are.
+    For programs written for TensorFlow. There is no tracing and no graph: every call runs the Python function, with
+    Python numbers as arguments unchanged.
 
     Parameters
     ----------
     func : callable, optional
-        What to mark. Without it, a decorator is given: ``@function(jit_compile=True)``.
+        The function to mark. Without it, a decorator is returned: ``@function(jit_compile=True)``.
     input_signature : sequence of TensorSpec, optional
-        Kept, to be read; arguments are not held to it.
+        Stored as an attribute; arguments are not checked against it.
     autograph, jit_compile, reduce_retracing : bool, optional
-        Accepted as TensorFlow accepts them; without effect.
+        Accepted for compatibility; without effect.
     experimental_implements, experimental_autograph_options, experimental_attributes : optional
-        Accepted; without effect.
+        Accepted for compatibility; without effect.
     experimental_relax_shapes, experimental_compile, experimental_follow_type_hints : bool, optional
-        Accepted; without effect.
+        Accepted for compatibility; without effect.
 
     Returns
     -------
     Function
-        Called as the function itself; or the decorator.
+        Called like the function itself; or the decorator.
 
     Raises
     ------
+    If `func` is not callable, or is an ``async def``.
     TypeError
         If `func` cannot be called, or is an ``async def``.
 
@@ -190,17 +191,7 @@ def function(  # noqa: PLR0917  # TensorFlow's
 
 
 def check_function(func: Any) -> None:
-    """Refuse what cannot be marked as a function.
-
-    Raises
-    ------
-    TypeError
-        If it cannot be called, or is an ``async def``.
-
-    Examples
-    --------
-    >>> check_function(abs)
-    """
+    """Raise TypeError unless an object can be decorated by :func:`function`."""
     if not callable(func):
         raise TypeError(
             f"function marks a callable, got {func!r} of type {type(func).__name__}: write @function above a def"

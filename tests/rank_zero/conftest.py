@@ -1,4 +1,4 @@
-"""What tests of this folder share."""
+"""Fixtures of this folder."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tests.strategy.workers import Workers
 
 @pytest.fixture(scope="session", params=[(2, 1), (2, 2)], ids=["2x1", "2x2"])
 def workers(request):
-    """Processes that are the workers of a strategy: so many workers, of so many replicas each."""
+    """Worker processes of a strategy: the number of workers, and of replicas of each."""
     with Workers(*request.param) as started:
         yield started
 
 
 @pytest.fixture
 def processes():
-    """Starts processes, and ends them with the test."""
+    """A factory of processes, which end with the test."""
     with Processes() as started:
         yield started

@@ -1,4 +1,4 @@
-"""all_equal: passes where all hold the same, and says on all of them who differs, and where."""
+"""all_equal: passes for equal values, and raises on all replicas an error that names the differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THREE = [f"CPU:{i}" for i in range(3)]
 
 
 def check(make, devices=THREE, **kwargs):
-    """Have each replica check what `make` gives for its number."""
+    """Check on each replica the value that `make` returns for its index."""
     strategy = ringlet.MirroredStrategy(devices)
     return strategy.run(
         lambda: ringlet.checks.all_equal(make(int(ringlet.get_replica_context().replica_id_in_sync_group)), **kwargs)
@@ -82,7 +82,7 @@ def test_of_many_leaves_some_are_shown():
         check(lambda replica: [replica] * 20)
 
 
-def test_what_cannot_be_compared_is_an_error_on_all():
+def test_incomparable_values_are_an_error_on_all():
     with pytest.raises(TypeError, match="cannot be compared"):
         check(lambda replica: object() if replica == 1 else 5)
 
@@ -105,7 +105,7 @@ def test_components_are_compared_outside_of_replicas():
         ringlet.checks.all_equal({"w": weights})
 
 
-def test_over_workers_all_are_told_who_differs(workers):
+def test_over_workers_all_get_the_differing_ranks(workers):
     program = """
     ringlet.checks.all_equal({"a": np.arange(4)})
     try:
@@ -135,7 +135,7 @@ def test_over_workers_the_components_of_all_are_compared(workers):
     assert workers.run(program) == [[[2 * workers.num_local - 1], [1]]] * 2
 
 
-def test_without_a_strategy_processes_meet_by_tf_config(processes):
+def test_without_a_strategy_processes_connect_by_tf_config(processes):
     script = """
 import ringlet
 try:

@@ -1,4 +1,4 @@
-"""ChiefLogFilter: the chief's records, and everybody's from WARNING on, with the name of who made them."""
+"""ChiefLogFilter: routine records of the chief, and warnings of all processes, labelled with their origin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.rank_zero.test_process_role import config
 
 @pytest.fixture
 def log():
-    """A logger, and what its handler lets pass: worker, level and message of each record."""
+    """A logger, and the records that its handler passes: worker, level and message of each."""
     logger = logging.getLogger("tests.rank_zero.log_filter")
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
@@ -29,14 +29,14 @@ def log():
     logger.removeHandler(handler)
 
 
-def test_the_chief_is_heard_at_all_levels(log):
+def test_the_chief_logs_at_all_levels(log):
     logger, passed = log
     logger.debug("a")
     logger.error("b")
     assert passed == [("w0", "DEBUG", "a"), ("w0", "ERROR", "b")]
 
 
-def test_other_processes_are_heard_from_warning_on(log, monkeypatch):
+def test_other_processes_log_from_warning_on(log, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", config("worker", 1))
     logger, passed = log
     logger.info("not this")
@@ -51,7 +51,7 @@ def test_a_record_may_ask_to_pass_on_every_worker(log, monkeypatch):
     assert passed == [("w1", "INFO", "how much memory I have")]
 
 
-def test_of_many_replicas_one_is_heard_and_named(log):
+def test_of_many_replicas_one_logs_with_its_name(log):
     logger, passed = log
     strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
     strategy.run(lambda: logger.info("once"))
@@ -60,7 +60,7 @@ def test_of_many_replicas_one_is_heard_and_named(log):
     assert sorted(passed[1:]) == [("w0/r0", "WARNING", "from all"), ("w0/r1", "WARNING", "from all")]
 
 
-def test_a_replica_that_is_alone_has_no_name_of_its_own(log):
+def test_a_single_replica_has_no_suffix(log):
     logger, passed = log
     ringlet.OneDeviceStrategy("CPU:0").run(lambda: logger.info("alone"))
     assert passed == [("w0", "INFO", "alone")]

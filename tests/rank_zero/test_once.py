@@ -1,4 +1,4 @@
-"""once_per_host: one process of a machine works, the others wait for it, and hear of what goes wrong."""
+"""once_per_host: one process of a machine does the work, and the others wait and get its result or error."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ import ringlet
 from tests.strategy.workers import environment
 
 
-def test_a_process_alone_does_the_work():
+def test_a_single_process_does_the_work():
     calls = []
     assert ringlet.once_per_host(lambda: calls.append(1) or "answer") == "answer"
     assert calls == [1]
 
 
-def test_a_process_alone_goes_first():
+def test_a_single_process_is_first():
     with ringlet.once_per_host() as is_first:
         assert is_first
 
 
-def test_an_answer_that_could_not_be_handed_over_is_refused_alone_too():
-    with pytest.raises(TypeError, match="cannot be handed to other processes"):
+def test_a_result_that_cannot_be_sent_is_refused_in_a_single_process_too():
+    with pytest.raises(TypeError, match="cannot be sent to other processes"):
         ringlet.once_per_host(object)
 
 
-def test_what_the_function_raises_is_raised():
+def test_an_exception_of_the_function_is_raised():
     with pytest.raises(KeyError, match="weights"):
         ringlet.once_per_host(lambda: {}["weights"])
     with pytest.raises(KeyError, match="weights"), ringlet.once_per_host():
         raise KeyError("weights")
 
 
-def test_replicas_of_a_process_work_once_and_all_get_the_answer():
+def test_replicas_of_a_process_work_once_and_all_get_the_result():
     calls = []
     strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1", "CPU:2"])
     answer = strategy.run(lambda: ringlet.once_per_host(lambda: calls.append(1) or ["a", Path("b")]))
     assert (calls, answer) == ([1], ["a", Path("b")])
 
 
-def test_the_first_replica_goes_ahead_of_the_others():
+def test_the_first_replica_runs_before_the_others():
     order = []
 
     def step():
@@ -66,7 +66,7 @@ def test_an_error_of_the_first_replica_ends_the_others():
     assert strategy.run(lambda: ringlet.once_per_host(lambda: 5)) == 5
 
 
-def test_what_is_done_within_the_work_of_one_process_is_done_by_it():
+def test_nested_calls_run_in_the_process_that_does_the_work():
     def outer():
         return ringlet.once_per_host(lambda: "inner")
 
@@ -96,7 +96,7 @@ def test_over_workers_one_process_works_for_all(workers, tmp_path):
     assert file.name.startswith("by-0-")
 
 
-def test_over_workers_the_others_go_on_when_the_first_is_through(workers, tmp_path):
+def test_over_workers_the_others_continue_after_the_first(workers, tmp_path):
     answers = workers.run(
         PROGRAM + "    with ringlet.once_per_host() as is_first:\n"
         "        before = sorted(file.name[:4] for file in folder.iterdir())\n"
@@ -115,7 +115,7 @@ def test_over_workers_the_others_go_on_when_the_first_is_through(workers, tmp_pa
     ],
     ids=["outside", "in replicas"],
 )
-def test_over_workers_an_error_reaches_all_and_they_go_on(workers, call):
+def test_over_workers_an_error_reaches_all_and_later_calls_work(workers, call):
     program = f"""
     def broken():
         raise OSError(28, "No space left on device")
@@ -149,7 +149,7 @@ def test_over_workers_work_may_call_other_work(workers):
         assert answer == [[0, "inner"], [worker, "inner"], [worker == 0] * 2, [0, "inner"]]
 
 
-def test_over_workers_different_calls_are_told_apart_at_once_and_they_go_on(workers):
+def test_over_workers_different_calls_are_a_mismatch_and_later_calls_work(workers):
     program = """
     try:
         ringlet.once_per_host(lambda: 1, name=f"part {me}")
@@ -191,7 +191,7 @@ def start(processes, count, seconds=30, total=2):
     return started
 
 
-def test_without_a_strategy_processes_meet_by_tf_config(processes):
+def test_without_a_strategy_processes_connect_by_tf_config(processes):
     first, second = start(processes, 2)
     assert first.told() == "working"
     first.say()
@@ -208,7 +208,7 @@ def test_a_process_that_is_killed_at_work_is_named(processes):
     assert "SIGKILL" in text
 
 
-def test_a_process_that_never_comes_is_named_in_time(processes):
+def test_a_missing_process_is_named_in_time(processes):
     (first,) = start(processes, 1, seconds=0.3)
     kind, text = first.told()
     assert kind == "DeadlineExceededError"
@@ -216,7 +216,7 @@ def test_a_process_that_never_comes_is_named_in_time(processes):
     assert "once_per_host('download')" in text
 
 
-def test_work_that_takes_too_long_is_an_error_for_those_who_wait(processes):
+def test_work_that_takes_too_long_is_an_error_on_the_waiting_processes(processes):
     first, second = start(processes, 2, seconds=0.8)
     assert first.told() == "working"
     kind, text = second.told()

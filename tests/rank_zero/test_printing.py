@@ -1,4 +1,4 @@
-"""print0 prints once, what print prints."""
+"""print0 prints once, with the output of print."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_it_prints_what_print_prints(capsys):
     assert capsys.readouterr().out == "a-1-None!\n"
 
 
-def test_others_than_the_chief_print_nothing(monkeypatch, capsys):
+def test_other_processes_print_nothing(monkeypatch, capsys):
     monkeypatch.setenv("TF_CONFIG", config("worker", 0))
     ringlet.print0("not here")
     assert capsys.readouterr().out == ""

@@ -1,4 +1,4 @@
-"""progress gives elements as they are, and shows on the chief how far they are."""
+"""progress yields the elements unchanged, and shows the progress on the chief."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def seconds(monkeypatch):
-    """A clock that goes one second on each time it is read."""
+    """A clock that advances by one second at each reading."""
     now = iter(range(1_000_000))
     monkeypatch.setattr(sys.modules["ringlet.rank_zero.progress"], "_clock", lambda: float(next(now)))
 
@@ -47,7 +47,7 @@ def test_anything_can_be_iterated(iterable, expected):
     assert list(ringlet.progress(iterable, file=Terminal())) == expected
 
 
-def test_a_distributed_dataset_says_how_many_steps_it_has():
+def test_a_distributed_dataset_reports_its_number_of_steps():
     strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
     file = io.StringIO()
     steps = strategy.experimental_distribute_dataset(Dataset.range(8).batch(4))
@@ -56,7 +56,7 @@ def test_a_distributed_dataset_says_how_many_steps_it_has():
 
 
 @pytest.mark.parametrize("line_seconds", [None, 0.0])
-def test_others_than_the_chief_show_nothing(monkeypatch, line_seconds):
+def test_other_processes_show_nothing(monkeypatch, line_seconds):
     monkeypatch.setenv("TF_CONFIG", config("worker", 0))
     file = Terminal()
     assert list(ringlet.progress(range(3), file=file, line_seconds=line_seconds)) == [0, 1, 2]
@@ -78,7 +78,7 @@ def test_nothing_is_written_where_there_is_no_terminal(monkeypatch):
     assert file.getvalue() == ""
 
 
-def test_lines_are_written_where_they_were_asked_for(seconds):
+def test_lines_are_written_at_the_requested_interval(seconds):
     file = io.StringIO()
     list(ringlet.progress(range(4), "epochs", file=file, line_seconds=2))
     assert file.getvalue().splitlines() == [
@@ -96,13 +96,13 @@ def test_the_environment_asks_for_lines_of_long_loops(seconds, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["often", "-1", "nan", "inf"])
-def test_what_is_no_number_of_seconds_is_refused(monkeypatch, text):
+def test_an_invalid_number_of_seconds_is_refused(monkeypatch, text):
     monkeypatch.setenv("RINGLET_PROGRESS_SECONDS", text)
-    with pytest.raises(ValueError, match=rf"RINGLET_PROGRESS_SECONDS is a number of seconds.*'{text}'"):
+    with pytest.raises(ValueError, match=rf"RINGLET_PROGRESS_SECONDS must be a number of seconds.*'{text}'"):
         ringlet.progress(range(3), file=io.StringIO())
 
 
-def test_everybody_can_close_it(monkeypatch):
+def test_it_can_be_closed_on_every_process(monkeypatch):
     for environ in ("{}", config("worker", 0)):
         monkeypatch.setenv("TF_CONFIG", environ)
         for file in (io.StringIO(), Terminal()):
@@ -112,7 +112,7 @@ def test_everybody_can_close_it(monkeypatch):
             assert list(elements) == []
 
 
-def test_a_bar_that_fails_while_it_is_drawn_leaves_no_other_one_without_a_line(monkeypatch):
+def test_a_bar_that_fails_to_draw_releases_its_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "rich", None)
     file, again = Terminal(), Terminal()
     broken = ringlet.progress(range(3), file=file)
@@ -171,11 +171,11 @@ def test_the_number_of_elements_may_be_given():
     [(range(3), 3), (Dataset.range(5), 5), (Dataset.range(5).repeat(), None), (iter([]), None), (Dataset, None)],
     ids=["range", "dataset", "infinite dataset", "iterator", "class"],
 )
-def test_the_size_is_what_the_iterable_says(iterable, size):
+def test_the_size_is_reported_by_the_iterable(iterable, size):
     assert sys.modules["ringlet.rank_zero.progress"]._size_of(iterable) == size
 
 
 @pytest.mark.parametrize("file", [io.StringIO(), Terminal()], ids=["file", "terminal"])
-def test_what_was_closed_ends_no_program(file):
+def test_a_closed_file_does_not_end_the_program(file):
     file.close()
     assert list(ringlet.progress(range(2), file=file)) == [0, 1]

@@ -1,4 +1,4 @@
-"""How bars are drawn, with the library rich and without."""
+"""Drawing of progress bars, with and without the library rich."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import ringlet
 from ringlet.rank_zero import progress_backends
-from ringlet.rank_zero.progress_backends import Style, open_bar, text_of
+from ringlet.rank_zero.progress_backends import Style, open_bar, progress_text
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def without_rich(monkeypatch):
 
 
 def lines_on_screen(text):
-    """What a terminal shows of one line that is written anew: the last text of each line."""
+    """Return what a terminal shows of rewritten lines: the last text of each line."""
     return [re.split(r"\r\x1b\[2K", line)[-1] for line in text.split("\n")]
 
 
@@ -44,13 +44,13 @@ def lines_on_screen(text):
         (0, 0, 1.0, "a: 0/0"),
     ],
 )
-def test_a_line_says_how_far_and_how_fast(total, count, seconds, expected):
-    assert text_of("a", total, count, seconds) == expected
+def test_a_line_shows_progress_and_rate(total, count, seconds, expected):
+    assert progress_text("a", total, count, seconds) == expected
 
 
 def test_without_rich_one_line_is_written_anew(without_rich):
     file = io.StringIO()
-    bar = open_bar(file, "steps", 4, Style.ANEW)
+    bar = open_bar(file, "steps", 4, Style.REDRAW)
     bar.show(2, 1.0)
     bar.end(4, 2.0)
     assert lines_on_screen(file.getvalue()) == ["steps: 4/4, 2.0/s", ""]
@@ -58,8 +58,8 @@ def test_without_rich_one_line_is_written_anew(without_rich):
 
 def test_without_rich_the_innermost_loop_has_the_line(without_rich):
     file = io.StringIO()
-    outer = open_bar(file, "epochs", 2, Style.ANEW)
-    inner = open_bar(file, "steps", 4, Style.ANEW)
+    outer = open_bar(file, "epochs", 2, Style.REDRAW)
+    inner = open_bar(file, "steps", 4, Style.REDRAW)
     outer.show(1, 1.0)
     inner.show(3, 1.0)
     assert lines_on_screen(file.getvalue())[-1].startswith("steps: 3/4")
@@ -72,7 +72,7 @@ def test_without_rich_the_innermost_loop_has_the_line(without_rich):
 
 def test_without_rich_print0_takes_the_line_and_the_bar_comes_back(without_rich):
     file = io.StringIO()
-    bar = open_bar(file, "steps", 4, Style.ANEW)
+    bar = open_bar(file, "steps", 4, Style.REDRAW)
     ringlet.print0("between", file=file)
     bar.show(2, 1.0)
     bar.end(4, 2.0)
@@ -82,8 +82,8 @@ def test_without_rich_print0_takes_the_line_and_the_bar_comes_back(without_rich)
 def test_rich_shows_a_bar_for_each_loop_in_one_display():
     pytest.importorskip("rich")
     file = io.StringIO()
-    outer = open_bar(file, "epochs", 2, Style.ANEW)
-    inner = open_bar(file, "steps", 4, Style.ANEW)
+    outer = open_bar(file, "epochs", 2, Style.REDRAW)
+    inner = open_bar(file, "steps", 4, Style.REDRAW)
     assert len(progress_backends._RichBar._displays) == 1
     inner.show(2, 1.0)
     inner.end(4, 2.0)
@@ -98,24 +98,24 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_rich_takes_no_lines_that_the_program_prints_to_a_file(monkeypatch):
+def test_rich_does_not_redirect_output_to_a_file(monkeypatch):
     pytest.importorskip("rich")
     printed, terminal = io.StringIO(), Terminal()
     monkeypatch.setattr("sys.stdout", printed)
-    bar = open_bar(terminal, "steps", 4, Style.ANEW)
+    bar = open_bar(terminal, "steps", 4, Style.REDRAW)
     print("a result")
     bar.end(4, 1.0)
     assert printed.getvalue() == "a result\n"
     assert "a result" not in terminal.getvalue()
 
 
-def test_without_rich_a_bar_that_cannot_be_drawn_takes_the_line_from_nobody(without_rich):
+def test_without_rich_a_bar_that_fails_to_draw_releases_the_line(without_rich):
     class Broken(io.StringIO):
         def write(self, text):
             raise OSError(5, "terminal has gone")
 
     with pytest.raises(OSError, match="terminal has gone"):
-        open_bar(Broken(), "steps", 4, Style.ANEW)
+        open_bar(Broken(), "steps", 4, Style.REDRAW)
     assert progress_backends._LineBar._open == []
 
 
@@ -124,6 +124,6 @@ def test_rich_needs_no_thread_of_its_own():
     import threading
 
     before = threading.active_count()
-    bar = open_bar(io.StringIO(), "steps", 4, Style.ANEW)
+    bar = open_bar(io.StringIO(), "steps", 4, Style.REDRAW)
     assert threading.active_count() == before
     bar.end(4, 1.0)

@@ -1,4 +1,4 @@
-"""Snapshots: equal digests for equal structures, other ones for others."""
+"""Digests: equal for equal structures, different for others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import ringlet
-from ringlet.rank_zero.value_digest import Leaf, Snapshot
+from ringlet.rank_zero.value_digest import Leaf, ValueDigest
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
@@ -25,9 +25,9 @@ class Shade(enum.Enum):
 
 
 def digest(value):
-    snapshot = Snapshot(value)
-    assert snapshot.refusal is None, snapshot.refusal
-    return snapshot.digest
+    value_digest = ValueDigest(value)
+    assert value_digest.error is None, value_digest.error
+    return value_digest.digest
 
 
 @given(array=hnp.arrays(st.sampled_from(["f4", "i8", "?", "c16"]), hnp.array_shapes(min_dims=0), elements={}))
@@ -59,7 +59,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "another"), DIFFERENT, ids=repr)
-def test_what_differs_has_another_digest(one, another):
+def test_different_values_have_different_digests(one, another):
     assert digest(one) != digest(another)
     assert digest(one) == digest(one)
 
@@ -77,12 +77,12 @@ def test_all_nans_count_as_one_value(dtype):
 def test_variables_and_slices_of_arrays_are_compared_by_what_they_hold():
     assert digest(ringlet.Variable([1.0, 2.0])) == digest(np.array([1.0, 2.0]))
     slices = ringlet.IndexedSlices(np.ones((2, 3)), np.array([0, 4]))
-    assert list(Snapshot({"s": slices}).leaves) == ["['s'].values", "['s'].indices"]
+    assert list(ValueDigest({"s": slices}).leaves) == ["['s'].values", "['s'].indices"]
 
 
 @pytest.mark.parametrize("value", [object(), {"a": {3}}, np.array([object()]), lambda: None], ids=repr)
-def test_what_cannot_be_compared_says_so(value):
-    assert "cannot be compared: give arrays, numbers, text" in str(Snapshot(value).refusal)
+def test_incomparable_values_are_an_error_with_a_remedy(value):
+    assert "cannot be compared: use arrays, numbers, text" in str(ValueDigest(value).error)
 
 
 def test_the_first_element_that_differs_is_found_in_any_piece():

@@ -1,4 +1,4 @@
-"""Sets of worker processes, which serve all tests of this folder."""
+"""Worker processes that serve all tests of this folder."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def workers(request: pytest.FixtureRequest) -> Workers:
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
-    """Starts processes, and ends them with the test."""
+    """A factory of processes, which end with the test."""
     with Processes() as started:
         yield started
 
 
 @pytest.fixture
 def name() -> str:
-    """A name that no other job has."""
+    """A job name that is not used elsewhere."""
     return f"test {uuid.uuid4()}"

@@ -1,7 +1,7 @@
-"""What every strategy must do, whatever its replicas run on.
+"""The contract of all strategies, on whatever their replicas run.
 
-A strategy's test file derives from :class:`StrategyContract` and says how one with n replicas is made; a strategy that
-can have only some numbers of replicas says which.
+The test file of a strategy derives from :class:`StrategyContract` and defines how a strategy with n replicas is made;
+a strategy with limited numbers of replicas lists them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.strategy.replicas import SECONDS, replica_id
 
 
 class Boom(Exception):
-    """What a replica raises in tests."""
+    """The exception of a replica in tests."""
 
 
 class StrategyContract:
-    """The checks; `make` gives the strategy under test."""
+    """The tests; `make` returns the strategy under test."""
 
     COUNTS = (1, 2, 3, 8)
 
@@ -42,7 +42,7 @@ class StrategyContract:
             metafunc.parametrize("num_replicas", self.COUNTS)
 
     def here(self, num_replicas: int) -> range:
-        """Those of so many replicas that are in this process."""
+        """Return the indices of the replicas of this process."""
         return range(num_replicas)
 
     def values(self, strategy: ringlet.Strategy, value: Any) -> tuple[Any, ...]:
@@ -56,7 +56,7 @@ class StrategyContract:
         assert sorted(calls) == list(self.here(num_replicas))
         assert strategy.num_replicas_in_sync == num_replicas
 
-    def test_answers_are_in_replica_order(self, strategy, num_replicas):
+    def test_results_are_in_replica_order(self, strategy, num_replicas):
         answers = strategy.run(lambda: replica_id() + 1000)
         assert self.values(strategy, answers) == tuple(1000 + i for i in self.here(num_replicas))
 
@@ -140,7 +140,7 @@ class StrategyContract:
         for result in self.values(strategy, everywhere):
             assert result.tolist() == expected
 
-    def test_reduce_to_gives_what_reduce_gives(self, strategy):
+    def test_reduce_to_equals_reduce(self, strategy):
         value = strategy.experimental_distribute_values_from_function(
             lambda c: np.array([c.replica_id_in_sync_group, 1.5])
         )
@@ -213,7 +213,7 @@ class StrategyContract:
         with pytest.raises(RuntimeError, match="deepcopy"):
             copy.copy(strategy)
 
-    def test_variables_are_made_in_the_scope_and_known_by_it(self, strategy, num_replicas):
+    def test_variables_of_the_scope_belong_to_the_strategy(self, strategy, num_replicas):
         other = self.make(num_replicas)
         with strategy.scope():
             variable = ringlet.Variable(np.zeros(2))
@@ -239,7 +239,7 @@ class StrategyContract:
 
     @pytest.fixture
     def no_forced_switches(self) -> Iterator[None]:
-        """Threads give the interpreter away where they block, and nowhere else."""
+        """Let threads release the interpreter only where they block."""
         interval = sys.getswitchinterval()
         sys.setswitchinterval(1000)
         yield

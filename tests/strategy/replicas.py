@@ -1,4 +1,4 @@
-"""What tests of runs share: strategies, the current replica, and a check that a strategy still works."""
+"""Helpers for tests of runs: strategies, the current replica, and a check that a strategy still works."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 import ringlet
 
-# No wait in a test is longer.
+# The longest wait in a test.
 SECONDS = 60
 
 

@@ -16,7 +16,7 @@ KINDS = [Written, Frozen]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_replica_gets_the_kind_that_it_gave(kind):
+def test_a_replica_gets_the_array_type_that_it_passed(kind):
     strategy = mirrored()
 
     def step() -> Any:
@@ -32,7 +32,7 @@ def test_a_replica_gets_the_kind_that_it_gave(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_strategy_gives_the_kind_that_its_replicas_gave(kind):
+def test_a_strategy_returns_the_array_type_of_its_replicas(kind):
     strategy = mirrored()
     value = strategy.run(lambda: kind(np.full((1, 2), replica_id(), "float32")))
     for result, numbers in (
@@ -58,7 +58,7 @@ def test_one_replica_gets_another_object_and_a_copy_of_what_may_be_written_to(ki
 
 @pytest.mark.parametrize("pair", [(Written, Frozen), (Frozen, np.asarray), (np.asarray, Written)])
 @pytest.mark.parametrize("call", ["all_reduce", "all_gather", "reduce"])
-def test_replicas_with_arrays_of_different_libraries_are_told_which(call, pair):
+def test_arrays_of_different_libraries_are_an_error_that_names_them(call, pair):
     strategy = mirrored()
 
     def step() -> Any:

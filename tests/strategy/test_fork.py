@@ -1,4 +1,4 @@
-"""Processes that fork: strategies work in the child, replicas that forked say why they cannot."""
+"""Processes that fork: strategies work in the child, and replicas that forked raise an error."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ print(" parent", results.values[2].tolist())
     assert output.endswith(" parent [3.0, 3.0, 3.0]\n")
 
 
-def test_a_child_that_returns_from_the_step_function_is_told_not_to():
+def test_a_forked_child_that_returns_from_the_step_function_gets_an_error():
     code = """
 def returning_step():
     if int(ringlet.get_replica_context().replica_id_in_sync_group) == 0 and os.fork() == 0:

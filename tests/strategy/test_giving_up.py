@@ -23,7 +23,7 @@ from tests.strategy.replicas import SECONDS, all_reduce, assert_usable, mirrored
 
 def test_a_replica_that_does_not_return_in_time_is_named_with_its_line():
     strategy = mirrored(3)
-    strategy.extended._crews.timeout_seconds = 0.05
+    strategy.extended._thread_pool.timeout_seconds = 0.05
     may_end = threading.Event()
 
     def step() -> None:
@@ -61,14 +61,14 @@ LATE_CHANGES: dict[str, tuple[Any, dict[str, Any], Callable[[Any], Any]]] = {
 @pytest.mark.parametrize(("make", "options", "change"), LATE_CHANGES.values(), ids=LATE_CHANGES)
 def test_a_replica_that_outlives_its_run_changes_no_variable(make, options, change):
     strategy = make(["CPU:0", "CPU:1"])
-    strategy.extended._crews.timeout_seconds = 0.05
+    strategy.extended._thread_pool.timeout_seconds = 0.05
     with strategy.scope():
         variable = ringlet.Variable(np.zeros(3), **options)
     caller, has_begun, may_go_on = threading.get_ident(), threading.Event(), threading.Event()
     ended: queue.Queue[BaseException | None] = queue.Queue()
 
     def step() -> None:
-        if threading.get_ident() == caller:  # whichever replica it is, the other one is in a helper
+        if threading.get_ident() == caller:  # one of the two replicas; the other one is in a helper
             has_begun.wait(SECONDS)
             return
         has_begun.set()
@@ -110,7 +110,7 @@ def test_ctrl_c_releases_replicas_that_wait_in_a_collective():
         if replica_id() == 0:
             interrupt_soon()
             return
-        # Not departed yet, as far as replica 1 can tell: it waits in a barrier that nobody else comes to.
+        # Replica 1 cannot see that it has not departed yet: it waits in a barrier that no other replica calls.
         try:
             threading.Event().wait(0.3)
             all_reduce()
@@ -140,10 +140,10 @@ def test_ctrl_c_in_replica_0_is_raised():
 
 POINTS = {
     "claim": ("ringlet.strategy.replica.step_execution", "ReplicaRun", "execute"),
-    "leave": ("ringlet.strategy.replica.step_execution", "ReplicaRun", "_leave"),
-    "prepare": ("ringlet.strategy.replica.replica_threads", "Crew", "prepare"),
-    "acquire": ("ringlet.strategy.replica.replica_threads", "CrewPool", "acquire"),
-    "release": ("ringlet.strategy.replica.replica_threads", "CrewPool", "release"),
+    "finish": ("ringlet.strategy.replica.step_execution", "ReplicaRun", "_finish"),
+    "prepare": ("ringlet.strategy.replica.replica_threads", "ReplicaThreads", "prepare"),
+    "acquire": ("ringlet.strategy.replica.replica_threads", "ReplicaThreadPool", "acquire"),
+    "release": ("ringlet.strategy.replica.replica_threads", "ReplicaThreadPool", "release"),
     "enter": ("ringlet.devices.blas_threads", "BlasLimiter", "enter"),
     "leave BLAS": ("ringlet.devices.blas_threads", "BlasLimiter", "leave"),
 }
@@ -174,25 +174,25 @@ def test_ctrl_c_around_any_step_of_a_run_leaves_the_strategy_usable(point, is_be
     assert interrupts == []
     assert blas_limiter()._replicas == {}
     assert_usable(strategy)
-    crews = strategy.extended._crews
-    assert (len(crews._all), crews._owners) == (1, {})
+    pool = strategy.extended._thread_pool
+    assert (len(pool._all), pool._owners) == (1, {})
 
 
 @pytest.mark.parametrize("part", ["depart", "finish"])
-def test_ctrl_c_while_a_replica_leaves_does_not_keep_the_run_from_ending(part, monkeypatch):
+def test_ctrl_c_while_a_replica_finishes_does_not_block_the_run(part, monkeypatch):
     strategy = mirrored()
     interrupts = [KeyboardInterrupt()]
-    leave = ReplicaRun._leave
+    finish = ReplicaRun._finish
 
     def interrupted(run: ReplicaRun, replica: int) -> None:
         if replica == 0 and interrupts:
             run.ended[0] = True
             if part == "finish":
-                run.crew.depart(0)
+                run.threads.depart(0)
             raise interrupts.pop()
-        leave(run, replica)
+        finish(run, replica)
 
-    monkeypatch.setattr(ReplicaRun, "_leave", interrupted)
+    monkeypatch.setattr(ReplicaRun, "_finish", interrupted)
     with pytest.raises(KeyboardInterrupt):
         strategy.run(all_reduce)
     assert_usable(strategy)
@@ -212,6 +212,6 @@ def test_a_second_ctrl_c_gives_up_a_replica_that_does_not_return():
 
     with pytest.raises(KeyboardInterrupt):
         strategy.run(step)
-    with pytest.raises(FailedPreconditionError, match="given up while replicas were running"):
+    with pytest.raises(FailedPreconditionError, match="abandoned while replicas were running"):
         strategy.run(lambda: None)
     may_end.set()

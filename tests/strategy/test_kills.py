@@ -1,4 +1,4 @@
-"""Workers are killed or stopped at any moment of what a strategy does: the others name them, and nothing is left.
+"""Workers are killed or stopped at random during all operations: the others name them, and no resource is leaked.
 
 ``RINGLET_KILLS`` sets how many jobs are killed in each way, a twentieth of it (5 by default).
 """
@@ -156,8 +156,8 @@ tell({"failures": failures, "times": sorted(times), "before": before, "after": l
 @pytest.mark.parametrize(
     ("operation", "kind"),
     [
-        # What the workers do; the number of victims of four, or the chief, or all; "pause": one is stopped and
-        # continued before it is killed; "stop": one is stopped for longer than the time-out, and continued.
+        # The operation of the workers; the victims: a number of the four, the chief, or all; "pause": one is stopped,
+        # continued and then killed; "stop": one is stopped for longer than the time-out, and continued.
         ("run", "1"),
         ("run", "2"),
         ("run", "chief"),

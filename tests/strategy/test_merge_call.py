@@ -1,4 +1,4 @@
-"""merge_call: all replicas meet, one call is made for them, each goes on with its slice of the answer."""
+"""merge_call: one call for all replicas, each of which gets its component of the result."""
 
 from __future__ import annotations
 
@@ -75,9 +75,11 @@ def test_an_exception_of_merge_fn_may_be_handled_by_every_replica():
 
 
 @pytest.mark.parametrize("num_replicas", [1, 3])
-def test_a_merge_fn_that_gives_too_few_components_is_told(num_replicas):
+def test_a_merge_fn_that_returns_too_few_components_is_an_error(num_replicas):
     strategy = mirrored(num_replicas)
-    with pytest.raises(ValueError, match=f"merge_fn gave a PerReplica with 2 components for {num_replicas} replicas"):
+    with pytest.raises(
+        ValueError, match=f"merge_fn returned a PerReplica with 2 components for {num_replicas} replicas"
+    ):
         strategy.run(lambda: replica().merge_call(lambda _: {"x": PerReplica([1, 2])}))
 
 
@@ -93,10 +95,10 @@ def test_a_different_number_of_merge_calls_is_named():
 
 
 class Answer:
-    """Something that shows when it goes."""
+    """An object whose end can be observed."""
 
 
-def test_what_merge_call_gave_goes_when_the_replicas_let_go_of_it():
+def test_the_result_of_a_merge_call_is_freed_once_the_replicas_drop_it():
     given: list[Any] = []
 
     def merge(_: ringlet.Strategy, argument: Any) -> Any:
@@ -108,13 +110,13 @@ def test_what_merge_call_gave_goes_when_the_replicas_let_go_of_it():
         answer = replica().merge_call(merge, (Answer(),))
         seen = type(answer)
         del answer
-        replica().all_reduce("SUM", 1.0)  # all have passed here
+        replica().all_reduce("SUM", 1.0)  # all replicas have passed the merge_call
         return seen, [reference() for reference in given]
 
     assert mirrored(3).run(step) == (Answer, [None] * 4)
 
 
-def test_merge_calls_let_go_of_nothing_that_another_replica_still_waits_for():
+def test_merge_calls_keep_results_that_other_replicas_still_need():
     def step() -> list[Any]:
         answers = []
         for number in range(200):

@@ -1,4 +1,4 @@
-"""TPU systems of tests: modelled slices, and what strategies are made on them."""
+"""TPU systems for tests: modelled slices, and strategies on them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import ringlet
 
 
 def resolver_of(accelerator_type: str = "v4-8") -> ringlet.cluster_resolver.TPUClusterResolver:
-    """A resolver that knows one slice, whatever the environment says."""
+    """Return a resolver of one slice, independent of the environment."""
     return ringlet.cluster_resolver.TPUClusterResolver(accelerator_type=accelerator_type, environ={})
 
 
 def strategy_of(
     shape: Sequence[int], num_replicas: int, accelerator_type: str = "v4-8", is_spmd: bool = False
 ) -> ringlet.TPUStrategy:
-    """A strategy whose replicas have cores of a shape."""
+    """Return a strategy whose replicas have cores of a given shape."""
     resolver = resolver_of(accelerator_type)
     assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, shape, num_replicas=num_replicas)
     return ringlet.TPUStrategy(resolver, assignment, is_spmd)

@@ -1,8 +1,8 @@
-"""Workers as processes of their own, which run what a test sends them, at the same time.
+"""Worker processes that run programs of tests in parallel.
 
-A set of processes serves many tests: each piece of a program gets a strategy of its own, so that one that has failed
-disturbs nobody. In a piece there are `strategy`, `replica()`, `rank()` (of the replica), `me` (the worker's number),
-`ringlet` and `np`; it puts what it has to say into `answer`.
+A set of processes serves many tests: each program gets a strategy of its own, so that a failed strategy does not affect
+others. The names in a program are `strategy`, `replica()`, `rank()` (of the replica), `me` (the worker's index),
+`ringlet` and `np`; the program assigns its result to `answer`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any
 __all__ = ["PROGRAM", "Failure", "Workers", "environment"]
 
 ROOT = Path(__file__).resolve().parents[2]
-# How long anything may take on a machine that is busy with other work.
+# Time limit of a call on a busy machine.
 PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What a worker raised."""
+    """The exception of a worker."""
 
     kind: str
     text: str
@@ -41,7 +41,7 @@ class Failure:
 
 
 def environment(index: int, num_workers: int, num_local: int = 1, job_id: str = "", **changes: str) -> dict[str, str]:
-    """The environment of one worker of a cluster."""
+    """Return the environment of one worker of a cluster."""
     addresses = [f"localhost:{20000 + worker}" for worker in range(num_workers)]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RINGLET_")}
     config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
@@ -49,7 +49,7 @@ def environment(index: int, num_workers: int, num_local: int = 1, job_id: str = 
     return {**kept, "TF_CONFIG": json.dumps(config), "RINGLET_JOB_ID": job_id, **devices, **changes}
 
 
-# What programs of a whole process begin with, for `tests.processes.harness`. `attempt` tells how a call ended.
+# Prologue of programs for `tests.processes.harness`; `attempt` returns the outcome of a call.
 PROGRAM = """
 import signal
 import numpy as np
@@ -78,7 +78,7 @@ def attempt(call):
 
 
 class Workers:
-    """So many worker processes, each with so many replicas."""
+    """Worker processes with a number of replicas each."""
 
     def __init__(self, num_workers: int, num_local: int = 1) -> None:
         job_id = f"test {uuid.uuid4()}"
@@ -110,7 +110,7 @@ class Workers:
             process.stdout.close()
 
     def run(self, program: str, timeout_seconds: float = 20.0, **given: Any) -> list[Any]:
-        """What each worker answers; a `Failure` where it raised."""
+        """Return the result of each worker; a `Failure` if it raised."""
         message = json.dumps({"program": textwrap.dedent(program), "timeout_seconds": timeout_seconds, "given": given})
         for process in self.processes:
             assert process.stdin is not None
@@ -165,7 +165,7 @@ def perform(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """Arrays as lists, distributed values as lists of their components, everything else as people read it."""
+    """Return arrays as lists, distributed values as lists of their components, and other objects as their str."""
     if hasattr(value, "tolist"):
         return value.tolist()
     return list(value.values) if isinstance(getattr(value, "values", None), tuple) else str(value)

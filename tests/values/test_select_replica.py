@@ -73,8 +73,8 @@ def test_an_object_that_contains_itself_is_an_argument_like_any_other():
 def test_values_of_another_strategy_are_found_inside_of_dataclasses():
     with pytest.raises(ValueError, match="with 3 components cannot be split over 2 replicas"):
         split_arguments((Answer(PerReplica([1, 2, 3])),), {}, 2)
-    with pytest.raises(ValueError, match="merge_fn gave a PerReplica with 3 components for 2 replicas"):
-        check_components([Answer(PerReplica([1, 2, 3]))], 2, "merge_fn gave")
+    with pytest.raises(ValueError, match="merge_fn returned a PerReplica with 3 components for 2 replicas"):
+        check_components([Answer(PerReplica([1, 2, 3]))], 2, "merge_fn returned")
 
 
 def test_a_model_of_variables_is_shared_by_the_replicas():

@@ -1,4 +1,4 @@
-"""What ``tf.distribute.experimental`` offers."""
+"""Names of ``tf.distribute.experimental``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # The older name of the same enumeration.
 CollectiveCommunication = CommunicationImplementation
 
-# Loaded on first use: name -> module, and its name there; none for the module itself.
+# Imported on first use: name -> (module, name in it), or (module, "") for a module.
 _LATE = {
     "MultiWorkerMirroredStrategy": (
         "ringlet.strategy.multi_worker.multi_worker_strategy",

@@ -1,4 +1,4 @@
-"""What cuts variables into shards for parameter servers (``tf.distribute.experimental.partitioners``)."""
+"""Partitioners of variables for parameter servers (``tf.distribute.experimental.partitioners``)."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ringlet.devices import visible_cores
 from ringlet.errors import DeadlineExceededError, WorkerLostError
+from ringlet.errors.exception_notes import add_note
 from ringlet.ipc.call_codec import Unsendable
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.job_environment import blas_threads, new_job_id
@@ -145,8 +146,6 @@ class Launched:
         )
 
     def _add_notes(self, error: BaseException, first: int) -> None:
-        from ringlet.data.exception_notes import add_note  # loads much else
-
         add_note(error, f"{self._named(first)} raised this")
         for index in sorted(self._failed):
             failure = self._results[index].failure if self._results[index].is_complete else None

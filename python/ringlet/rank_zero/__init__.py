@@ -1,4 +1,4 @@
-"""Habits of programs that run many times over: what only one of them prints, shows, logs or downloads."""
+"""Helpers for programs that run in several processes: printing, progress, logging and downloads once for all."""
 
 from __future__ import annotations
 

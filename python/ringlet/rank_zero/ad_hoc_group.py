@@ -1,4 +1,4 @@
-"""Where processes meet for one call of a helper, with or without a strategy."""
+"""Collective group for a single call of a helper, with or without a strategy."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from contextlib import contextmanager
 from typing import Any
 
 from ringlet.errors import CollectiveMismatchError, DeadlineExceededError, WorkerLostError
-from ringlet.rank_zero.process_role import standing
+from ringlet.rank_zero.process_role import process_role
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-__all__ = ["meet", "naming"]
+__all__ = ["error_prefix", "join_group"]
 
-# Every call has a meeting of its own, so that one that fails ends no other; processes of one program count alike.
+# Each call has a group of its own, so that a failed one affects no other; all processes count calls alike.
 _calls = itertools.count()
 
 
-def meet(title: str, indices: Sequence[int], timeout_seconds: float | None = None) -> Any:
-    """Give the member of this process in a group of some processes of the job, which all call this.
+def join_group(title: str, indices: Sequence[int], timeout_seconds: float | None = None) -> Any:
+    """Return this process's member of a group of processes that all make this call.
 
     Parameters
     ----------
     title : str
-        What they do, for messages.
+        Name of the call in messages.
     indices : sequence of int
-        Of the processes, in the order of their ranks; the same on all, and this one's among them.
+        Of the processes, in the order of their ranks; equal on all processes, and includes this one.
     timeout_seconds : float, optional
-        As collectives take it.
+        Time-out of the group's collectives.
 
     Raises
     ------
     CollectiveMismatchError
-        On all, at once, if one of them does something else.
+        On all processes, if one makes another call.
     DeadlineExceededError
-        If some do not come in time.
+        If processes are missing.
     """
-    place, workers = standing(), current_workers()
-    job = place.job if workers is None else workers.job
+    role, workers = process_role(), current_workers()
+    job = role.job if workers is None else workers.job
     digest = hashlib.sha256(job.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    from ringlet.collectives import init_process_group  # loaded where there are processes
+    from ringlet.collectives import init_process_group  # imported on first use
 
-    group = f"helpers, call {next(_calls)} of the processes with w{indices[0]}, {digest}"
-    with naming(title):
-        member = init_process_group(indices.index(place.index), len(indices), group, timeout_seconds)
+    group = f"rank_zero call {next(_calls)} of the processes with w{indices[0]}, {digest}"
+    with error_prefix(title):
+        member = init_process_group(indices.index(role.index), len(indices), group, timeout_seconds)
         try:
             member.barrier(title)
         except BaseException as error:
@@ -54,12 +54,12 @@ def meet(title: str, indices: Sequence[int], timeout_seconds: float | None = Non
 
 
 @contextmanager
-def naming(title: str) -> Iterator[None]:
-    """Put what was done before the text of errors that tell of other processes.
+def error_prefix(title: str) -> Iterator[None]:
+    """Prefix errors about other processes with the name of the call.
 
     Examples
     --------
-    >>> with naming("download"):
+    >>> with error_prefix("download"):
     ...     raise DeadlineExceededError("waited 3 s for rank 1")
     Traceback (most recent call last):
     ringlet.errors.DeadlineExceededError: download: waited 3 s for rank 1

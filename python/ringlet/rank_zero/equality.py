@@ -1,4 +1,4 @@
-"""all_equal: whether all replicas hold the same, and if not, who holds what, and where."""
+"""all_equal: checks that all replicas hold equal values, and reports which differ."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from ringlet import nest
 from ringlet.errors import ValuesDifferError
-from ringlet.rank_zero.process_exchange import Exchange, everybody
+from ringlet.rank_zero.process_exchange import Exchange, call_with_exchange
 from ringlet.rank_zero.process_role import local_replica
-from ringlet.rank_zero.value_diff import Difference, differences_between, listed
-from ringlet.rank_zero.value_digest import Snapshot
+from ringlet.rank_zero.value_diff import Difference, differences_between, join_words
+from ringlet.rank_zero.value_digest import ValueDigest
 from ringlet.values import DistributedValues
 
 __all__ = ["all_equal"]
@@ -19,38 +19,38 @@ _MOST_SHOWN = 8
 
 
 def all_equal(value: Any, name: str = "the value") -> Literal[True]:
-    """Check that all replicas hold the same: weights, for instance, that should never have drifted apart.
+    """Check that all replicas hold equal values, for example weights that must not diverge.
 
-    All replicas call this together, inside of ``strategy.run``; or all processes do, outside. There the components of
-    distributed values and variables are compared, too. Processes without a strategy are found by ``TF_CONFIG`` or
+    All replicas make this call inside ``strategy.run``, or all processes outside of it; there, the components of
+    distributed values and variables are compared too. Without a strategy, the processes are those of ``TF_CONFIG`` or
     ``RINGLET_RANK``.
 
     Parameters
     ----------
     value : nested structure
-        Of arrays of any library, variables, numbers, text, bytes and None. Compared bit for bit, shapes and dtypes
-        included; all NaNs count as one value. Of containers, the names and numbers of what they hold are compared: a
-        list is like a tuple, and the order of names does not matter.
+        Of arrays of any library, variables, numbers, text, bytes and None. Compared bit for bit, including shapes and
+        dtypes; all NaNs are equal. Containers are compared by the names and indices of their contents: a list equals a
+        tuple, and the order of names does not matter.
     name : str
-        What messages call it.
+        Name of the value in messages.
 
     Returns
     -------
     bool
-        True: where anything differs, this raises.
+        True; differences raise.
 
     Raises
     ------
     ValuesDifferError
-        On all of them: names the leaf, the first index at which it differs, who differs from most of the others, and
-        what each holds there.
+        On all replicas: names the leaf, the first differing index, the replicas that differ from the majority, and
+        the values there.
     TypeError
-        On all of them, if something in it cannot be compared.
+        On all replicas, if the value contains objects that cannot be compared.
 
     Notes
     -----
-    A digest of 16 bytes is exchanged, and more only once something differs. Reading the arrays takes about as long as
-    hashing them, a second for each GB.
+    A digest of 16 bytes is exchanged, and more data only if it differs. The time is that of reading and hashing the
+    arrays, about one second per GB.
 
     Examples
     --------
@@ -64,56 +64,56 @@ def all_equal(value: Any, name: str = "the value") -> Literal[True]:
     Traceback (most recent call last):
     ringlet.errors.ValuesDifferError: the weights: not the same on all 2 replicas
       ['w'], float64[3]: at [2] replica 0 has 0.0, and replica 1 has 1.0
-    Look for what each of them does for itself: random numbers, data, updates that are not combined.
+    Check what each of them computes on its own: random numbers, data, updates that are not combined.
     ...
     """
     is_replica = local_replica() is not None
     components = [value] if is_replica else _components(value)
-    who = "replica" if is_replica or len(components) > 1 else "worker"
+    kind = "replica" if is_replica or len(components) > 1 else "worker"
 
-    def talk(exchange: Exchange, snapshots: list[Snapshot]) -> None:
-        _compare(exchange, snapshots, name, who)
+    def compare(exchange: Exchange, digests: list[ValueDigest]) -> None:
+        _compare(exchange, digests, name, kind)
 
-    everybody("checks.all_equal", [Snapshot(component) for component in components], talk)
+    call_with_exchange("checks.all_equal", [ValueDigest(component) for component in components], compare)
     return True
 
 
 def _components(value: Any) -> list[Any]:
-    """What each replica of this process has of a value; the value itself where nothing in it is distributed."""
+    """Return the value of each replica of this process; the value itself if it is not distributed."""
     counts = {len(leaf.values) for leaf in nest.flatten(value)[0] if isinstance(leaf, DistributedValues)}
     return [nest.map_structure(partial(_component, i), value) for i in range(max(counts))] if counts else [value]
 
 
 def _component(number: int, leaf: Any) -> Any:
-    """One component, of variables too, which replicas otherwise use as a whole."""
+    """Return one component, also of a variable, which replicas otherwise use as a whole."""
     return leaf.values[number] if isinstance(leaf, DistributedValues) else leaf
 
 
-def _compare(exchange: Exchange, snapshots: list[Snapshot], name: str, who: str) -> None:
-    told = exchange([b"" if each.refusal is None else str(each.refusal).encode() for each in snapshots])
-    own = next((each.refusal for each in snapshots if each.refusal is not None), None)
+def _compare(exchange: Exchange, digests: list[ValueDigest], name: str, kind: str) -> None:
+    errors = exchange([b"" if each.error is None else str(each.error).encode() for each in digests])
+    own = next((each.error for each in digests if each.error is not None), None)
     if own is not None:
         raise own
-    for number, text in enumerate(told):
+    for number, text in enumerate(errors):
         if text:
-            raise TypeError(f"{name} of {who} {number}: {text.decode()}")
-    if len(set(exchange([each.digest for each in snapshots]))) == 1:
+            raise TypeError(f"{name} of {kind} {number}: {text.decode()}")
+    if len(set(exchange([each.digest for each in digests]))) == 1:
         return
-    found = differences_between(exchange, snapshots, who)
-    raise _error(found, name, who, len(told))
+    found = differences_between(exchange, digests, kind)
+    raise _error(found, name, kind, len(errors))
 
 
-def _error(found: list[Difference], name: str, who: str, count: int) -> ValuesDifferError:
+def _error(found: list[Difference], name: str, kind: str, count: int) -> ValuesDifferError:
     lines = [f"  {difference.text}" for difference in found[:_MOST_SHOWN]]
     if len(found) > _MOST_SHOWN:
         lines.append(
-            f"  and {len(found) - _MOST_SHOWN} more: {listed([each.path for each in found[_MOST_SHOWN:]])[:200]}"
+            f"  and {len(found) - _MOST_SHOWN} more: {join_words([each.path for each in found[_MOST_SHOWN:]])[:200]}"
         )
     text = "\n".join(
         [
-            f"{name}: not the same on all {count} {who}s",
+            f"{name}: not the same on all {count} {kind}s",
             *lines,
-            "Look for what each of them does for itself: random numbers, data, updates that are not combined.",
+            "Check what each of them computes on its own: random numbers, data, updates that are not combined.",
         ]
     )
     ranks = tuple(sorted({rank for difference in found for rank in difference.ranks}))

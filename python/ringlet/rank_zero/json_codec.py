@@ -1,4 +1,4 @@
-"""What a function gave, as text for other processes: values that mean the same in each, and nothing that runs."""
+"""JSON codec for return values that are sent to other processes: data only, no code."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 def to_text(value: Any) -> str:
-    """Write a value as text.
-
-    Raises
-    ------
-    TypeError
-        If it, or something in it, is none of: None, bool, number, text, bytes, path, list, tuple, dictionary of texts.
+    """Encode a value; TypeError if it contains an object of another type than :func:`from_text` returns.
 
     Examples
     --------
@@ -29,7 +24,7 @@ def to_text(value: Any) -> str:
 
 
 def from_text(text: str) -> Any:
-    """Read what :func:`to_text` wrote.
+    """Decode the output of :func:`to_text`.
 
     Examples
     --------
@@ -40,7 +35,7 @@ def from_text(text: str) -> Any:
 
 
 def _node(value: Any) -> Any:
-    """What JSON can hold: plain values as they are, all else a list that begins with what it is."""
+    """Return the JSON form of a value: plain values as they are, others as a list of type and content."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, PurePath):
@@ -52,7 +47,7 @@ def _node(value: Any) -> Any:
     if type(value) is dict and all(type(key) is str for key in value):
         return ["dict", {key: _node(each) for key, each in value.items()}]
     raise TypeError(
-        f"{value!r} of type {type(value).__name__} cannot be handed to other processes: give None, numbers, text, "
+        f"{value!r} of type {type(value).__name__} cannot be sent to other processes: return None, numbers, text, "
         "bytes, paths, or lists, tuples and dictionaries of these, such as the path of a file that each process reads"
     )
 

@@ -1,4 +1,4 @@
-"""ChiefLogFilter: what all processes have to say is said once, and what goes wrong is said by everybody."""
+"""ChiefLogFilter: logs routine records on the chief only, and warnings on all processes."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import logging
 from typing import Any
 
 from ringlet import context
-from ringlet.rank_zero.process_role import local_replica, standing
+from ringlet.rank_zero.process_role import local_replica, process_role
 
 __all__ = ["ChiefLogFilter"]
 
 
 class ChiefLogFilter(logging.Filter):
-    """Lets records of all processes and replicas pass from a level on, and those below it from the chief alone.
+    """Passes records from a level on for all processes and replicas, and lower ones for the chief only.
 
-    Attach it to handlers: they are asked for the records of all loggers, and a logger's own filter is not asked for
-    those of loggers below it.
+    Attach it to handlers: a handler filters the records of all loggers, but a logger does not filter those of its child
+    loggers.
 
     Parameters
     ----------
     level : int
-        From which on everybody is heard: WARNING unless given.
+        Records of this level and above pass on all processes; the default is WARNING.
     name : str
-        As `logging.Filter` takes it: only loggers of that name and below it are filtered; others are let pass.
+        As in `logging.Filter`: only the logger of this name and its children are filtered; other records pass.
 
     Notes
     -----
-    Each record that passes knows who made it. ``%(worker)s`` in a format is the process, such as ``w2``; inside of
-    ``strategy.run`` with several replicas it is followed by the replica, as in ``w2/r5``. A record with
-    ``extra={"every_worker": True}`` passes whatever its level.
+    Each record that passes is labelled with its origin. ``%(worker)s`` in a format is the process, such as ``w2``,
+    followed inside ``strategy.run`` with several replicas by the replica, as in ``w2/r5``. A record with
+    ``extra={"every_worker": True}`` passes at any level.
 
     Examples
     --------
@@ -53,21 +53,21 @@ class ChiefLogFilter(logging.Filter):
         self.level = level
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record passes, and write into it who made it."""
+        """Label a record with its origin, and return whether it passes."""
         replica = local_replica()
         try:
-            place = standing()
-        except Exception:  # of an environment that nobody can read: a record is no place to raise that
+            role = process_role()
+        except Exception:  # an invalid environment: logging must not raise
             record.worker = "w?"
             return True
-        record.worker = place.name if replica is None else f"{place.name}{_replica_name(replica)}"
+        record.worker = role.name if replica is None else f"{role.name}{_replica_suffix(replica)}"
         if not super().filter(record) or record.levelno >= self.level or getattr(record, "every_worker", False):
             return True
-        return place.is_chief and not replica
+        return role.is_chief and not replica
 
 
-def _replica_name(local: int) -> str:
-    """How a replica is called behind its process; one that is alone needs no name."""
+def _replica_suffix(local: int) -> str:
+    """Return the suffix for a replica in the name of its process; empty for a single replica."""
     mode: Any = context.current()
     extended = mode.strategy.extended
     return f"/r{extended._first_replica + local}" if extended._num_local_replicas > 1 else ""

@@ -1,4 +1,4 @@
-"""once_per_host: what one process does for all on its machine."""
+"""once_per_host: work that one process of each machine does for all others there."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy as np
 
 from ringlet import context
 from ringlet.errors import CollectiveAborted
-from ringlet.rank_zero.ad_hoc_group import meet, naming
+from ringlet.rank_zero.ad_hoc_group import error_prefix, join_group
 from ringlet.rank_zero.json_codec import from_text, to_text
-from ringlet.rank_zero.process_role import local_replica, standing
+from ringlet.rank_zero.process_role import local_replica, process_role
 
 __all__ = ["once_per_host"]
 
 T = TypeVar("T")
 
-# In how many of them a thread is: inside, each process goes by itself, as the others are not there.
+# Nesting depth of each thread. Nested calls do not involve other processes, which do not make them.
 _inside = threading.local()
 
 
@@ -37,43 +37,43 @@ def once_per_host(
 def once_per_host(
     function: Callable[[], T] | None = None, *, name: str = "", timeout_seconds: float | None = None
 ) -> T | AbstractContextManager[bool]:
-    """Have one process of each machine do something, such as a download, while the others wait.
+    """Run work such as a download on one process of each machine, while the others wait.
 
-    Every process calls this, and so does every replica if one does. They meet as processes of one job do, by
-    ``TF_CONFIG``, ``RINGLET_RANK`` or the strategy; the first of those on a machine does the work. A process that is
-    alone just does it, and so does one that is in such work already.
+    All processes make this call, and all replicas if one does. The processes are those of the strategy, ``TF_CONFIG``
+    or ``RINGLET_RANK``; the first one on each machine does the work. A single process does the work without waiting,
+    and so does a call inside such work.
 
     Parameters
     ----------
     function : callable, optional
-        Called without arguments, on one process; the others get what it gave: None, numbers, text, bytes, paths, and
-        lists, tuples and dictionaries of these. Without a function this gives a context manager.
+        Called without arguments on one process; the others receive its return value: None, numbers, text, bytes,
+        paths, and lists, tuples and dictionaries of these. Without it, a context manager is returned.
     name : str
-        What it is, for messages. The same on all.
+        Name of the work in messages; equal on all processes.
     timeout_seconds : float, optional
-        How long the others wait for the work to be done; 0 for ever, None for the default of 600 s or
-        ``RINGLET_TIMEOUT_SECONDS``. Downloads may take longer than that: say so.
+        How long the others wait for the work; 0 for no limit, None for the default of 600 s or
+        ``RINGLET_TIMEOUT_SECONDS``. Increase it for long downloads.
 
     Returns
     -------
     object or context manager
-        What the function gave; or, for ``with``, what lets the first process go ahead and the others go on once it is
-        through. It gives True to the first process.
+        The return value of the function; or a context manager whose body the first process runs before the others.
+        Its ``with`` returns True on the first process.
 
     Raises
     ------
     Exception
-        On the process that did the work, what the function raised.
+        On the process that did the work, the exception of the function.
     CollectiveAborted
-        On the others, with that text, at once.
+        On the others, immediately, with the text of that exception.
     WorkerLostError
-        If a process ended meanwhile.
+        If a process ended during the call.
     CollectiveMismatchError
-        On all, if they call it with different names, or one of them compares values by ``checks.all_equal``.
+        On all processes, if the names differ, or one of them calls ``checks.all_equal``.
     DeadlineExceededError
-        If some did not come in time, or the work took too long; names them.
+        If processes are missing, or the work took too long; the message names the processes.
     TypeError
-        If the function gave what cannot be handed over.
+        If the return value cannot be sent to other processes.
 
     Examples
     --------
@@ -91,8 +91,8 @@ def once_per_host(
     if local_replica() is None:
         return once.call(function)
     replica: Any = context.current()
-    answer: T = replica._merge_named(_titled(name), lambda _: _Cell(once.call(function))).content
-    return answer
+    result: T = replica._merge_named(_titled(name), lambda _: _Cell(once.call(function))).content
+    return result
 
 
 def _titled(name: str) -> str:
@@ -100,7 +100,7 @@ def _titled(name: str) -> str:
 
 
 class _Cell:
-    """Keeps an answer from being taken apart for replicas."""
+    """Wraps a result, so that it is not split over the replicas."""
 
     __slots__ = ("content",)
 
@@ -109,40 +109,40 @@ class _Cell:
 
 
 class _Once:
-    """The processes of one machine, of which the first goes ahead; a context manager that gives it True."""
+    """The processes of one machine; a context manager that returns True on the first, and makes the others wait."""
 
     def __init__(self, name: str, timeout_seconds: float | None) -> None:
         self._title, self._seconds = _titled(name), timeout_seconds
-        self._member: Any = None  # None for a process that is alone
-        self._answer = "null"
+        self._member: Any = None  # None for a single process
+        self._result = "null"
 
     def call(self, function: Callable[[], T]) -> T:
-        """Give on each process what the function gave on the first one."""
+        """Return on each process the function's result on the first one."""
         with self as is_first:
             if is_first:
-                answer = function()
-                self._answer = to_text(answer)  # also of a process alone: what works there shall work with others
-                return answer
-        heard: T = from_text(self._answer)
-        return heard
+                result = function()
+                self._result = to_text(result)  # also in a single process, to reject the same types
+                return result
+            received: T = from_text(self._result)
+            return received
 
     def __enter__(self) -> bool:
         depth = getattr(_inside, "depth", 0)
-        neighbours = standing().neighbours
-        if depth == 0 and len(neighbours) > 1:
-            self._member = meet(self._title, neighbours, self._seconds)
+        indices = process_role().host_indices
+        if depth == 0 and len(indices) > 1:
+            self._member = join_group(self._title, indices, self._seconds)
         is_first = self._member is None or self._member.rank == 0
         if not is_first:
-            self._hear()
+            self._receive()
         _inside.depth = depth + 1
         return is_first
 
-    def _hear(self) -> None:
-        with naming(self._title), self._member:
-            told = json.loads(self._member.broadcast(root=0).tobytes())
-        if "error" in told:
-            raise CollectiveAborted(f"{self._title} has failed: {told['error']}")
-        self._answer = told["answer"]
+    def _receive(self) -> None:
+        with error_prefix(self._title), self._member:
+            message = json.loads(self._member.broadcast(root=0).tobytes())
+        if "error" in message:
+            raise CollectiveAborted(f"{self._title} has failed: {message['error']}")
+        self._result = message["result"]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -151,13 +151,13 @@ class _Once:
         if self._member is None or self._member.rank != 0:
             return
         if error is None:
-            with naming(self._title), self._member:
-                self._tell({"answer": self._answer})
+            with error_prefix(self._title), self._member:
+                self._send({"result": self._result})
         else:
-            with suppress(ConnectionError, RuntimeError, TimeoutError), self._member:  # the work's own error counts
-                self._tell({"error": f"{standing().name} (pid {os.getpid()}) raised {_described(error)}"})
+            with suppress(ConnectionError, RuntimeError, TimeoutError), self._member:  # the error of the work is raised
+                self._send({"error": f"{process_role().name} (pid {os.getpid()}) raised {_described(error)}"})
 
-    def _tell(self, message: dict[str, str]) -> None:
+    def _send(self, message: dict[str, str]) -> None:
         self._member.broadcast(np.frombuffer(json.dumps(message).encode("ascii"), np.uint8))
 
 
@@ -167,7 +167,7 @@ def _described(error: BaseException) -> str:
 
 
 class _OnceInReplica:
-    """The same for replicas: the first of each process goes on as its process does, the others wait for it."""
+    """The same inside replicas: the first replica of each process enters as its process does, the others wait."""
 
     def __init__(self, once: _Once) -> None:
         self._once, self._is_first = once, False
@@ -177,7 +177,7 @@ class _OnceInReplica:
         if self._replica.local_replica_id == 0:
             self._is_first = self._once.__enter__()
         if not self._is_first:
-            self._meet()
+            self._barrier()
         return self._is_first
 
     def __exit__(
@@ -186,7 +186,7 @@ class _OnceInReplica:
         if self._replica.local_replica_id == 0:
             self._once.__exit__(kind, error, trace)
         if self._is_first and error is None:
-            self._meet()
+            self._barrier()
 
-    def _meet(self) -> None:
+    def _barrier(self) -> None:
         self._replica._merge_named(self._once._title, lambda _: None)

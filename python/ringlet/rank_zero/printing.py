@@ -1,4 +1,4 @@
-"""print0: what one of all processes and replicas prints."""
+"""print0: prints on the chief only."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import sys
 from typing import Any
 
 from ringlet.rank_zero.process_role import is_chief
-from ringlet.rank_zero.progress_backends import make_room
+from ringlet.rank_zero.progress_backends import clear_bar_line
 
 __all__ = ["print0"]
 
 
 def print0(*values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:
-    """Print as ``print`` does, on the chief alone: once, however many processes and replicas call it.
+    """Print as ``print`` does, on the chief only: once for all processes and replicas.
 
     Parameters
     ----------
     *values : object
-        A value that only others have to compute is not computed by them: write an ``if ringlet.is_chief():`` around it.
-        But every one of them must take part in a collective, so call that before.
+        The arguments are evaluated on all processes. Guard expensive ones by ``if ringlet.is_chief():``, but make
+        collective calls before it, because all processes must take part in them.
     sep, end : str, optional
-        Between the values, and behind them.
+        Text between the values, and after them.
     file : file, optional
-        ``sys.stdout`` unless given.
+        The default is ``sys.stdout``.
     flush : bool
-        Whether to bring it out at once. Lines for a terminal are brought out in any case.
+        Whether to flush the file; lines on a terminal are always flushed.
 
     Notes
     -----
-    Each call writes its text in one piece, so that lines of several threads do not run into each other.
+    Each call writes its text in one piece, so that lines of several threads are not interleaved.
 
     Examples
     --------
@@ -43,6 +43,6 @@ def print0(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
     text = io.StringIO()
     print(*values, sep=sep, end=end, file=text)
     target = sys.stdout if file is None else file
-    if target is not None:  # a program without a terminal may have none
-        make_room()
+    if target is not None:  # programs without a terminal may not have one
+        clear_bar_line()
         print(text.getvalue(), end="", file=target, flush=flush)

@@ -1,59 +1,59 @@
-"""What all replicas or all processes bring together: in replicas, in a strategy, or without any."""
+"""Exchange of data between all replicas or all processes: in replicas, in a strategy, or without one."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ringlet import context
-from ringlet.rank_zero.ad_hoc_group import meet, naming
-from ringlet.rank_zero.process_role import local_replica, standing
+from ringlet.ipc.byte_framing import join_frames, split_frames
+from ringlet.rank_zero.ad_hoc_group import error_prefix, join_group
+from ringlet.rank_zero.process_role import local_replica, process_role
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-__all__ = ["Exchange", "everybody"]
+__all__ = ["Exchange", "call_with_exchange"]
 
 R = TypeVar("R")
 T = TypeVar("T")
 
-# What all of them bring: takes the rows of this process, and gives those of all, in their order.
+# Takes the rows of this process, and returns those of all processes, in their order.
 Exchange = Callable[[list[bytes]], list[bytes]]
 
 
-def everybody(title: str, items: list[T], talk: Callable[[Exchange, list[T]], R]) -> R:
-    """Call a function with what exchanges rows between all processes; replicas that call it together call it once.
+def call_with_exchange(title: str, items: list[T], function: Callable[[Exchange, list[T]], R]) -> R:
+    """Call a function that exchanges rows between all processes: once per process, even inside replicas.
 
     Parameters
     ----------
     title : str
-        What is done, for messages; the same on all.
+        Name of the call in messages; equal on all processes.
     items : list
-        What this replica, or this process, has to bring.
-    talk : callable
-        Takes the exchange and the items of all replicas of this process, and gives the answer of each of them. All
-        processes must exchange as often.
+        The items of this replica, or of this process.
+    function : callable
+        Called with the exchange and the items of all replicas of this process; its result is returned on each of
+        them. All processes must call the exchange equally often.
 
     Examples
     --------
-    >>> everybody("a question", ["x"], lambda exchange, items: exchange([item.encode() for item in items]))
+    >>> call_with_exchange("a call", ["x"], lambda exchange, items: exchange([item.encode() for item in items]))
     [b'x']
     """
     if local_replica() is None:
-        return _among_processes(title, items, talk)
+        return _call_on_process(title, items, function)
     replica: Any = context.current()
 
     def merge(_: Any, boxes: Any) -> R:
         every = [item for box in getattr(boxes, "values", (boxes,)) for item in box.items]
-        return _among_processes(title, every, talk)
+        return _call_on_process(title, every, function)
 
-    answer: R = replica._merge_named(title, merge, (_Box(items),))
-    return answer
+    result: R = replica._merge_named(title, merge, (_Box(items),))
+    return result
 
 
 class _Box:
-    """Keeps what a replica brings apart from what others bring."""
+    """Wraps the items of a replica, so that equal ones of several replicas are not merged."""
 
     __slots__ = ("items",)
 
@@ -61,41 +61,20 @@ class _Box:
         self.items = items
 
 
-def _among_processes(title: str, items: list[T], talk: Callable[[Exchange, list[T]], R]) -> R:
+def _call_on_process(title: str, items: list[T], function: Callable[[Exchange, list[T]], R]) -> R:
     workers = current_workers()
     if workers is not None:
-        with naming(title):
-            return talk(lambda mine: _unpacked(workers.exchange(_packed(mine))), items)
-    place = standing()
-    if place.count == 1 or place.task != "worker":
-        return talk(lambda mine: mine, items)
-    if len(place.neighbours) < place.count:
+        with error_prefix(title):
+            return function(
+                lambda rows: [row for data in workers.exchange(join_frames(rows)) for row in split_frames(data)], items
+            )
+    role = process_role()
+    if role.count == 1 or role.task != "worker":
+        return function(lambda rows: rows, items)
+    if len(role.host_indices) < role.count:
         raise NotImplementedError(
-            f"{title}: the cluster has workers on several machines, which only a strategy joins: make the strategy "
-            "first, or name one machine"
+            f"{title}: the cluster has workers on several machines, which only a strategy connects: make the strategy "
+            "first, or use a cluster on one machine"
         )
-    with meet(title, range(place.count)) as member, naming(title):
-        return talk(lambda mine: _unpacked(_gathered(member, _packed(mine))), items)
-
-
-def _gathered(member: Any, data: bytes) -> list[bytes]:
-    sizes = member.all_gather(np.array([len(data)]))
-    joined = member.all_gather(np.frombuffer(data, np.uint8)).tobytes()
-    ends = np.cumsum(sizes)
-    return [joined[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
-
-
-def _packed(rows: list[bytes]) -> bytes:
-    """Rows in one piece: how many, the size of each, and their bytes."""
-    return struct.pack(f"<{len(rows) + 1}Q", len(rows), *map(len, rows)) + b"".join(rows)
-
-
-def _unpacked(pieces: list[bytes]) -> list[bytes]:
-    rows = []
-    for piece in pieces:
-        (count,) = struct.unpack_from("<Q", piece)
-        place = 8 * (count + 1)
-        for size in struct.unpack_from(f"<{count}Q", piece, 8):
-            rows.append(piece[place : place + size])
-            place += size
-    return rows
+    with join_group(title, range(role.count)) as member, error_prefix(title):
+        return function(lambda rows: split_frames(member.all_gather(np.frombuffer(join_frames(rows), np.uint8))), items)

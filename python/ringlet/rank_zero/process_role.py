@@ -1,4 +1,4 @@
-"""Which process of the job this is, and which of its replicas is current."""
+"""The role of this process in its job: its index, and whether it is the chief."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import TYPE_CHECKING
 from ringlet import context
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-__all__ = ["Standing", "is_chief", "local_replica", "of_task", "standing", "standing_in"]
+__all__ = ["ProcessRole", "is_chief", "local_replica", "process_role", "role_in_environment", "role_of_task"]
 
 if TYPE_CHECKING:
     from ringlet.cluster.cluster_spec import ClusterSpec
 
-# Of the environment, what a standing follows from.
+# The environment variables that determine the role.
 _VARIABLES = ("TF_CONFIG", "RINGLET_RANK", "RINGLET_NUM_RANKS")
 
 
 @dataclass(frozen=True)
-class Standing:
-    """The place of a process among those of its job.
+class ProcessRole:
+    """Role of a process among those of its job.
 
     Attributes
     ----------
     index : int
-        Which of the `count` processes that do the same this is; the chief is the first.
+        Index among the `count` processes of the same task; that of the chief is 0.
     count : int
-        How many there are.
+        Number of these processes.
     is_chief : bool
-        Whether it is the one that speaks for all.
+        Whether this process is the chief.
     task : str
-        What the cluster calls it, such as ``"worker"``; workers and the chief are all called so.
+        The task type, such as ``"worker"``, which includes the chief.
     job : str
-        What tells the job from others, for processes that want to find each other; the workers of a strategy tell that
-        themselves.
-    neighbours : tuple of int
-        The indices of those that are on the same machine, this one among them.
+        A text that differs between jobs, for processes that connect to each other; empty for the workers of a
+        strategy, which has its own.
+    host_indices : tuple of int
+        Indices of the processes on the same machine, including this one.
     """
 
     index: int = 0
@@ -46,39 +46,39 @@ class Standing:
     is_chief: bool = True
     task: str = "worker"
     job: str = ""
-    neighbours: tuple[int, ...] = (0,)
+    host_indices: tuple[int, ...] = (0,)
 
     @property
     def name(self) -> str:
-        """How the process is called in records, as the launcher calls it before lines: ``w2`` is worker 2.
+        """Name of the process in log records and in the launcher's output: ``w2`` is worker 2.
 
         Examples
         --------
-        >>> Standing(2, 4).name, Standing(0, 1, task="evaluator").name
+        >>> ProcessRole(2, 4).name, ProcessRole(0, 1, task="evaluator").name
         ('w2', 'evaluator0')
         """
         return f"{'w' if self.task == 'worker' else self.task}{self.index}"
 
 
 def is_chief() -> bool:
-    """Tell whether this is the one of all processes, and of all replicas, that speaks for all.
+    """Return whether this is the chief among all processes, and the first of all replicas.
 
     Returns
     -------
     bool
-        Inside of ``strategy.run``: whether this is replica 0 of all. Elsewhere: whether this process is the chief of
-        the current strategy, or of the one that this process has made; without any, of the cluster in ``TF_CONFIG``, or
-        whether its ``RINGLET_RANK`` is 0. True for a program that runs by itself.
+        Inside ``strategy.run``, whether this is replica 0. Elsewhere, whether this process is the chief of the current
+        strategy, or of the last one created in this process; without one, of the cluster in ``TF_CONFIG``, or whether
+        ``RINGLET_RANK`` is 0. True for a single process.
 
     Raises
     ------
     ClusterConfigError
-        If ``TF_CONFIG`` cannot be read.
+        If ``TF_CONFIG`` cannot be parsed.
 
     Notes
     -----
-    The chief is the task of type ``chief``, or the first worker where there is none. As in TensorFlow, an evaluator is
-    its own chief.
+    The chief is the task of type ``chief``, or the first worker if there is none. As in TensorFlow, an evaluator is its
+    own chief.
 
     Examples
     --------
@@ -92,11 +92,11 @@ def is_chief() -> bool:
       1: False
     }
     """
-    return not local_replica() and standing().is_chief
+    return not local_replica() and process_role().is_chief
 
 
 def local_replica() -> int | None:
-    """Give which replica of this process is current; None outside of replicas.
+    """Return the index of the current replica among those of this process; None outside of replicas.
 
     Examples
     --------
@@ -107,77 +107,77 @@ def local_replica() -> int | None:
     return None if mode is None else mode.local_replica_id
 
 
-def standing() -> Standing:
-    """Give the place of this process.
+def process_role() -> ProcessRole:
+    """Return the role of this process, from the current strategy or else the environment.
 
     Raises
     ------
     ClusterConfigError
-        If ``TF_CONFIG`` cannot be read, and no strategy tells.
+        If ``TF_CONFIG`` is needed and cannot be parsed.
 
     Examples
     --------
-    >>> standing().count
+    >>> process_role().count
     1
     """
     workers = current_workers()
     if workers is None:
-        return standing_in({name: os.environ[name] for name in _VARIABLES if name in os.environ})
-    everyone = tuple(range(workers.num_workers))  # a strategy over several processes is on one machine
-    return Standing(workers.worker_index, workers.num_workers, workers.is_chief, neighbours=everyone)
+        return role_in_environment({name: os.environ[name] for name in _VARIABLES if name in os.environ})
+    indices = tuple(range(workers.num_workers))  # a strategy over several processes is on one machine
+    return ProcessRole(workers.worker_index, workers.num_workers, workers.is_chief, host_indices=indices)
 
 
-def standing_in(environ: Mapping[str, str]) -> Standing:
-    """Give the place of a process in an environment.
+def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:
+    """Return the role that environment variables define.
 
     Examples
     --------
     >>> config = '{"cluster": {"worker": ["a:1", "203.0.113.7:1", "a:2"]}, "task": {"type": "worker", "index": 2}}'
-    >>> place = standing_in({"TF_CONFIG": config})
-    >>> place.index, place.count, place.is_chief, place.neighbours
+    >>> role = role_in_environment({"TF_CONFIG": config})
+    >>> role.index, role.count, role.is_chief, role.host_indices
     (2, 3, False, (0, 2))
-    >>> standing_in({"RINGLET_RANK": "1", "RINGLET_NUM_RANKS": "2"}).name
+    >>> role_in_environment({"RINGLET_RANK": "1", "RINGLET_NUM_RANKS": "2"}).name
     'w1'
     """
-    return _standing(tuple(environ.get(name, "") for name in _VARIABLES))
+    return _parsed_role(tuple(environ.get(name, "") for name in _VARIABLES))
 
 
 @functools.lru_cache(maxsize=8)
-def _standing(texts: tuple[str, ...]) -> Standing:
+def _parsed_role(texts: tuple[str, ...]) -> ProcessRole:
     config, rank, num_ranks = texts
     if config:
-        from ringlet.cluster.tf_config_parser import TFConfig  # loaded where there is a cluster
+        from ringlet.cluster.tf_config_parser import TFConfig  # imported on first use
 
-        told = TFConfig.of(config)
-        return of_task(told.cluster_spec, told.task_type, told.task_id)
+        parsed = TFConfig.of(config)
+        return role_of_task(parsed.cluster_spec, parsed.task_type, parsed.task_id)
     if rank.strip().isdecimal() and num_ranks.strip().isdecimal():
         index, count = int(rank), int(num_ranks)
-        return Standing(index, count, index == 0, neighbours=tuple(range(count)))
-    return Standing()
+        return ProcessRole(index, count, index == 0, host_indices=tuple(range(count)))
+    return ProcessRole()
 
 
-def of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> Standing:
-    """Give the place of a task in a cluster.
+def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> ProcessRole:
+    """Return the role of a task in a cluster.
 
     Examples
     --------
     >>> from ringlet.cluster.cluster_spec import ClusterSpec
-    >>> of_task(ClusterSpec({"chief": ["a:1"], "worker": ["b:1"]}), "worker", 0).name
+    >>> role_of_task(ClusterSpec({"chief": ["a:1"], "worker": ["b:1"]}), "worker", 0).name
     'w1'
     """
     if not spec.jobs or task_type is None or task_id is None:
-        return Standing()
-    from ringlet.cluster.cluster_queries import is_chief as leads
+        return ProcessRole()
+    from ringlet.cluster.cluster_queries import is_chief as is_chief_task  # imported on first use
     from ringlet.cluster.cluster_queries import worker_tasks
-    from ringlet.cluster.local_addresses import foreign_addresses  # as above
+    from ringlet.cluster.local_addresses import foreign_addresses
 
     if task_type not in ("chief", "worker"):
         count = spec.num_tasks(task_type) if task_type in spec.jobs else task_id + 1
-        return Standing(task_id, count, leads(spec, task_type, task_id), task_type, neighbours=(task_id,))
-    is_first = leads(spec, task_type, task_id)  # also sees that there is such a task
+        return ProcessRole(task_id, count, is_chief_task(spec, task_type, task_id), task_type, host_indices=(task_id,))
+    is_first = is_chief_task(spec, task_type, task_id)  # raises if the task does not exist
     tasks = worker_tasks(spec)
     addresses = [address for _, _, address in tasks]
     index = [(job, number) for job, number, _ in tasks].index((task_type, task_id))
     foreign = set(foreign_addresses(addresses, addresses[index]))
-    here = tuple([i for i, address in enumerate(addresses) if address not in foreign])
-    return Standing(index, len(tasks), is_first, job=str(sorted(spec.as_dict().items())), neighbours=here)
+    local = tuple([i for i, address in enumerate(addresses) if address not in foreign])
+    return ProcessRole(index, len(tasks), is_first, job=str(sorted(spec.as_dict().items())), host_indices=local)

@@ -1,4 +1,4 @@
-"""progress: one bar for all processes and replicas, around anything that can be iterated."""
+"""progress: one progress bar for all processes and replicas, around any iterable."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 _clock: Callable[[], float] = time.monotonic
 
-# A bar that is drawn more often is not seen to be.
+# Redrawing a bar more often would not be visible.
 _REDRAW_SECONDS = 0.1
-# How often loops write a line where there is no terminal; the launcher sets it for its workers.
+# Interval of lines in files and pipes; the launcher sets it for its workers.
 _VARIABLE = "RINGLET_PROGRESS_SECONDS"
 
 
@@ -33,41 +33,40 @@ def progress(
     line_seconds: float | None = None,
     file: Any = None,
 ) -> Generator[T, None, None]:
-    """Go through an iterable, and show on the chief how far that is.
+    """Iterate, and show the progress on the chief.
 
     Parameters
     ----------
     iterable : iterable
-        Anything: a range, a dataset, a distributed dataset, a DataLoader, a generator. Its elements are given as they
-        are.
+        Such as a range, a dataset, a distributed dataset, a DataLoader or a generator. Its elements are yielded
+        unchanged.
     description : str
-        What stands before the bar.
+        Text before the bar.
     total : int, optional
-        How many elements there are; what the iterable says by ``len`` or its `cardinality`, unless given.
+        Number of elements; the default is the ``len`` or `cardinality` of the iterable.
     line_seconds : float, optional
-        Where there is no terminal, a line is written every so many seconds, and at the end: for logs of long jobs.
-        Unless given, ``RINGLET_PROGRESS_SECONDS`` counts, which ``ringlet run`` sets for its workers: loops that take
-        longer than that write such lines. Without it nothing is written there.
+        In a file or pipe, the interval of lines, in addition to one at the end, for logs of long jobs. The default is
+        ``RINGLET_PROGRESS_SECONDS``, which ``ringlet run`` sets for its workers and which applies only to loops that
+        take longer; without it, nothing is written.
     file : file, optional
-        ``sys.stderr`` unless given.
+        The default is ``sys.stderr``.
 
     Returns
     -------
     generator
-        Of the elements. Close it, or go through it, and the bar ends; a loop that is left does so, too.
+        Yields the elements. The bar ends when the generator is exhausted or closed, or the loop is left.
 
     Raises
     ------
     ValueError
-        If ``RINGLET_PROGRESS_SECONDS`` is needed, and is no number.
+        If ``RINGLET_PROGRESS_SECONDS`` is used and is not a number.
 
     Notes
     -----
-    The bar is that of the library rich, where it is installed (``pip install 'ringlet[viz]'``); else a line that is
-    written anew. Loops inside loops have a bar each with rich, and the innermost one a line without. Processes and
-    replicas other than the chief only iterate: they pay nothing for it. The chief looks at the clock once for each
-    element, and draws ten times a second at most. Nothing else is touched: if elements take long, the time that is
-    shown stands still meanwhile.
+    The bar is drawn by the library rich if it is installed (``pip install 'ringlet[viz]'``), else as a line that is
+    rewritten. With rich, each nested loop has a bar; without, the innermost one has the line. Processes and replicas
+    other than the chief only iterate, without overhead. The chief reads the clock once per element, and redraws at most
+    ten times a second, between elements only: the time shown does not advance while an element is computed.
 
     Examples
     --------
@@ -82,16 +81,17 @@ def progress(
     if is_chief():
         target = sys.stderr if file is None else file
         is_terminal = _is_terminal(target)
-        pause = _REDRAW_SECONDS if is_terminal else _asked_seconds() if line_seconds is None else float(line_seconds)
+        lines = _configured_seconds() if line_seconds is None and not is_terminal else line_seconds
+        pause = _REDRAW_SECONDS if is_terminal else None if lines is None else float(lines)
         if pause is not None:
             size = _size_of(iterable) if total is None else total
-            style = Style.ANEW if is_terminal else Style.LONG_LOOPS if line_seconds is None else Style.LINES
+            style = Style.REDRAW if is_terminal else Style.LONG_LOOPS if line_seconds is None else Style.LINES
             return _shown(elements, lambda: open_bar(target, description, size, style), pause)
     return (element for element in elements)
 
 
-def _asked_seconds() -> float | None:
-    """How often the environment asks for a line; None for never."""
+def _configured_seconds() -> float | None:
+    """Return the interval of lines that the environment sets; None if it does not."""
     text = os.environ.get(_VARIABLE, "").strip()
     if not text:
         return None
@@ -99,12 +99,12 @@ def _asked_seconds() -> float | None:
         seconds = float(text)
         if 0 <= seconds < math.inf:
             return seconds
-    raise ValueError(f"{_VARIABLE} is a number of seconds, such as 30, or not set; got {text!r}")
+    raise ValueError(f"{_VARIABLE} must be a number of seconds, such as 30, or not set; got {text!r}")
 
 
 def _shown(elements: Iterator[T], make_bar: Callable[[], Bar], pause: float) -> Generator[T, None, None]:
     started = _clock()
-    bar, count, due = _Lenient(make_bar), 0, started + pause
+    bar, count, due = _SafeBar(make_bar), 0, started + pause
     try:
         for element in elements:
             yield element
@@ -117,8 +117,8 @@ def _shown(elements: Iterator[T], make_bar: Callable[[], Bar], pause: float) -> 
         bar.end(count, _clock() - started)
 
 
-class _Lenient:
-    """A bar that is given up when it cannot be drawn any more: a terminal that was closed ends no program."""
+class _SafeBar:
+    """A bar that is dropped if drawing fails: a closed terminal must not end the program."""
 
     def __init__(self, make_bar: Callable[[], Bar]) -> None:
         self._bar: Bar | None = None
@@ -140,19 +140,19 @@ class _Lenient:
 
 
 def _is_terminal(target: Any) -> bool:
-    """Whether somebody looks on: a terminal, or a notebook."""
+    """Return whether output is shown interactively, on a terminal or in a notebook."""
     return is_tty(target) or (target is sys.stderr and "ipykernel" in sys.modules)
 
 
 def _size_of(iterable: Any) -> int | None:
-    """How many elements an iterable says that it has; None if it does not tell."""
+    """Return the number of elements that an iterable reports; None if it does not."""
     try:
         return len(iterable)
     except (TypeError, NotImplementedError, AttributeError, ValueError):
-        pass  # many say that they have a length, and raise when they are asked
-    told = getattr(iterable, "cardinality", None)
+        pass  # some types have __len__ but raise
+    size = getattr(iterable, "cardinality", None)
     try:
-        number = int(told() if callable(told) else told)  # type: ignore[arg-type]
+        number = int(size() if callable(size) else size)  # type: ignore[arg-type]
     except Exception:
         return None
     return number if number >= 0 else None

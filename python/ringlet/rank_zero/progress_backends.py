@@ -1,4 +1,4 @@
-"""How a bar is drawn: by the library rich, by a line that is written anew, or by a line now and then."""
+"""Drawing of progress bars: by the library rich, as a rewritten line, or as lines of a log."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ import threading
 from contextlib import suppress
 from typing import Any, Protocol
 
-__all__ = ["Bar", "Style", "is_tty", "make_room", "open_bar", "text_of"]
+__all__ = ["Bar", "Style", "clear_bar_line", "is_tty", "open_bar", "progress_text"]
 
 
 class Style(enum.Enum):
-    """What may be written: over what is there; whole lines, also of a short loop; those of long loops only."""
+    """How progress is written: redrawn in place; as lines; as lines for long loops only."""
 
-    ANEW = enum.auto()
+    REDRAW = enum.auto()
     LINES = enum.auto()
     LONG_LOOPS = enum.auto()
 
 
 class Bar(Protocol):
-    """What shows how far a loop is."""
+    """Base class of progress bars."""
 
     def show(self, count: int, seconds: float) -> None:
-        """Show how many elements are done, after how many seconds."""
+        """Show the number of finished elements and the elapsed seconds."""
 
     def end(self, count: int, seconds: float) -> None:
-        """Show it for the last time."""
+        """Show the final state and release the terminal."""
 
 
 def open_bar(target: Any, description: str, total: int | None, style: Style) -> Bar:
-    """Give what draws on a file, the best that there is.
+    """Return the best available bar for a file.
 
     Parameters
     ----------
     target : file
     description : str
     total : int or None
-        Number of elements, where it is known.
+        Number of elements, if known.
     style : Style
 
     Examples
@@ -48,7 +48,7 @@ def open_bar(target: Any, description: str, total: int | None, style: Style) -> 
     >>> open_bar(sys.stdout, "steps", 200, Style.LINES).show(50, 2.0)
     steps: 50/200 (25 %), 25.0/s, 6 s left
     """
-    if style is not Style.ANEW:
+    if style is not Style.REDRAW:
         return _LogBar(target, description, total, style is Style.LINES)
     try:
         return _RichBar(target, description, total)
@@ -56,12 +56,12 @@ def open_bar(target: Any, description: str, total: int | None, style: Style) -> 
         return _LineBar(target, description, total)
 
 
-def make_room() -> None:
-    """Clear the line that a bar has, for a line of the program; rich sees to that by itself.
+def clear_bar_line() -> None:
+    """Clear the line of an open bar, for a line of the program; rich needs no such call.
 
     Examples
     --------
-    >>> make_room()
+    >>> clear_bar_line()
     """
     with _LineBar._lock:
         if _LineBar._open:
@@ -70,7 +70,7 @@ def make_room() -> None:
 
 
 def is_tty(file: Any) -> bool:
-    """Tell whether a file is a terminal.
+    """Return whether a file is a terminal.
 
     Examples
     --------
@@ -79,16 +79,16 @@ def is_tty(file: Any) -> bool:
     """
     try:
         return bool(file.isatty())
-    except (AttributeError, ValueError):  # it is no file, or it was closed
+    except (AttributeError, ValueError):  # not a file, or closed
         return False
 
 
-def text_of(description: str, total: int | None, count: int, seconds: float) -> str:
-    """Write how far a loop is.
+def progress_text(description: str, total: int | None, count: int, seconds: float) -> str:
+    """Return the text of a bar.
 
     Examples
     --------
-    >>> text_of("steps", None, 50, 200.0)
+    >>> progress_text("steps", None, 50, 200.0)
     'steps: 50, 0.25/s'
     """
     text = f"{description}: " if description else ""
@@ -104,7 +104,7 @@ def text_of(description: str, total: int | None, count: int, seconds: float) -> 
 
 
 def _span(seconds: float) -> str:
-    """A time as people say it."""
+    """Format a duration."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -112,7 +112,7 @@ def _span(seconds: float) -> str:
 
 
 class _LogBar:
-    """A line now and then, for files and pipes."""
+    """Lines at intervals, for files and pipes."""
 
     def __init__(self, target: Any, description: str, total: int | None, has_end: bool) -> None:
         self._target, self._description, self._total = target, description, total
@@ -120,8 +120,8 @@ class _LogBar:
 
     def show(self, count: int, seconds: float) -> None:
         self._has_end = True
-        if count != self._total:  # what comes next is the end
-            self._write(text_of(self._description, self._total, count, seconds))
+        if count != self._total:  # else `end` follows immediately
+            self._write(progress_text(self._description, self._total, count, seconds))
 
     def end(self, count: int, seconds: float) -> None:
         if self._has_end:
@@ -135,40 +135,40 @@ class _LogBar:
 
 
 class _LineBar:
-    """One line of a terminal, written anew; of loops inside loops the innermost one has it."""
+    """A rewritten line of a terminal; of nested loops, the innermost one uses it."""
 
-    _open: list[_LineBar] = []  # noqa: RUF012  # of the program, whoever opened them
+    _open: list[_LineBar] = []  # noqa: RUF012  # all open bars of the program
     _lock = threading.Lock()
 
     def __init__(self, target: Any, description: str, total: int | None) -> None:
         self._target, self._description, self._total = target, description, total
         with self._lock:
-            self._draw(text_of(description, total, 0, 0.0))
+            self._draw(progress_text(description, total, 0, 0.0))
             self._open.append(self)
 
     def show(self, count: int, seconds: float) -> None:
         with self._lock:
             if self._open[-1] is self:
-                self._draw(text_of(self._description, self._total, count, seconds))
+                self._draw(progress_text(self._description, self._total, count, seconds))
 
     def end(self, count: int, seconds: float) -> None:
         with self._lock:
             is_inner = self._open[-1] is self and len(self._open) > 1
             self._open.remove(self)
             if is_inner:
-                self._draw("")  # the loop around it goes on in this line
+                self._draw("")  # the outer loop continues in this line
             else:
-                self._draw(text_of(self._description, self._total, count, seconds) + "\n")
+                self._draw(progress_text(self._description, self._total, count, seconds) + "\n")
 
     def _draw(self, text: str) -> None:
         width = shutil.get_terminal_size().columns - 1
-        clear = "\x1b[2K"  # what the line showed before, whatever its length
+        clear = "\x1b[2K"  # erases the previous text
         self._target.write(f"\r{clear}{text[:width] if not text.endswith(chr(10)) else text}")
         self._target.flush()
 
 
 class _RichBar:
-    """A bar of rich; all that are open stand below each other in one display."""
+    """A bar of rich; all open bars of a file are in one display."""
 
     _displays: dict[int, tuple[Any, list[_RichBar]]] = {}  # noqa: RUF012  # of the program, by file
     _lock = threading.RLock()
@@ -194,14 +194,14 @@ class _RichBar:
             self._display.update(self._task, completed=count, refresh=True)
             self._others.remove(self)
             if self._others:
-                self._display.remove_task(self._task)  # the loops around it go on
+                self._display.remove_task(self._task)  # the outer loops continue
             else:
                 self._displays.pop(self._key, None)
                 self._display.stop()
 
 
 def _new_display(target: Any) -> Any:
-    from rich import progress as rich_progress  # of an extra, and slow to load
+    from rich import progress as rich_progress  # an optional dependency, and slow to import
     from rich.console import Console
 
     columns = (
@@ -211,10 +211,10 @@ def _new_display(target: Any) -> Any:
         rich_progress.TimeElapsedColumn(),
         rich_progress.TimeRemainingColumn(),
     )
-    # A notebook is known by a console that was given no file.
+    # rich detects a notebook only if the console is not given a file.
     console = Console(stderr=True) if target is sys.stderr else Console(file=target)
-    # What the program prints meanwhile is drawn above the bar, on the terminal: never what goes to a file. No thread of
-    # its own: it would take the interpreter from the replicas.
+    # On a terminal, output of the program is redirected above the bar; output to a file is not. Refreshed without a
+    # thread, which would contend with the replicas for the interpreter.
     return rich_progress.Progress(
         *columns,
         console=console,
@@ -226,7 +226,7 @@ def _new_display(target: Any) -> Any:
 
 @atexit.register
 def _stop_all() -> None:
-    """Give the cursor back: a loop that an exception has left is kept by that until the program ends."""
+    """Restore the cursor: the bar of a loop that raised may be open until the program ends."""
     for display, _ in _RichBar._displays.values():
-        with suppress(OSError, ValueError):  # of a file that was closed
+        with suppress(OSError, ValueError):  # the file was closed
             display.stop()

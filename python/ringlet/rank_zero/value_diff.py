@@ -1,4 +1,4 @@
-"""Where snapshots differ: which leaf, at which index, and who has what there."""
+"""Differences between the values of replicas: the leaf, the index, and the value of each replica."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from typing import Any
 import numpy as np
 
 from ringlet.rank_zero.process_exchange import Exchange
-from ringlet.rank_zero.value_digest import Snapshot
+from ringlet.rank_zero.value_digest import ValueDigest
 
-__all__ = ["Difference", "differences_between", "listed"]
+__all__ = ["Difference", "differences_between", "join_words"]
 
-# Of so many leaves it is found out where they differ.
+# Number of differing leaves whose first differing element is searched.
 _MOST_LOCATED = 8
 _ABSENT = ""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One leaf that is not the same on all.
+    """A leaf that is not equal on all replicas.
 
     Attributes
     ----------
     path : str
-        Which leaf.
+        The path of the leaf.
     ranks : tuple of int
-        Who differs from most of the others.
+        The ranks that differ from the majority.
     index : tuple of int or None
-        The first element that differs; None where shapes or kinds do.
+        Index of the first element that differs; None if shapes or types differ.
     values : dict of int to object
-        What each has there.
+        The value of each rank there.
     text : str
-        All this for people.
+        Description for messages.
     """
 
     path: str
@@ -45,48 +45,48 @@ class Difference:
     text: str
 
 
-def differences_between(exchange: Exchange, snapshots: list[Snapshot], who: str) -> list[Difference]:
-    """Find all leaves that differ; all processes call this together.
+def differences_between(exchange: Exchange, digests: list[ValueDigest], kind: str) -> list[Difference]:
+    """Return all leaves that differ; all processes make this call.
 
     Parameters
     ----------
     exchange : callable
-    snapshots : list of Snapshot
+    digests : list of ValueDigest
         Of the replicas of this process.
-    who : str
-        What each of them is called.
+    kind : str
+        What the ranks are called in messages.
     """
-    tables = [json.loads(row) for row in exchange([json.dumps(each.table).encode() for each in snapshots])]
+    tables = [json.loads(row) for row in exchange([json.dumps(each.table).encode() for each in digests])]
     rows = [{path: (form, digest) for path, form, digest in table} for table in tables]
     paths = list(dict.fromkeys(path for row in rows for path in row))
     differing = [path for path in paths if len({row.get(path) for row in rows}) > 1]
-    alike = [path for path in differing if len({row.get(path, (_ABSENT, ""))[0] for row in rows}) == 1]
-    located = _locate(exchange, snapshots, alike[:_MOST_LOCATED])
+    same_form = [path for path in differing if len({row.get(path, (_ABSENT, ""))[0] for row in rows}) == 1]
+    located = _locate(exchange, digests, same_form[:_MOST_LOCATED])
     found = []
     for path in differing:
         forms = [row.get(path, (_ABSENT, ""))[0] for row in rows]
         if path in located:
             index, values = located[path]
-            found.append(_difference(path, forms[0], index, values, who=who))
-        elif path in alike:
-            found.append(_difference(path, forms[0], None, [row[path][1] for row in rows], who=who))
+            found.append(_difference(path, forms[0], index, values, kind=kind))
+        elif path in same_form:
+            found.append(_difference(path, forms[0], None, [row[path][1] for row in rows], kind=kind))
         else:
             shown = [form or "nothing there" for form in forms]
-            found.append(_difference(path, "", None, shown, who=who))
+            found.append(_difference(path, "", None, shown, kind=kind))
     return found
 
 
 def _locate(
-    exchange: Exchange, snapshots: list[Snapshot], paths: list[str]
+    exchange: Exchange, digests: list[ValueDigest], paths: list[str]
 ) -> dict[str, tuple[tuple[int, ...] | None, list[Any]]]:
-    """Where leaves of one form differ, and what all have there: first which piece, then which element."""
-    digests = _exchanged(exchange, [[_digests(each, path) for path in paths] for each in snapshots])
-    pieces = [_first_unlike([row[i] for row in digests]) for i in range(len(paths))]
+    """Find the first difference of leaves of equal form, and all values there: first the piece, then the element."""
+    piece_digests = _exchanged(exchange, [[_piece_digests(each, path) for path in paths] for each in digests])
+    pieces = [_first_unlike([row[i] for row in piece_digests]) for i in range(len(paths))]
     places = list(zip(paths, pieces, strict=True))
-    contents = _exchanged(exchange, [[_content(each, path, piece) for path, piece in places] for each in snapshots])
+    contents = _exchanged(exchange, [[_content(each, path, piece) for path, piece in places] for each in digests])
     located: dict[str, tuple[tuple[int, ...] | None, list[Any]]] = {}
     for i, (path, piece) in enumerate(places):
-        leaf = snapshots[0].leaves[path]
+        leaf = digests[0].leaves[path]
         if leaf.array is None:
             located[path] = None, [row[i] for row in contents]
         else:
@@ -98,13 +98,13 @@ def _exchanged(exchange: Exchange, rows: list[Any]) -> list[Any]:
     return [json.loads(row) for row in exchange([json.dumps(row).encode() for row in rows])]
 
 
-def _digests(snapshot: Snapshot, path: str) -> list[str]:
-    leaf = snapshot.leaves[path]
+def _piece_digests(value: ValueDigest, path: str) -> list[str]:
+    leaf = value.leaves[path]
     return [] if leaf.array is None else leaf.piece_digests()
 
 
-def _content(snapshot: Snapshot, path: str, piece: int) -> str:
-    leaf = snapshot.leaves[path]
+def _content(value: ValueDigest, path: str, piece: int) -> str:
+    leaf = value.leaves[path]
     return leaf.shown if leaf.array is None else base64.b64encode(leaf.piece(piece)).decode("ascii")
 
 
@@ -112,7 +112,7 @@ def _first_unlike(rows: Sequence[Sequence[str]]) -> int:
     return next((number for number, column in enumerate(zip(*rows, strict=True)) if len(set(column)) > 1), 0)
 
 
-def _difference(path: str, form: str, index: tuple[int, ...] | None, values: list[Any], *, who: str) -> Difference:
+def _difference(path: str, form: str, index: tuple[int, ...] | None, values: list[Any], *, kind: str) -> Difference:
     groups: dict[str, list[int]] = {}
     for rank, value in enumerate(values):
         groups.setdefault(_key_of(value), []).append(rank)
@@ -120,7 +120,7 @@ def _difference(path: str, form: str, index: tuple[int, ...] | None, values: lis
     others = [ranks for ranks in groups.values() if ranks is not most]
     shown = [*others[:4], most] if len(most) > 1 else sorted(groups.values())[:5]
     described = [
-        f"{who}{'s' if len(ranks) > 1 else ''} {listed(ranks)} {'have' if len(ranks) > 1 else 'has'} "
+        f"{kind}{'s' if len(ranks) > 1 else ''} {join_words(ranks)} {'have' if len(ranks) > 1 else 'has'} "
         f"{_shown(values[ranks[0]])}"
         for ranks in shown
     ]
@@ -139,12 +139,12 @@ def _shown(value: Any) -> str:
     return repr(value.item()) if isinstance(value, (np.str_, np.bytes_)) else str(value)
 
 
-def listed(items: Sequence[Any]) -> str:
-    """Write a list as people say it.
+def join_words(items: Sequence[Any]) -> str:
+    """Join items with commas and a final "and".
 
     Examples
     --------
-    >>> listed([0, 1, 3]), listed([2])
+    >>> join_words([0, 1, 3]), join_words([2])
     ('0, 1 and 3', '2')
     """
     texts = [str(item) for item in items]

@@ -1,4 +1,4 @@
-"""What one replica holds, to be compared with what others hold: leaves by name, and digests of them."""
+"""Digests of a replica's value, by leaf, for comparison with those of other replicas."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.nest import NAMESPACE
 from ringlet.values import IndexedSlices, Variable
 
-__all__ = ["Leaf", "Snapshot"]
+__all__ = ["Leaf", "ValueDigest"]
 
 Array = NDArray[Any]
 
 _DIGEST_BYTES = 16
-# How many pieces a large array is looked at in, so that only one of them travels to where they differ.
+# Number of pieces of a large array; only a differing piece is exchanged.
 _MOST_PIECES = 1024
 _FEWEST_ELEMENTS = 1024
-# How much of an array is looked at while it is in the cache.
+# Size of the blocks that are hashed while in the cache.
 _BLOCK_ELEMENTS = 1 << 18
 
 
 class Leaf:
-    """One value of a structure: an array, or what is compared as text.
+    """One leaf of a structure: an array, or a value compared as text.
 
     Parameters
     ----------
     path : str
-        Where it stands, as an index expression.
+        Its position, as an index expression.
     value : object
 
     Raises
     ------
     TypeError
-        If it is neither an array, a number, text, bytes, None, nor a member of an enumeration.
+        If it is not an array, a number, text, bytes, None, or a member of an enumeration.
 
     Examples
     --------
@@ -68,20 +68,20 @@ class Leaf:
             value = value.read_value()
         is_array = isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)) or kind_of(value) is not None
         array = as_ndarray(value.detach() if hasattr(value, "detach") else value, self.path) if is_array else None
-        if array is not None and array.dtype.hasobject and isinstance(value, int):  # one of more than 64 bits
+        if array is not None and array.dtype.hasobject and isinstance(value, int):  # more than 64 bits
             self.form, self._text = "int", repr(value)
         elif array is None or array.dtype.hasobject:
             shown = repr(value)
             raise TypeError(
                 f"{self.path or 'the value'} is {shown[:100]} of type {type(value).__name__}, which cannot be "
-                "compared: give arrays, numbers, text, bytes, None, and structures of these"
+                "compared: use arrays, numbers, text, bytes, None, and structures of these"
             )
         else:
             self.array = array if array.flags.c_contiguous else array.copy(order="C")
             self.form = f"{array.dtype}{list(array.shape) if array.shape else ''}"
 
     def digest(self) -> str:
-        """Give what is the same for equal leaves, and for no others."""
+        """Return the digest of the form and the content."""
         found = hashlib.blake2b(self.form.encode(), digest_size=_DIGEST_BYTES)
         for block in self._blocks():
             found.update(block)
@@ -103,19 +103,19 @@ class Leaf:
         return max(_FEWEST_ELEMENTS, -(-self.array.size // _MOST_PIECES))
 
     def piece(self, number: int) -> bytes:
-        """Give the bytes of one piece of an array."""
+        """Return the bytes of one piece of an array."""
         assert self.array is not None
         size = self._piece_size
         return _bytes_of(self.array.reshape(-1)[number * size : (number + 1) * size]).tobytes()
 
     def piece_digests(self) -> list[str]:
-        """Give a digest of each piece of an array."""
+        """Return a digest of each piece of an array."""
         assert self.array is not None
         count = max(1, -(-self.array.size // self._piece_size))
         return [hashlib.blake2b(self.piece(number), digest_size=8).hexdigest() for number in range(count)]
 
     def first_difference(self, number: int, pieces: list[bytes]) -> tuple[tuple[int, ...], list[Any]]:
-        """Give the index of the first element that the pieces with a number do not agree on, and what each has."""
+        """Return the index of the first element at which pieces with a number differ, and the value of each."""
         assert self.array is not None
         dtype = self.array.dtype
         rows = [np.frombuffer(each, np.uint8).reshape(-1, dtype.itemsize) for each in pieces]
@@ -127,18 +127,18 @@ class Leaf:
 
     @property
     def shown(self) -> str:
-        """What it is, for messages, and no other text is shown alike; arrays are shown by their elements."""
+        """The content of a text leaf for messages, abbreviated but unambiguous; arrays are shown by element."""
         if len(self._text) <= 80:
             return self._text
         return f"{self._text[:50]}... of {len(self._text):,} characters, digest {self.digest()[:8]}"
 
 
 def _bytes_of(block: Array) -> Array:
-    """The bytes of elements, those of all NaNs alike."""
+    """Return the bytes of elements, with one bit pattern for all NaNs."""
     if block.dtype.kind in "fcV" and block.dtype.names is None:
         try:
             is_nan = np.isnan(block)
-        except TypeError:  # bytes without a meaning
+        except TypeError:  # a dtype without NaN
             is_nan = np.zeros(block.shape, bool)
         if is_nan.any():
             block = block.copy()
@@ -146,8 +146,8 @@ def _bytes_of(block: Array) -> Array:
     return np.frombuffer(block.tobytes(), np.uint8) if block.dtype.kind in "mMV" else block.view(np.uint8)
 
 
-class Snapshot:
-    """The leaves of a structure, as one replica has it.
+class ValueDigest:
+    """The leaves of a replica's structure, and their digests.
 
     Parameters
     ----------
@@ -160,31 +160,31 @@ class Snapshot:
     table : list of [str, str, str]
         Path, form and digest of each leaf.
     digest : bytes
-        Of the table, in whatever order a dictionary has its names.
-    refusal : Exception or None
-        Why it cannot be compared.
+        Of the table, independent of the order of dictionaries.
+    error : Exception or None
+        The reason why the value cannot be compared.
 
     Examples
     --------
-    >>> list(Snapshot({"a": (1, None)}).leaves), Snapshot(object()).refusal is None
+    >>> list(ValueDigest({"a": (1, None)}).leaves), ValueDigest(object()).error is None
     (["['a'][0]", "['a'][1]"], False)
     """
 
     def __init__(self, structure: Any) -> None:
         self.leaves: dict[str, Leaf] = {}
         self.table: list[list[str]] = []
-        self.refusal: Exception | None = None
+        self.error: Exception | None = None
         try:
             for path, value in _named_leaves(structure):
                 self.leaves[path] = leaf = Leaf(path, value)
                 self.table.append([path, leaf.form, leaf.digest()])
-        except Exception as error:  # others wait for an answer, and are told
-            self.refusal = error
+        except Exception as error:  # raised later: other replicas wait for the exchange
+            self.error = error
         self.digest = hashlib.blake2b(repr(sorted(self.table)).encode(), digest_size=_DIGEST_BYTES).digest()
 
 
 def _named_leaves(structure: Any) -> Iterator[tuple[str, Any]]:
-    leaves, _ = nest.flatten(structure)  # makes nodes of classes that were not seen before
+    leaves, _ = nest.flatten(structure)  # registers the node types of new classes
     accessors = optree.tree_accessors(structure, none_is_leaf=True, namespace=NAMESPACE)
     for accessor, leaf in zip(accessors, leaves, strict=True):
         path = accessor.codify("")

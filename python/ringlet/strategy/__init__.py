@@ -1,4 +1,4 @@
-"""Strategies: how a step function runs on replicas, and how their values are combined."""
+"""Strategies: how a step function runs on replicas, and how the values of replicas are combined."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.mirrored_strategy import MirroredStrategy
 from ringlet.strategy.api.one_device_strategy import OneDeviceStrategy
 from ringlet.strategy.api.reduction_to_one_device import ReductionToOneDevice
-from ringlet.strategy.api.run_options import RunOptions
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.calls.run_options import RunOptions
+from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.strategy.replica.replica_context import ReplicaContext
 
 __all__ = [

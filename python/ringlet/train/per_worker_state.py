@@ -15,12 +15,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from ringlet.ipc.byte_framing import join_frames, split_frames
 from ringlet.train.checkpoint_writer import Tensor
 from ringlet.train.encoding import Node, Path, encode, name_of, refuse_depth
 from ringlet.train.tensor_dtypes import bytes_of, form_of_text
@@ -111,21 +111,19 @@ def pack(parts: dict[str, Part]) -> bytes:
         "tensors": [[each.name, each.form.text, list(each.array.shape)] for each in tensors],
     }
     text = json.dumps(head).encode("ascii")
-    return b"".join([len(text).to_bytes(8, "little"), text, *(bytes_of(tensor.array) for tensor in tensors)])
+    return join_frames([text, *(bytes_of(tensor.array) for tensor in tensors)])
 
 
 def unpack(data: bytes) -> tuple[list[Any], list[Tensor]]:
     """Give the pairs of names and nodes, and the tensors, that :func:`pack` put together."""
-    place = 8 + int.from_bytes(data[:8], "little")
-    head = json.loads(data[8:place])
+    header, *contents = split_frames(data)
+    head = json.loads(header)
     tensors = []
-    for name, text, shape in head["tensors"]:
+    for (name, text, shape), content in zip(head["tensors"], contents, strict=True):
         form = form_of_text(text)
-        size = math.prod(shape) * form.dtype.itemsize
-        flat = np.frombuffer(data[place : place + size], np.uint8)
-        array = flat.view(form.dtype.newbyteorder("<")).reshape(shape) if size else np.empty(shape, form.dtype)
+        flat = np.frombuffer(content, np.uint8)
+        array = flat.view(form.dtype.newbyteorder("<")).reshape(shape) if content else np.empty(shape, form.dtype)
         tensors.append(Tensor(name, array, form, True))
-        place += size
     return head["nodes"], tensors
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from ringlet import errors
 from ringlet.errors import CollectiveAborted, FailedPreconditionError
+from ringlet.ipc.byte_framing import join_frames, split_frames
 from ringlet.strategy.multi_worker.ambient_worker_group import Workers, current_workers
 from ringlet.train.checkpoint_options import CheckpointOptions
 
@@ -93,7 +94,7 @@ def exchanged(
     head = json.dumps(told).encode("ascii")
     try:
         workers.barrier(what)
-        pieces = workers.exchange(len(head).to_bytes(8, "little") + head + data)
+        pieces = workers.exchange(join_frames([head, data]))
     except Exception:
         if error is not None:
             raise error from None  # the others are gone, or do something else: what went wrong first counts
@@ -102,11 +103,11 @@ def exchanged(
         raise error
     answers = []
     for number, piece in enumerate(pieces):
-        end = 8 + int.from_bytes(piece[:8], "little")
-        answer = json.loads(piece[8:end])
+        head, data = split_frames(piece)
+        answer = json.loads(head)
         if "error" in answer:
             raise _like(answer["error"], f"worker {number} could not {what}")
-        answers.append((answer, piece[end:]))
+        answers.append((answer, data))
     return answers
 
 

@@ -35,10 +35,10 @@ def check_components(structure: Any, num_replicas: int, giver: str) -> None:
 
     Examples
     --------
-    >>> check_components({"x": PerReplica([1, 2])}, 3, "merge_fn gave")
+    >>> check_components({"x": PerReplica([1, 2])}, 3, "merge_fn returned")
     Traceback (most recent call last):
         ...
-    ValueError: merge_fn gave a PerReplica with 2 components for 3 replicas: give it one component for each replica
+    ValueError: merge_fn returned a PerReplica with 2 components for 3 replicas: give it one component for each replica
     """
     if type(structure) in LEAF_TYPES:
         return

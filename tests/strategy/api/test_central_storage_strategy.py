@@ -1,4 +1,4 @@
-"""CentralStorageStrategy: the contract of strategies, and variables that are said to be in one place."""
+"""CentralStorageStrategy: the contract of strategies, and the device of its variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.strategy.contract import StrategyContract
 
 
 class TestCentralStorageStrategy(StrategyContract):
-    """Its replicas are threads, as those of MirroredStrategy are."""
+    """Its replicas are threads, as in MirroredStrategy."""
 
     def make(self, num_replicas: int) -> ringlet.Strategy:
         return CentralStorageStrategy([f"CPU:{i}" for i in range(num_replicas)])
@@ -27,7 +27,7 @@ class TestCentralStorageStrategy(StrategyContract):
         (["CPU:1", "CPU:2"], "CPU:2", "CPU:2"),
     ],
 )
-def test_variables_are_where_tensorflow_says(compute_devices, parameter_device, expected):
+def test_variables_are_on_the_device_of_tensorflow(compute_devices, parameter_device, expected):
     strategy = CentralStorageStrategy(compute_devices, parameter_device)
     assert strategy.extended.parameter_devices == (expected,)
     assert strategy.num_replicas_in_sync == len(compute_devices or [None])
@@ -49,15 +49,15 @@ def test_the_strategy_shows_its_devices():
         ((["CPU:0"], 5), TypeError),
     ],
 )
-def test_what_are_no_devices_is_refused(arguments, error):
+def test_invalid_devices_are_refused(arguments, error):
     with pytest.raises(error):
         CentralStorageStrategy(*arguments)
 
 
 def test_the_argument_that_is_wrong_is_named():
-    with pytest.raises(TypeError, match="parameter_device is a device string, got 5 of type int"):
+    with pytest.raises(TypeError, match="parameter_device must be a device string, got 5 of type int"):
         CentralStorageStrategy(["CPU:0"], 5)
-    with pytest.raises(TypeError, match="devices is a list of device strings in the order of the replicas, got 5"):
+    with pytest.raises(TypeError, match="devices must be a list of device strings in the order of the replicas, got 5"):
         CentralStorageStrategy(5)
 
 
@@ -77,7 +77,7 @@ def test_a_dataset_for_each_replica_is_for_others():
         strategy.distribute_datasets_from_function(lambda _: [1], options)
 
 
-def test_what_belongs_to_no_variable_is_with_the_one_of_the_least_name():
+def test_state_of_no_particular_variable_is_with_the_one_of_the_least_name():
     class Named:
         def __init__(self, name: str) -> None:
             self.name = name

@@ -1,4 +1,4 @@
-"""Ways to combine values: those of the library, and those that users write."""
+"""Cross-device ops of the library and of users."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIBRARY = [
 
 
 class Recording(ringlet.CrossDeviceOps):
-    """Takes the largest for SUM and the smallest for MEAN, and keeps what it was given."""
+    """Returns the largest component for SUM and the smallest for MEAN, and records its arguments."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
@@ -49,7 +49,7 @@ def values(*numbers: float) -> PerReplica[Any]:
 
 @pytest.mark.parametrize("ops", LIBRARY, ids=repr)
 @pytest.mark.parametrize("num_replicas", [1, 2, 3, 8])
-def test_every_way_gives_sums_and_means(ops, num_replicas):
+def test_all_cross_device_ops_compute_sums_and_means(ops, num_replicas):
     strategy = strategy_with(ops, num_replicas)
     value = values(*range(num_replicas))
     total = num_replicas * (num_replicas - 1) / 2
@@ -63,7 +63,7 @@ def test_every_way_gives_sums_and_means(ops, num_replicas):
 
 
 @pytest.mark.parametrize("ops", LIBRARY, ids=repr)
-def test_every_way_combines_in_batches_and_broadcasts(ops):
+def test_all_cross_device_ops_combine_batches_and_broadcast(ops):
     value = values(1, 2)
     first, second = ops.batch_reduce("SUM", [(value, value), (PerReplica([np.ones(1), np.ones(1)]), "CPU:0")])
     assert first.values[1].tolist() == [3, 4]
@@ -81,7 +81,7 @@ def test_an_array_counts_as_one_component():
 @pytest.mark.parametrize(
     "call", [lambda ops, op: ops.reduce(op, 1.5, "CPU:0"), lambda ops, op: ops.batch_reduce(op, [])]
 )
-def test_what_is_no_operation_is_refused(call):
+def test_an_invalid_operation_is_refused(call):
     with pytest.raises(ValueError, match="'MAX' is not a valid ReduceOp"):
         call(ringlet.ReductionToOneDevice(), "MAX")
     with pytest.raises(TypeError, match="Expected `reduce_op` to be a ReduceOp"):
@@ -89,7 +89,7 @@ def test_what_is_no_operation_is_refused(call):
 
 
 @pytest.mark.parametrize("pair", ["ab", [1.5, "CPU:0"], (1.5,), 3])
-def test_what_is_no_pair_is_refused(pair):
+def test_an_invalid_pair_is_refused(pair):
     with pytest.raises(ValueError, match="should be a tuple of size 2"):
         ringlet.DirectAllReduce().batch_reduce("SUM", [pair])
 
@@ -99,7 +99,7 @@ def test_destinations_are_checked(ops):
     for call in (lambda d: ops.reduce("SUM", values(1, 2), d), lambda d: ops.broadcast(1.5, d)):
         with pytest.raises(ValueError, match="destinations can not be empty"):
             call("")
-        with pytest.raises(TypeError, match="destinations are a device string"):
+        with pytest.raises(TypeError, match="destinations must be a device string"):
             call(["CPU:0"])
 
 
@@ -111,19 +111,19 @@ def test_numbers_of_packs_are_not_negative(kind, name):
     assert (kind().num_packs, kind(num_packs=0).num_packs) == (1, 0)
     with pytest.raises(ValueError, match=f"{name} requires num_packs >= 0, but -1 is specified"):
         kind(num_packs=-1)
-    with pytest.raises(TypeError, match=f"{name} takes num_packs, a whole number, got 'x' of type str"):
+    with pytest.raises(TypeError, match=f"{name} takes num_packs, an integer, got 'x' of type str"):
         kind("x")
 
 
-def test_nccl_is_said_to_be_missing_once(caplog, monkeypatch):
-    monkeypatch.setattr(cross_device_ops, "_said", set())
+def test_the_warning_about_nccl_is_logged_once(caplog, monkeypatch):
+    monkeypatch.setattr(cross_device_ops, "_warned", set())
     with caplog.at_level(logging.WARNING, logger="ringlet"):
         for _ in range(3):
             ringlet.NcclAllReduce()
     assert [record.getMessage()[:13] for record in caplog.records] == ["NcclAllReduce"]
 
 
-def test_ways_show_what_they_were_given():
+def test_reprs_show_the_arguments():
     assert [repr(ops) for ops in LIBRARY] == [
         "DirectAllReduce()",
         "RingAllReduce()",
@@ -194,7 +194,7 @@ def test_options_of_a_call_reach_a_users_way():
     assert ops.calls[0][3] is options
 
 
-def test_replicas_that_combine_different_structures_are_told():
+def test_combining_different_structures_is_an_error():
     strategy = strategy_with(Recording())
     with pytest.raises(ringlet.errors.CollectiveMismatchError, match="different structures"):
         strategy.run(lambda: replica().all_reduce("SUM", {f"k{replica_id()}": np.ones(1)}))
@@ -217,11 +217,11 @@ def test_a_batch_with_too_few_results_is_refused():
         def batch_reduce_implementation(self, *_: Any) -> Any:
             return []
 
-    with pytest.raises(ValueError, match=r"Lossy\.batch_reduce_implementation gave 0 results for 1 values"):
+    with pytest.raises(ValueError, match=r"Lossy\.batch_reduce_implementation returned 0 results for 1 values"):
         strategy_with(Lossy()).run(lambda: replica().all_reduce("SUM", np.ones(1)))
 
 
-def test_a_way_that_combines_nothing_says_what_it_lacks():
+def test_cross_device_ops_without_an_implementation_name_the_missing_method():
     strategy = strategy_with(ringlet.CrossDeviceOps())
     with pytest.raises(NotImplementedError, match="CrossDeviceOps does not combine values"):
         strategy.reduce("SUM", values(1, 2), axis=None)

@@ -1,4 +1,4 @@
-"""Which strategy and which replica is current."""
+"""The current strategy and replica."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_in_a_run_a_replica_is_current():
     assert STRATEGY.run(state) == IN_REPLICA or STRATEGY.run(state)[0] is True
 
 
-def test_other_threads_have_none_of_it():
+def test_other_threads_have_the_default_strategy():
     with STRATEGY.scope(), ThreadPoolExecutor(1) as pool:
         assert pool.submit(state).result(timeout=60) == OUTSIDE
 
@@ -51,8 +51,8 @@ def test_a_strategy_can_be_set_without_a_with():
     assert state() == OUTSIDE
 
 
-def test_what_is_no_strategy_cannot_be_set():
-    with pytest.raises(TypeError, match=r"strategy is a ringlet.Strategy or None, got 'x' of type str: make one"):
+def test_only_strategies_can_be_set():
+    with pytest.raises(TypeError, match=r"strategy must be a ringlet.Strategy or None, got 'x' of type str: make one"):
         ringlet.experimental_set_strategy("x")
     assert state() == OUTSIDE
 

@@ -1,4 +1,4 @@
-"""Calls that TensorFlow keeps for old programs do what their successors do."""
+"""Deprecated calls behave like their successors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TWO = mirrored(2)
 DATASET = ringlet.data.Dataset.range(8).batch(4)
 
 
-def test_unwrap_gives_local_results_and_warns():
+def test_unwrap_returns_local_results_and_warns():
     with pytest.warns(DeprecationWarning, match="use strategy.experimental_local_results") as caught:
         assert TWO.unwrap(PerReplica([1, 2])) == (1, 2)
     assert caught[0].filename == __file__
@@ -108,7 +108,7 @@ def test_the_default_strategy_has_these_iterators_too():
     assert len(list(default.make_input_fn_iterator(lambda _: DATASET))) == 2
 
 
-def test_what_prepares_sessions_does_nothing():
+def test_methods_for_sessions_have_no_effect():
     config = object()
     assert TWO.update_config_proto(config) is config
     assert TWO.configure(config, task_type="worker") is None

@@ -1,4 +1,4 @@
-"""Users write strategies of their own around hooks."""
+"""User-defined strategies, which override hooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ringlet.values import PerReplica
 
 
 class InTurn(ringlet.StrategyExtended):
-    """Two replicas, one after the other, with nothing between them."""
+    """Two replicas that run one after the other."""
 
     _num_replicas_in_sync = 2
 
@@ -53,29 +53,29 @@ def test_a_hook_that_is_missing_is_named_with_its_class(use):
         use(InTurnStrategy())
 
 
-def test_a_strategy_without_hooks_says_what_it_lacks():
+def test_a_strategy_without_hooks_names_the_missing_one():
     class Empty(ringlet.Strategy):
         def __init__(self) -> None:
             super().__init__(ringlet.StrategyExtended(self))
 
-    with pytest.raises(NotImplementedError, match="runs no replicas"):
+    with pytest.raises(NotImplementedError, match="does not run replicas"):
         Empty().run(lambda: None)
-    with pytest.raises(NotImplementedError, match="how many replicas"):
+    with pytest.raises(NotImplementedError, match="number of replicas"):
         Empty().num_replicas_in_sync  # noqa: B018
 
 
 def test_an_extended_object_without_its_strategy_is_refused():
-    with pytest.raises(TypeError, match=r"container_strategy is the strategy .*, got None of type NoneType: pass self"):
+    with pytest.raises(TypeError, match=r"container_strategy must be the strategy .*, got None of type NoneType"):
         ringlet.StrategyExtended(None)
 
 
 def test_the_extended_object_does_not_keep_its_strategy():
     extended = InTurnStrategy().extended
-    with pytest.raises(RuntimeError, match="keep the strategy"):
+    with pytest.raises(RuntimeError, match="keep a reference"):
         extended.call_for_each_replica(lambda: None)
 
 
-def test_what_programs_read_has_the_answers_of_a_single_process():
+def test_properties_have_the_values_of_a_single_process():
     extended = InTurnStrategy().extended
     assert extended.experimental_should_init
     assert (extended.should_checkpoint, extended.should_save_summary) == (True, True)
@@ -83,7 +83,7 @@ def test_what_programs_read_has_the_answers_of_a_single_process():
 
 
 class Largest(InTurn):
-    """Overrides what combining and updating mean, too."""
+    """Also overrides how values are combined and variables updated."""
 
     def __init__(self, container_strategy: ringlet.Strategy) -> None:
         super().__init__(container_strategy)
@@ -109,7 +109,7 @@ class LargestStrategy(ringlet.Strategy):
         super().__init__(Largest(self))
 
 
-def test_hooks_of_a_users_strategy_answer_its_calls():
+def test_calls_of_a_users_strategy_run_its_hooks():
     strategy = LargestStrategy()
     value = strategy.experimental_distribute_values_from_function(lambda c: c.replica_id_in_sync_group + 1.5)
     assert strategy.reduce("SUM", value, axis=None) == 2.5

@@ -67,7 +67,7 @@ def test_bad_devices_are_refused(devices, kind, message):
 
 
 @pytest.mark.parametrize("devices", [None, [], ()])
-def test_all_logical_devices_are_taken_and_one_line_says_so(devices, caplog):
+def test_all_logical_devices_are_used_and_logged_in_one_line(devices, caplog):
     caplog.set_level(logging.INFO, "ringlet")
     strategy = ringlet.MirroredStrategy(devices)
     assert strategy.extended.worker_devices == ringlet.devices.logical_devices()
@@ -88,24 +88,24 @@ def test_cross_device_ops_choose_the_algorithm(ops):
 
 @pytest.mark.parametrize("ops", ["ring", ringlet.RingAllReduce, 3])
 def test_other_cross_device_ops_are_refused(ops):
-    with pytest.raises(TypeError, match=r"cross_device_ops is a CrossDeviceOps such as RingAllReduce\(\)"):
+    with pytest.raises(TypeError, match=r"cross_device_ops must be a CrossDeviceOps such as RingAllReduce\(\)"):
         ringlet.MirroredStrategy(["CPU:0"], cross_device_ops=ops)
 
 
 @pytest.mark.parametrize("args", [None, 3, "abc", {"x": 1}, np.ones(2)])
-def test_positional_arguments_come_in_a_list_or_tuple(args):
+def test_positional_arguments_must_be_a_list_or_tuple(args):
     with pytest.raises(ValueError, match="positional args must be a list or tuple"):
         mirrored(2).run(lambda *_: None, args=args)
 
 
 @pytest.mark.parametrize("args", [5, "ab"])
 @pytest.mark.parametrize("num_replicas", [1, 2])
-def test_positional_arguments_of_merge_call_come_in_a_list_or_tuple(num_replicas, args):
+def test_positional_arguments_of_merge_call_must_be_a_list_or_tuple(num_replicas, args):
     with pytest.raises(ValueError, match="positional args must be a list or tuple"):
         mirrored(num_replicas).run(lambda: ringlet.get_replica_context().merge_call(lambda *_: None, args=args))
 
 
-def test_keyword_arguments_come_in_a_mapping():
+def test_keyword_arguments_of_run_must_be_a_mapping():
     strategy = mirrored(2)
     with pytest.raises(TypeError, match=r"kwargs must be a mapping .*, got \[1\]"):
         strategy.run(lambda **_: None, kwargs=[1])
@@ -144,7 +144,7 @@ def test_a_deep_copy_is_a_strategy_of_its_own():
         twin.run(lambda: None)
 
 
-def test_a_dropped_strategy_goes_at_once():
+def test_an_unreferenced_strategy_is_freed_at_once():
     strategy = mirrored(2)
     strategy.run(lambda: ringlet.get_replica_context().all_reduce("SUM", 1.0))
     reference = weakref.ref(strategy)
@@ -156,7 +156,7 @@ def test_a_dropped_strategy_goes_at_once():
         gc.enable()
 
 
-def test_arguments_and_answers_go_as_soon_as_nobody_holds_them():
+def test_arguments_and_results_are_freed_once_unreferenced():
     class Tracked:
         pass
 
@@ -198,7 +198,7 @@ def test_local_results_of_a_structure_drop_nothing():
             strategy.experimental_local_results(value)
 
 
-def test_a_function_that_gives_every_replica_one_variable_gives_that_variable():
+def test_a_variable_returned_by_all_replicas_is_returned_bare():
     for num_replicas in (1, 2):
         strategy = mirrored(num_replicas)
         with strategy.scope():
@@ -206,7 +206,7 @@ def test_a_function_that_gives_every_replica_one_variable_gives_that_variable():
         assert strategy.experimental_distribute_values_from_function(lambda _, v=v: v) is v
 
 
-def test_a_component_that_one_replica_gives_becomes_its_variable():
+def test_a_component_returned_by_one_replica_becomes_its_variable():
     strategy = mirrored(1)
     with strategy.scope():
         v = ringlet.Variable(np.ones(2))

@@ -1,4 +1,4 @@
-"""Several steps in one call: what their context keeps."""
+"""Several steps in one call, and the outputs that their context keeps."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_no_iterations_run_nothing():
 
 
 @pytest.mark.parametrize("iterations", [None, 1.0, "2"])
-def test_iterations_are_a_whole_number(iterations):
-    with pytest.raises(TypeError, match="iterations is a number of steps, got"):
+def test_iterations_are_an_integer(iterations):
+    with pytest.raises(TypeError, match="iterations must be a number of steps, got"):
         run(lambda context, batch: pytest.fail("ran"), iterations)
 
 

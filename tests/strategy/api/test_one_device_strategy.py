@@ -1,4 +1,4 @@
-"""OneDeviceStrategy: the contract of strategies, and nothing around values."""
+"""OneDeviceStrategy: the contract of strategies, and unwrapped values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.strategy.replicas import mirrored, replica
 
 
 class TestOneDeviceStrategy(StrategyContract):
-    """One replica is all there is."""
+    """It has a single replica."""
 
     COUNTS = (1,)
 
@@ -35,7 +35,7 @@ def test_the_device_is_named_in_full():
 
 
 @pytest.mark.parametrize(("device", "error"), [("nonsense", ValueError), (None, TypeError), (["CPU:0"], TypeError)])
-def test_what_is_no_device_is_refused(device, error):
+def test_an_invalid_device_is_refused(device, error):
     with pytest.raises(error, match="device"):
         ringlet.OneDeviceStrategy(device)
 

@@ -1,4 +1,4 @@
-"""ReductionToOneDevice: sums of the core, or of users, in one place."""
+"""ReductionToOneDevice: sums of the core or of users, computed in one place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_means_of_integers_are_true_divisions():
         assert (mean.tolist(), mean.dtype) == ([1.5], np.float32)
 
 
-def test_an_accumulation_is_what_is_given():
+def test_a_user_supplied_accumulation_is_used():
     seen: list[Any] = []
 
     def largest(arrays: list[Any]) -> Any:
@@ -45,7 +45,7 @@ def test_one_device_gets_a_bare_result():
         ringlet.ReductionToOneDevice("nonsense")
 
 
-def test_it_shows_what_it_was_given():
+def test_its_repr_shows_its_arguments():
     assert repr(ringlet.ReductionToOneDevice("CPU:1")) == "ReductionToOneDevice(reduce_to_device='CPU:1')"
     assert repr(ringlet.ReductionToOneDevice(None, sum)) == "ReductionToOneDevice(accumulation_fn=sum)"
 

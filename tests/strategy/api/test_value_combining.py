@@ -24,7 +24,7 @@ def values_of(strategy: ringlet.Strategy) -> Any:
 
 @pytest.mark.parametrize("num_replicas", STRATEGIES)
 @pytest.mark.parametrize("op", ["SUM", "mean", ringlet.ReduceOp.SUM])
-def test_every_replica_gets_what_reduce_gives(num_replicas, op):
+def test_every_replica_gets_the_result_of_reduce(num_replicas, op):
     strategy = STRATEGIES[num_replicas]
     value = values_of(strategy)
     expected = strategy.reduce(op, value, axis=None)
@@ -50,7 +50,7 @@ def test_structures_are_combined_leaf_by_leaf():
     assert TWO.extended.reduce_to("SUM", {}, "CPU:0") == {}
 
 
-def test_values_that_are_no_distributed_ones_are_combined_as_reduce_does():
+def test_values_that_are_not_distributed_are_combined_as_by_reduce():
     array = np.ones(2)
     assert TWO.extended.reduce_to("MEAN", array, "CPU:0") is array
     assert TWO.extended.reduce_to("SUM", 0, "CPU:0") == 0
@@ -64,12 +64,12 @@ def test_values_that_are_no_distributed_ones_are_combined_as_reduce_does():
     [
         ("", ValueError, "destinations can not be empty"),
         ("nonsense", ValueError, "nonsense"),
-        (None, TypeError, "destinations are a device string"),
+        (None, TypeError, "destinations must be a device string"),
         (5, TypeError, "got 5 of type int"),
         (["CPU:0"], TypeError, "of type list"),
     ],
 )
-def test_what_names_no_device_is_refused(num_replicas, destinations, error, text):
+def test_invalid_destinations_are_refused(num_replicas, destinations, error, text):
     strategy = STRATEGIES[num_replicas]
     with pytest.raises(error, match=text):
         strategy.extended.reduce_to("SUM", values_of(strategy), destinations)
@@ -78,7 +78,7 @@ def test_what_names_no_device_is_refused(num_replicas, destinations, error, text
 
 
 @pytest.mark.parametrize("op", ["MAX", None, 3, ringlet.collectives.Op.SUM])
-def test_what_is_no_operation_is_refused(op):
+def test_an_invalid_operation_is_refused(op):
     for call in (
         lambda: TWO.extended.reduce_to(op, values_of(TWO), "CPU:0"),
         lambda: TWO.extended.batch_reduce_to(op, []),
@@ -118,20 +118,20 @@ def test_many_values_give_as_many_results_in_order():
 
 
 @pytest.mark.parametrize("pair", [3, [1.5, "CPU:0"], (1.5,), (1.5, "CPU:0", 3)])
-def test_what_is_no_pair_is_refused(pair):
+def test_an_invalid_pair_is_refused(pair):
     with pytest.raises(ValueError, match="each element of value_destination_pairs should be a tuple of size 2"):
         TWO.extended.batch_reduce_to("SUM", [pair])
 
 
-def test_what_is_no_list_of_pairs_is_refused():
-    with pytest.raises(TypeError, match=r"value_destination_pairs are a list of tuples .*, got 5 of type int: write"):
+def test_an_invalid_list_of_pairs_is_refused():
+    with pytest.raises(TypeError, match=r"value_destination_pairs must be a list of tuples .*, got 5 of type int"):
         TWO.extended.batch_reduce_to("SUM", 5)
 
 
 def test_options_are_checked():
-    with pytest.raises(TypeError, match="options are a CommunicationOptions, got 5 of type int"):
+    with pytest.raises(TypeError, match="options must be a CommunicationOptions, got 5 of type int"):
         TWO.extended.reduce_to("SUM", values_of(TWO), "CPU:0", options=5)
-    with pytest.raises(TypeError, match="options are a CommunicationOptions, got 5 of type int"):
+    with pytest.raises(TypeError, match="options must be a CommunicationOptions, got 5 of type int"):
         TWO.extended.batch_reduce_to("SUM", [(values_of(TWO), "CPU:0")], options=5)
 
 
@@ -148,7 +148,7 @@ def test_a_value_is_broadcast_without_a_copy(num_replicas):
 def test_pythons_numbers_are_broadcast_as_they_are():
     assert TWO.extended.broadcast_to(2.5, "") == 2.5
     for destinations in (None, ["CPU:0"], 5):
-        with pytest.raises(TypeError, match="destinations are"):
+        with pytest.raises(TypeError, match="destinations must be"):
             TWO.extended.broadcast_to(2.5, destinations)
 
 
@@ -167,7 +167,7 @@ def test_these_calls_belong_outside_of_replicas(call):
         call()
 
 
-def test_the_ring_gives_what_is_asked_for():
+def test_the_ring_computes_the_requested_operation():
     ring = ringlet.experimental.CommunicationOptions(implementation="RING")
     assert float(TWO.extended.reduce_to("SUM", PerReplica([1.5, 2.5]), "CPU:0", ring)) == 4
 

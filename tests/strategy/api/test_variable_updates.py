@@ -1,4 +1,4 @@
-"""What extended objects do with variables, told with values that stand for them."""
+"""Calls of extended objects that concern variables, with stand-ins for variables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TWO = STRATEGIES[2]
 
 @dataclass
 class Standing:
-    """Stands for a variable."""
+    """A stand-in for a variable."""
 
     name: str = "v:0"
     distribute_strategy: Any = None
@@ -38,7 +38,7 @@ def steps(num_replicas: int) -> PerReplica[Any]:
 
 
 @pytest.mark.parametrize("num_replicas", STRATEGIES)
-def test_each_component_meets_its_part_of_the_arguments(num_replicas):
+def test_each_component_is_updated_with_its_part_of_the_arguments(num_replicas):
     def add(w: Any, step: Any, *, scale: float, offset: dict[str, Any]) -> Any:
         return w + step * scale + offset["o"]
 
@@ -51,12 +51,14 @@ def test_each_component_meets_its_part_of_the_arguments(num_replicas):
 def test_a_variable_of_another_strategy_is_refused(strategy):
     with STRATEGIES[8].scope():
         v = ringlet.Variable(1.0, name="v")
-    with pytest.raises(RuntimeError, match=r"Mixing different strategies: variable 'v:0' was made by .*CPU:7.* not by"):
+    with pytest.raises(
+        RuntimeError, match=r"Mixing different strategies: variable .v:0. was created by .*CPU:7.*update"
+    ):
         strategy.extended.update(v, lambda w: w.assign(2.0))
     assert ringlet.get_strategy().extended.update(v, lambda w: w.assign(3.0), group=False) is not None
 
 
-def test_what_is_no_variable_is_refused():
+def test_only_variables_can_be_updated():
     central = ringlet.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
     for plain in (5, np.ones(2), ringlet.Variable(1.0)):
         with pytest.raises(TypeError, match=r"updates variables that were made in its scope, got .* of type"):
@@ -67,7 +69,7 @@ def test_what_is_no_variable_is_refused():
         TWO.extended.update(weights(3), lambda w: w)
 
 
-def test_answers_are_one_mirrored_value_or_a_tuple_each():
+def test_results_are_a_mirrored_value_or_a_tuple():
     def both(w: Any) -> Any:
         return {"w": w, "same": "text"}
 
@@ -80,7 +82,7 @@ def test_answers_are_one_mirrored_value_or_a_tuple_each():
     assert TWO.extended.update(weights(2), lambda _: None) is None
 
 
-def test_an_update_is_in_cross_replica_context_and_knows_its_component():
+def test_an_update_is_in_cross_replica_context_and_has_its_component():
     def state(_: Any) -> Any:
         mode = context.current()
         assert mode is not None
@@ -145,7 +147,7 @@ def test_arguments_of_another_number_of_replicas_are_refused(count):
 # --- what belongs to no variable ------------------------------------------------------------------------------------
 
 
-def test_what_belongs_to_no_variable_is_updated_once_for_each_device():
+def test_state_of_no_particular_variable_is_updated_once_for_each_device():
     devices = TWO.extended.non_slot_devices([])
     assert devices == TWO.extended.worker_devices
     assert TWO.extended.update_non_slot(devices, lambda x: x * 2, args=(PerReplica([1.5, 2.5]),), group=False) == (3, 5)
@@ -166,7 +168,7 @@ def test_where_one_variable_stands_for_all_devices_distributed_values_stay_whole
     assert strategy.extended.update_non_slot(v, lambda x, y: (x, y), args=(value,), kwargs={"y": 3}) == (value, 3)
 
 
-def test_without_replicas_of_its_own_the_least_name_is_where_it_belongs():
+def test_without_devices_of_its_own_it_is_with_the_least_name():
     extended = ringlet.get_strategy().extended
     a, b = Standing("a:0"), Standing("b:0")
     assert extended.non_slot_devices([b, a]) is a
@@ -176,7 +178,7 @@ def test_without_replicas_of_its_own_the_least_name_is_where_it_belongs():
 # --- where variables come from --------------------------------------------------------------------------------------
 
 
-def test_variables_are_known_by_the_strategy_they_were_made_in():
+def test_variables_belong_to_the_strategy_of_their_scope():
     mine, others = Standing(distribute_strategy=TWO), Standing(distribute_strategy=STRATEGIES[3])
     known = TWO.extended.variable_created_in_scope
     assert [known(mine), known(others), known(Standing()), known(1.5)] == [True, False, False, False]
@@ -207,7 +209,7 @@ def test_the_container_of_a_component_is_found(hold):
     assert TWO.extended.value_container(1.5) == 1.5
 
 
-def test_a_container_that_is_gone_leaves_the_value():
+def test_a_collected_container_leaves_the_value():
     component = Standing("part")
     component._container = weakref.ref(Standing("whole"))
     assert TWO.extended.value_container(component) is component

@@ -1,13 +1,13 @@
-"""The workers of this process are found inside and outside of the scope of their strategy."""
+"""The current worker group, inside and outside of the scope of its strategy."""
 
 from __future__ import annotations
 
 from ringlet import context
-from ringlet.strategy.multi_worker.ambient_worker_group import current_workers, remember_workers
+from ringlet.strategy.multi_worker.ambient_worker_group import current_workers, register_workers
 
 
 class Workers:
-    """Stand-ins that are only told apart."""
+    """A group that is only compared by identity."""
 
 
 class Strategy:
@@ -16,14 +16,14 @@ class Strategy:
         self._workers = workers
 
 
-def test_without_strategies_of_several_processes_there_are_none():
+def test_there_is_no_group_without_strategies_of_several_processes():
     assert current_workers() is None
 
 
-def test_the_last_ones_that_live_are_found_outside_of_scopes():
+def test_outside_of_scopes_it_is_that_of_the_last_living_strategy():
     first, second = Workers(), Workers()
-    remember_workers(first)
-    remember_workers(second)
+    register_workers(first)
+    register_workers(second)
     assert current_workers() is second
     del second
     assert current_workers() is first
@@ -31,9 +31,9 @@ def test_the_last_ones_that_live_are_found_outside_of_scopes():
     assert current_workers() is None
 
 
-def test_those_of_the_current_strategy_come_first():
+def test_that_of_the_current_strategy_comes_first():
     mine, last = Workers(), Workers()
-    remember_workers(last)
+    register_workers(last)
     with context.Scope(context.Mode(Strategy(mine))):
         assert current_workers() is mine
     with context.Scope(context.Mode(Strategy(None))):

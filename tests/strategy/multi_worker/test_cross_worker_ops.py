@@ -1,10 +1,10 @@
-"""What workers combine outside of replicas, and what one of them finds wrong by itself."""
+"""Values that workers combine outside of replicas, and errors of a single worker."""
 
 from __future__ import annotations
 
 import pytest
 
-# What is called, what is raised, words of it.
+# The call, the exception, words of its message.
 REFUSED = {
     "no such axis": ("strategy.gather(np.ones(2), 5)", "InvalidArgumentError", "axis is 5"),
     "no axes": ("strategy.gather(np.float32(1), 0)", "InvalidArgumentError", "no axes"),
@@ -24,7 +24,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_all_workers_refuse_by_themselves_leaves_the_strategy_usable(workers, case):
+def test_an_error_raised_by_all_workers_leaves_the_strategy_usable(workers, case):
     call, kind, words = REFUSED[case]
     program = f"""
         try:
@@ -39,7 +39,7 @@ def test_what_all_workers_refuse_by_themselves_leaves_the_strategy_usable(worker
         assert total == 2.0 * workers.num_local
 
 
-def test_what_is_mirrored_is_its_own_mean(workers):
+def test_the_mean_of_a_mirrored_value_is_itself(workers):
     program = """
         value = ringlet.values.Mirrored([1.5 + me] * len(strategy.extended.worker_devices))
         answer = strategy.reduce("MEAN", value, axis=None)

@@ -1,4 +1,4 @@
-"""First values of variables, which are the chief's."""
+"""Initial values of variables on several workers: those of the chief."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Cluster:
 
 
 class FakeWorkers:
-    """Two workers of which the other one says what it is told to."""
+    """Two workers, of which the other one sends what the test specifies."""
 
     cluster = Cluster()
 
@@ -29,19 +29,19 @@ class FakeWorkers:
         return value if self.value is None else self.value
 
 
-def test_all_begin_with_what_the_chief_sends():
+def test_all_workers_begin_with_the_value_of_the_chief():
     workers = FakeWorkers(None, value="the chief's")
     assert first_value_of_chief(workers, VariableRequest(1.5, name="v")) == "the chief's"
 
 
-def test_variables_of_other_names_shapes_or_dtypes_are_told_with_who_made_which():
+def test_different_variables_are_an_error_that_lists_those_of_each_worker():
     workers = FakeWorkers(b"""["'w' float32[2]", null]""")
     with pytest.raises(ringlet.errors.CollectiveMismatchError) as caught:
         first_value_of_chief(workers, VariableRequest(1.5, name="v"))
     assert "/job:chief/task:0: 'w' float32[2]\n  /job:worker/task:0: 'v' float64[]\n" in str(caught.value)
 
 
-def test_the_error_of_another_worker_is_told_with_its_name():
+def test_the_error_of_another_worker_names_it():
     workers = FakeWorkers(b"""["", "OSError: no file"]""")
     with pytest.raises(
         ringlet.errors.CollectiveAborted, match=r"/job:chief/task:0 could not make variable 'v' .*no file"
@@ -57,7 +57,7 @@ def test_an_error_of_this_worker_is_its_own():
 # --- over processes ---------------------------------------------------------------------------------------------------
 
 
-def test_workers_that_make_different_variables_all_hear_what_each_made(workers):
+def test_different_variables_are_an_error_on_all_workers_that_lists_them(workers):
     program = """
         with strategy.scope():
             ringlet.Variable(np.zeros(2 + me), name="v")
@@ -68,7 +68,7 @@ def test_workers_that_make_different_variables_all_hear_what_each_made(workers):
         assert "/job:worker/task:1: 'v' float64[3]" in failure
 
 
-def test_a_first_value_that_one_worker_cannot_make_is_an_error_on_all_and_the_strategy_goes_on(workers):
+def test_a_failed_initial_value_on_one_worker_is_an_error_on_all_and_the_strategy_stays_usable(workers):
     program = """
         def first():
             if me == 1:

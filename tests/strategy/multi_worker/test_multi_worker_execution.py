@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-# What replicas 1 and 3 do in the place of an all_reduce, what their worker raises, and words of what all hear.
+# What replicas 1 and 3 do instead of an all_reduce, the exception of their worker, and words that all workers report.
 SIBLINGS = {
     "returns": ("return None", "CollectiveAborted", "has returned, and replica "),
     "raises": ("{}['weights']", "KeyError", "raised KeyError: 'weights'"),
@@ -39,7 +39,7 @@ def test_a_replica_that_does_something_else_is_named_on_all_workers(two_by_two, 
     """
     for worker, told in enumerate(two_by_two.run(program)):
         first, again = told
-        # A worker that hears of the other one's replica first has not come so far itself.
+        # A worker that is notified by the other one's replica first has not reached that call itself.
         assert first[0] in {"CollectiveAborted", kind if worker in workers_with_it else "CollectiveAborted"}
         assert again[0] == "CollectiveAborted"
         assert words in again[1]
@@ -47,7 +47,7 @@ def test_a_replica_that_does_something_else_is_named_on_all_workers(two_by_two, 
 
 
 UNEVEN = {
-    # what workers do after a first run, and what the message says of worker 0 and of worker 1
+    # what workers do after a first run, and what the message reports of worker 0 and of worker 1
     "one more in a step": (
         """
         def step():
@@ -77,7 +77,7 @@ UNEVEN = {
 
 
 @pytest.mark.parametrize("case", UNEVEN)
-def test_a_call_more_on_one_worker_is_no_part_of_the_next_step_of_the_others_however_alike(workers, case):
+def test_an_extra_call_on_one_worker_does_not_match_the_next_step_of_the_others(workers, case):
     program, places = UNEVEN[case]
     first = "strategy.run(lambda: replica().all_reduce('SUM', 1.0))\n"
     for failure in workers.run(first + textwrap.dedent(program)):
@@ -145,7 +145,7 @@ def test_replicas_that_all_raise_before_they_wait_leave_the_strategy_usable(two_
     assert two_by_two.run(program) == [["no more", 4.0] * 2] * 2
 
 
-def test_replicas_of_one_process_that_give_different_structures_are_told_so(two_by_two):
+def test_different_structures_in_one_process_are_an_error(two_by_two):
     program = "strategy.run(lambda: replica().all_reduce('SUM', {'ab'[rank() % 2]: 1.0}))"
     for failure in two_by_two.run(program):
         assert failure.kind == "CollectiveMismatchError"
@@ -161,7 +161,7 @@ def test_a_merge_call_is_between_the_replicas_of_one_process(two_by_two):
     assert two_by_two.run(program) == [[[0.0, 1.0], 6.0], [[2.0, 3.0], 6.0]]
 
 
-def test_a_replica_alone_in_its_process_has_its_own_value_in_a_merge_call(two_workers):
+def test_a_single_replica_has_its_own_value_in_a_merge_call(two_workers):
     program = """
         merge = lambda s, x: [x, float(s.reduce("SUM", x, axis=None)), ringlet.in_cross_replica_context()]
         answer = strategy.run(lambda: replica().merge_call(merge, args=(float(rank()),)))
@@ -178,7 +178,7 @@ def test_a_replica_context_that_was_kept_is_refused_after_its_run(workers):
         except RuntimeError as error:
             answer = str(error)
     """
-    assert all("belongs to another replica, or to a run that is over" in told for told in workers.run(program))
+    assert all("belongs to another replica, or to a run that has ended" in told for told in workers.run(program))
 
 
 def test_the_failures_of_replicas_are_numbered_over_all_workers(two_by_two):

@@ -1,4 +1,4 @@
-"""MultiWorkerMirroredStrategy: what it combines, over processes."""
+"""MultiWorkerMirroredStrategy: collectives and variables over processes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ EXPERIMENTAL = ringlet.experimental.MultiWorkerMirroredStrategy
 
 
 @pytest.fixture(autouse=True)
-def nobody_asked_for_devices(monkeypatch):
-    """Another test of this process may have asked for some."""
+def default_devices(monkeypatch):
+    """Reset the number of devices, which another test of this process may have set."""
     monkeypatch.setattr(multi_worker_strategy, "requested_devices", tuple)
 
 
@@ -33,8 +33,8 @@ class TestOneWorker(StrategyContract):
         return ringlet.MultiWorkerMirroredStrategy()
 
 
-# What of the contract is not for one of several processes: an exception in one of them ends the strategy, two threads
-# that use it at the same time are refused, and each has a part of a dataset. Tests below say so.
+# Parts of the contract that do not hold for one of several processes: an exception in one of them ends the strategy,
+# concurrent use by two threads is refused, and each has a part of a dataset. Tests below cover these.
 NOT_OVER_PROCESSES = {
     "test_an_exception_of_a_replica_is_raised_and_the_strategy_stays_usable",
     "test_two_threads_run_one_strategy_at_the_same_time",
@@ -76,19 +76,19 @@ def test_without_a_cluster_it_is_a_strategy_of_this_process():
     assert strategy.extended.should_checkpoint
 
 
-def test_the_only_worker_of_a_cluster_meets_nobody():
+def test_the_only_worker_of_a_cluster_needs_no_rendezvous():
     strategy = ringlet.MultiWorkerMirroredStrategy(resolver_of({"worker": ["localhost:1"], "ps": ["localhost:2"]}))
     assert strategy.extended.worker_devices == ("/job:worker/replica:0/task:0/device:CPU:0",)
     assert strategy.run(lambda: float(ringlet.get_replica_context().all_reduce("SUM", 2.0))) == 2.0
 
 
-def test_an_evaluator_is_alone():
+def test_an_evaluator_is_a_single_process():
     cluster = {"worker": ["localhost:1", "localhost:2"], "evaluator": ["localhost:3"]}
     strategy = ringlet.MultiWorkerMirroredStrategy(resolver_of(cluster, "evaluator"))
     assert (strategy.num_replicas_in_sync, strategy.extended._workers) == (1, None)
 
 
-def test_making_one_waits_for_nobody():
+def test_creating_a_strategy_does_not_wait():
     strategy = ringlet.MultiWorkerMirroredStrategy(resolver_of({"worker": ["localhost:1", "localhost:2"]}, task_id=1))
     assert strategy.num_replicas_in_sync == 2
     assert (strategy.cluster_resolver.task_type, strategy.cluster_resolver.task_id) == ("worker", 1)
@@ -109,7 +109,7 @@ def test_a_resolver_without_a_task_is_refused():
         ringlet.MultiWorkerMirroredStrategy(SimpleClusterResolver(ClusterSpec({"worker": ["a:1", "b:1"]})))
 
 
-def test_the_experimental_spelling_has_another_order_and_stands_for_the_same():
+def test_the_experimental_spelling_has_another_order_of_arguments():
     implementation = ringlet.experimental.CommunicationImplementation.RING
     strategy = EXPERIMENTAL(implementation, resolver_of({"worker": ["localhost:1"]}))
     assert strategy.extended._options.implementation is implementation
@@ -162,7 +162,7 @@ def test_structures_travel_in_one_pass_each_way(workers):
     assert workers.run(program) == [[wanted, wanted]] * 2
 
 
-def test_a_value_that_is_no_distributed_one_counts_once_for_each_replica_of_its_worker(workers):
+def test_a_value_that_is_not_distributed_counts_once_for_each_replica_of_its_worker(workers):
     program = "answer = [strategy.reduce('SUM', np.array(me + 1.0), None), strategy.gather(np.array([me]), 0)]"
     gathered = np.repeat([0, 1], workers.num_local).tolist()
     assert workers.run(program) == [[3.0 * workers.num_local, gathered]] * 2
@@ -194,7 +194,7 @@ def test_text_is_gathered_too_by_replicas_and_outside_of_them(workers):
     assert workers.run(program) == [[wanted, wanted]] * 2
 
 
-def test_slices_of_all_workers_come_one_behind_the_other(workers):
+def test_slices_of_all_workers_are_concatenated(workers):
     program = """
         def step():
             slices = ringlet.IndexedSlices(np.full((1, 2), 4.0 * rank()), np.array([rank()]))
@@ -224,7 +224,7 @@ def test_results_that_may_be_written_to_are_a_replicas_own(workers):
     assert workers.run(program) == [[[count + first + i] * 2 for i in range(local)] for first in range(0, count, local)]
 
 
-def test_options_hold_for_calls_that_say_nothing_else(workers):
+def test_options_are_defaults_of_all_calls(workers):
     program = """
         options = ringlet.experimental.CommunicationOptions(8, 20.0, "RING")
         strategy = ringlet.MultiWorkerMirroredStrategy(communication_options=options)
@@ -233,7 +233,7 @@ def test_options_hold_for_calls_that_say_nothing_else(workers):
             return [replica().all_reduce("SUM", tree),
                     replica().all_reduce("SUM", tree, options=ringlet.experimental.CommunicationOptions(1024, 5.0))]
         answer = strategy.experimental_local_results(strategy.run(step))[0] + [
-            strategy.extended._workers.asked_of(None)._asdict()]
+            strategy.extended._workers.call_options(None)._asdict()]
     """
     count = 2.0 * workers.num_local
     for answer in workers.run(program):
@@ -297,7 +297,7 @@ def test_scattered_rows_of_all_workers_are_added(workers):
 # --- datasets ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_that_runs_out_of_data_goes_on_with_empty_parts_until_all_have(workers):
+def test_a_worker_without_data_continues_with_empty_parts_until_all_are_done(workers):
     program = """
         rows = [7, 2]
         def dataset_fn(context):
@@ -341,7 +341,7 @@ def test_the_end_of_data_inside_of_a_step_leaves_the_strategy_usable(workers):
 # --- threads, copies and arguments ------------------------------------------------------------------------------------
 
 
-def test_two_threads_that_use_one_strategy_are_told_so_and_strategies_of_their_own_work(workers):
+def test_concurrent_use_of_a_strategy_is_an_error_and_strategies_of_their_own_work(workers):
     program = """
         from concurrent.futures import ThreadPoolExecutor
         import threading
@@ -369,7 +369,7 @@ def test_two_threads_that_use_one_strategy_are_told_so_and_strategies_of_their_o
         assert totals == [2.0 * workers.num_local, 4.0 * workers.num_local]
 
 
-def test_a_deep_copy_meets_the_copies_of_the_others(workers):
+def test_a_deep_copy_connects_to_the_copies_of_the_other_workers(workers):
     program = """
         import copy
         twin = copy.deepcopy(strategy)
@@ -379,7 +379,7 @@ def test_a_deep_copy_meets_the_copies_of_the_others(workers):
     assert workers.run(program) == [[2.0 * workers.num_local] * 2] * 2
 
 
-def test_an_argument_that_only_this_worker_sees_is_wrong_is_refused_before_the_others_wait(two_by_two):
+def test_an_argument_invalid_on_this_worker_only_is_refused_before_the_others_wait(two_by_two):
     program = """
         parts = [np.ones(2), np.ones(3)]
         try:

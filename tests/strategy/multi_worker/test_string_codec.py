@@ -1,4 +1,4 @@
-"""Text on its way between processes."""
+"""The codec of arrays of text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_strings_and_bytes_come_back_as_they_were(items):
 
 
 @pytest.mark.parametrize("array", [np.array([["a", "bc"]]), np.array([b"a", b"bc"]), np.empty((0, 3), "U5")])
-def test_shape_and_dtype_come_along(array):
+def test_shape_and_dtype_are_kept(array):
     found = text_from_bytes(text_to_bytes(array))
     assert (found.shape, found.dtype) == (array.shape, array.dtype)
     np.testing.assert_array_equal(found, array)

@@ -1,4 +1,4 @@
-"""One thread at a time makes the calls of a strategy of several processes."""
+"""Exclusive use of a strategy by one thread at a time."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ringlet.strategy.multi_worker.thread_exclusion import Turn
+from ringlet.strategy.multi_worker.thread_exclusion import ThreadExclusion
 
 
-def test_a_thread_may_enter_again_and_the_next_one_when_it_has_left():
-    turn = Turn("the strategy")
-    with turn, turn:
+def test_a_thread_may_enter_again_and_another_once_it_has_left():
+    exclusion = ThreadExclusion("the strategy")
+    with exclusion, exclusion:
         pass
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(lambda: turn.__enter__() is turn).result(10)
+        assert pool.submit(lambda: exclusion.__enter__() is exclusion).result(10)
 
 
-def test_another_thread_is_refused_with_the_names_of_both():
-    turn = Turn("the strategy of /job:worker/task:0")
+def test_another_thread_gets_an_error_that_names_both():
+    exclusion = ThreadExclusion("the strategy of /job:worker/task:0")
     with (
-        turn,
+        exclusion,
         ThreadPoolExecutor(1, thread_name_prefix="reader") as pool,
         pytest.raises(RuntimeError, match=r"two threads use the strategy of /job:worker/task:0.*'reader_0'.*'Main"),
     ):
-        pool.submit(turn.__enter__).result(10)
+        pool.submit(exclusion.__enter__).result(10)
 
 
-def test_a_thread_acts_for_the_one_that_waits_for_it():
-    turn = Turn("the strategy")
+def test_a_thread_acts_for_the_holder_that_waits():
+    exclusion = ThreadExclusion("the strategy")
 
-    def acts():
-        with turn.lent(), turn:
+    def act():
+        with exclusion.transferred(), exclusion:
             return "done"
 
-    with turn, ThreadPoolExecutor(1) as pool:
-        assert pool.submit(acts).result(10) == "done"
-        with turn:  # and the first one goes on
+    with exclusion, ThreadPoolExecutor(1) as pool:
+        assert pool.submit(act).result(10) == "done"
+        with exclusion:  # the holder is restored
             pass
 
 
-def test_nobody_can_act_for_nobody():
-    with pytest.raises(AssertionError), Turn("the strategy").lent():
+def test_without_a_holder_there_is_nothing_to_transfer():
+    with pytest.raises(AssertionError), ThreadExclusion("the strategy").transferred():
         pass

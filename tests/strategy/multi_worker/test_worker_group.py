@@ -1,4 +1,4 @@
-"""What workers do together outside of replicas, and what they hear of one that ends."""
+"""Calls of all workers outside of replicas, and the errors when one of them ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.strategy.workers import PROGRAM, environment
 
 
 def start(processes, name, program, *, num_workers=2, num_local=1, indices=None, **changes):
-    """Start workers with a program of their own."""
+    """Start workers, each with a program of its own."""
     return [
         processes.start(PROGRAM + program, environ=environment(index, num_workers, num_local, name, **changes))
         for index in (range(num_workers) if indices is None else indices)
@@ -25,7 +25,7 @@ def test_numbers_arrays_and_bytes_come_from_every_worker(workers):
     assert workers.run(program) == [[2**41 + 1, [10, 11, 12], ["", "worker 1"]]] * 2
 
 
-def test_a_worker_knows_its_place_and_the_job_before_it_has_joined(workers):
+def test_a_worker_has_its_index_and_job_before_the_rendezvous(workers):
     program = """
         all = strategy.extended._workers
         answer = [all.num_workers, all.worker_index, all.is_chief, all.job, all.is_joined]
@@ -67,7 +67,7 @@ MISMATCHES = {
 
 
 @pytest.mark.parametrize("case", MISMATCHES)
-def test_workers_that_make_different_calls_all_hear_who_called_what_and_what_to_do(workers, case):
+def test_different_calls_are_an_error_on_all_workers_that_lists_them(workers, case):
     for failure in workers.run(MISMATCHES[case]):
         assert failure.kind == "CollectiveMismatchError"
         assert "/job:worker/task:0" in failure
@@ -95,7 +95,7 @@ def test_after_a_failure_every_call_raises_the_same_cause(workers):
         assert local == 3
 
 
-def test_an_exception_in_one_worker_alone_is_found_out_at_the_next_call(workers):
+def test_an_exception_on_one_worker_only_is_detected_at_the_next_call(workers):
     program = """
         def step():
             if me == 1:
@@ -109,7 +109,7 @@ def test_an_exception_in_one_worker_alone_is_found_out_at_the_next_call(workers)
     """
     for failure in workers.run(program):
         assert failure.kind == "CollectiveMismatchError"
-        assert "go on after an exception left the strategy" in failure
+        assert "resuming after an exception left the strategy" in failure
 
 
 def test_a_replica_that_waits_longer_than_its_options_allow_ends_the_strategy_for_all(workers):
@@ -129,7 +129,7 @@ def test_a_replica_that_waits_longer_than_its_options_allow_ends_the_strategy_fo
 # --- ends -------------------------------------------------------------------------------------------------------------
 
 ENDINGS = [
-    # what worker 1 does, what the others raise, words of it, replicas
+    # what worker 1 does, the exception of the others, words of its message, replicas
     ("raise KeyError('weights')", "CollectiveAborted", "raised KeyError: 'weights' in end (<string>:", 1),
     ("raise KeyError('weights')", "CollectiveAborted", "raised KeyError: 'weights' in end (<string>:", 2),
     ("strategy.run(lambda: {}['bias'])", "CollectiveAborted", "raised KeyError: 'bias' in <lambda> (<string>:", 1),
@@ -154,7 +154,7 @@ attempt(lambda: strategy.reduce("SUM", 1.0, axis=None))
 
 
 @pytest.mark.parametrize("case", ENDINGS, ids=[f"{ending}-{count}" for ending, _, _, count in ENDINGS])
-def test_the_end_of_a_worker_is_told_to_all_others_with_its_name_and_reason(processes, name, case):
+def test_all_others_get_the_name_and_reason_of_a_worker_that_ended(processes, name, case):
     ending, kind, words, num_local = case
     staying, leaving = start(processes, name, END.format(ending=ending), num_local=num_local)
     for process in (staying, leaving):
@@ -186,7 +186,7 @@ attempt(lambda: strategy.run(step))
 """
 
 
-def test_a_worker_that_ctrl_c_interrupts_in_a_collective_is_named_as_users_know_it(processes, name):
+def test_a_worker_interrupted_in_a_collective_is_named(processes, name):
     staying, leaving = start(processes, name, INTERRUPTED)
     assert (staying.told(), leaving.told()) == ([2.0, 4.0], [2.0, 4.0])
     leaving.say()
@@ -215,7 +215,7 @@ attempt(lambda: strategy.run(step))
 """
 
 
-def test_a_worker_that_does_not_come_to_a_call_is_named_when_the_time_is_over(processes, name):
+def test_a_worker_missing_from_a_call_is_named_at_the_time_out(processes, name):
     waiting, silent = start(processes, name, FALLS_SILENT, SECONDS="1")
     assert (waiting.told(), silent.told()) == ([2.0, 4.0], [2.0, 4.0])
     told = waiting.told()
@@ -236,7 +236,7 @@ attempt(lambda: strategy.run(step))
 """
 
 
-def test_a_strategy_that_a_worker_has_let_go_of_is_an_error_on_the_others(processes, name):
+def test_a_strategy_freed_on_one_worker_is_an_error_on_the_others(processes, name):
     staying, leaving = start(processes, name, GIVES_AWAY)
     assert leaving.told() == [2.0, 4.0]
     assert leaving.told() == "gone"

@@ -1,4 +1,4 @@
-"""How workers come together, and every way in which they do not."""
+"""The rendezvous of workers, and all the ways in which it fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONCE = "attempt(lambda: strategy.run(step))"
 
 
 def address_of(job_id, num_workers=2):
-    """Where the workers of `environment` meet."""
+    """Return the rendezvous name of the job of `environment`."""
     addresses = json.loads(environment(0, num_workers)["TF_CONFIG"])["cluster"]["worker"]
     tasks = tuple(("worker", index, address) for index, address in enumerate(addresses))
     cluster = Cluster(tasks, 0, 1, str((("worker", tuple(addresses)),)))
@@ -30,7 +30,7 @@ def address_of(job_id, num_workers=2):
 
 
 def sockets_at(address):
-    """How many sockets of this machine have the name: the one that listens, and one for each visitor."""
+    """Return the number of sockets of this machine with the name: the listener, and one for each connection."""
     return Path("/proc/net/unix").read_text().count("@" + address[1:])
 
 
@@ -40,7 +40,7 @@ def failure_of(process):
     return told
 
 
-def test_a_worker_that_does_not_come_is_named_with_what_to_check_and_the_command_that_starts_all(processes, name):
+def test_a_missing_worker_is_named_with_a_remedy_and_the_command_that_starts_all(processes, name):
     started = start(processes, name, "tell('here')\nhear()\n" + ONCE, num_workers=3, indices=[0, 2], SECONDS="1.5")
     assert [process.told() for process in started] == ["here"] * 2
     for process in started:
@@ -82,7 +82,7 @@ def test_different_numbers_of_replicas_are_an_error_on_all_that_names_each(proce
 
 
 def start_scripts(processes, name, folder, ending=ONCE, **changes):
-    """Two workers that run different scripts."""
+    """Two workers with different scripts."""
     started = []
     for index in range(2):
         script = folder / f"{index}.py"
@@ -116,11 +116,11 @@ def test_programs_may_differ_on_purpose(processes, name, tmp_path):
     assert [process.told() for process in started] == [[2.0, 4.0]] * 2
 
 
-def test_a_worker_that_ends_while_others_still_come_is_named_to_those_that_came(processes, name):
+def test_a_worker_that_ends_during_the_rendezvous_is_named_to_the_others(processes, name):
     chief, second = start(processes, name, "tell('here')\n" + ONCE, num_workers=3, indices=[0, 1])
     assert (chief.told(), second.told()) == ("here", "here")
     assert eventually(lambda: sockets_at(address_of(name, 3)) > 1)
-    time.sleep(0.1)  # for what it says of itself
+    time.sleep(0.1)  # until it has sent its properties
     second.kill()
     told = failure_of(chief)
     assert told["kind"] == "WorkerLostError"
@@ -138,7 +138,7 @@ def test_ctrl_c_ends_the_wait_for_the_others(processes, name, index):
     assert told["seconds"] < 5
 
 
-def test_workers_may_try_again_after_one_of_them_gave_up(processes, name):
+def test_workers_may_retry_after_one_has_timed_out(processes, name):
     program = """
 hear()
 attempt(lambda: strategy.run(step))
@@ -150,12 +150,12 @@ attempt(lambda: strategy.run(step))
     assert failure_of(first)["kind"] == "DeadlineExceededError"
     for process in (first, second):
         process.say()
-    # The second one comes for the first time, with a call that the other does not know.
+    # The second one connects for the first time, with a call that the other one does not make.
     kinds = [process.told() for process in (first, second)]
     assert [told if isinstance(told, list) else told["kind"] for told in kinds] == ["CollectiveMismatchError"] * 2
 
 
-def test_a_stranger_at_the_name_of_the_workers_does_no_harm(processes, name):
+def test_an_unrelated_connection_at_the_rendezvous_is_ignored(processes, name):
     [first] = start(processes, name, "tell('here')\n" + ONCE, indices=[0])
     assert first.told() == "here"
     address = address_of(name)

@@ -1,4 +1,4 @@
-"""What a strategy of parameter servers makes of a dataset before a worker has it."""
+"""The dataset of a ParameterServerStrategy before a worker builds it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def test_it_is_a_distributed_dataset_that_is_not_built():
     assert repr(dataset) == "<DatasetForWorkers>"
 
 
-def test_what_workers_build_can_be_changed_and_travels():
+def test_datasets_built_by_workers_can_be_transformed_and_pickled():
     dataset = pickle.loads(pickle.dumps(DatasetForWorkers(make).then(list).then(len)))
     assert dataset.build() == 3

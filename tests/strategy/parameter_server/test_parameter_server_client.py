@@ -1,4 +1,4 @@
-"""The parameter servers of a cluster, as their coordinator asks them."""
+"""The coordinator's requests to parameter servers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def servers():
 
 
 class LateTasks(ThreadTasks):
-    """Has a parameter server that answers when it is told to."""
+    """A cluster with one parameter server, which replies when the test calls `answer`."""
 
     def __init__(self):
         super().__init__(workers=0, ps=0)
@@ -54,7 +54,7 @@ class LateTasks(ThreadTasks):
 
     @contextlib.contextmanager
     def answering(self, count=1):
-        """Answer so many requests meanwhile."""
+        """Reply to a number of requests in the background."""
         thread = threading.Thread(target=lambda: [self.answer() for _ in range(count)])
         thread.start()
         yield
@@ -71,7 +71,7 @@ def test_a_table_begins_with_zeros_and_has_a_key_of_its_own(servers):
     assert len({table.key for table in tables}) == 3
 
 
-def test_what_cannot_be_made_is_refused_in_the_words_of_the_parameter_server(servers):
+def test_a_failed_creation_raises_the_error_of_the_parameter_server(servers):
     form = TableForm((3,), np.dtype(np.float64))
     form.stored = ((-3,), np.dtype(np.float64))
     with pytest.raises((InvalidArgumentError, ValueError)) as caught:
@@ -80,7 +80,7 @@ def test_what_cannot_be_made_is_refused_in_the_words_of_the_parameter_server(ser
     assert servers.create(0, FORM, np.ndarray).read(0).tolist() == [0.0] * 3
 
 
-def test_tables_whose_variables_are_gone_are_forgotten_by_their_parameter_server_and_then_here():
+def test_tables_of_freed_variables_are_freed_on_their_parameter_server():
     tasks = LateTasks()
     servers = ParameterServers(tasks)
 
@@ -93,10 +93,10 @@ def test_tables_whose_variables_are_gone_are_forgotten_by_their_parameter_server
     del gone
     gc.collect()
     assert tasks.server.keys() == {kept.key, *keys}
-    assert set(servers._gone[0]) == keys
+    assert set(servers._freed[0]) == keys
     more = create(requests=2)
     assert tasks.server.keys() == {kept.key, more.key}
-    assert not servers._gone[0]
+    assert not servers._freed[0]
     assert kept.read(0).tolist() == [0.0] * 3
     tasks.stop()
 
@@ -135,14 +135,14 @@ def test_the_first_loss_is_named_and_ends_everything_but_reading(servers):
     assert table.read(0).tolist() == [0.0] * 3
 
 
-def test_a_cluster_that_was_stopped_is_no_loss(servers):
+def test_a_stopped_cluster_is_not_a_loss(servers):
     servers.tasks.stop()
     with pytest.raises(FailedPreconditionError, match="was stopped: make another strategy"):
         servers.create(0, FORM, np.ndarray)
     assert servers.lost is None
 
 
-def test_a_parameter_server_that_does_not_answer_is_named_and_its_late_reply_is_nobodys(monkeypatch):
+def test_a_parameter_server_that_does_not_answer_is_named_and_its_late_reply_is_dropped(monkeypatch):
     monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", "0.2")
     tasks = LateTasks()
     servers = ParameterServers(tasks)
@@ -150,7 +150,7 @@ def test_a_parameter_server_that_does_not_answer_is_named_and_its_late_reply_is_
         servers.create(0, TableForm((7,), np.dtype(np.float32)), np.ndarray)
     monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", "20")
     tasks.answer()
-    with tasks.answering(count=2):  # also to forget what was made too late
+    with tasks.answering(count=2):  # the second request frees the table that was created too late
         kept = servers.create(0, FORM, np.ndarray)
     assert tasks.server.keys() == {kept.key}
     tasks.stop()
@@ -162,11 +162,11 @@ def test_a_parameter_server_that_takes_long_to_answer_is_named(monkeypatch, capl
     tasks = LateTasks()
     with pytest.raises(DeadlineExceededError):
         ParameterServers(tasks).create(0, FORM, np.ndarray)
-    assert "/job:ps/task:0 has not answered for 0.05 s: look whether its process is stopped" in caplog.messages
+    assert "/job:ps/task:0 has not answered for 0.05 s: check whether its process is stopped" in caplog.messages
     tasks.stop()
 
 
-def test_a_request_that_is_interrupted_before_it_is_sent_takes_no_reply_of_the_next_one(servers, monkeypatch):
+def test_a_request_interrupted_before_it_is_sent_does_not_take_the_next_reply(servers, monkeypatch):
     def interrupted(*message):
         raise KeyboardInterrupt
 
@@ -178,7 +178,7 @@ def test_a_request_that_is_interrupted_before_it_is_sent_takes_no_reply_of_the_n
     assert servers.create(0, FORM, np.ndarray).shape(0) == (3,)
 
 
-def test_no_message_is_torn_by_an_interrupt_as_the_main_thread_alone_has_those(servers, monkeypatch):
+def test_messages_are_not_interrupted_by_signals(servers, monkeypatch):
     users = set()
     for name in ("send", "poll"):
         method = getattr(servers.tasks.ps[0], name)
@@ -201,7 +201,7 @@ def test_more_files_are_allowed_when_variables_are_as_many_as_may_be_open(server
     assert len(made) == 20
 
 
-def test_where_no_more_files_may_be_open_the_limit_is_told(monkeypatch):
+def test_at_the_limit_of_open_files_the_error_names_it(monkeypatch):
     monkeypatch.setattr(parameter_server_client.resource, "getrlimit", lambda _: (16, 16))
     with pytest.raises(
         OSError, match="each variable on parameter servers is an open file, and this process may have 16"
@@ -212,7 +212,7 @@ def test_where_no_more_files_may_be_open_the_limit_is_told(monkeypatch):
 # --- processes --------------------------------------------------------------------------------------------------------
 
 
-def test_the_death_of_a_process_is_named_within_a_second_and_what_it_had_can_be_read():
+def test_the_loss_of_a_process_is_named_within_a_second_and_its_variables_stay_readable():
     resolver = LocalClusterResolver(workers=1, ps=2)
     try:
         servers = servers_of(resolver)

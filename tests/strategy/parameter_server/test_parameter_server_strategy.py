@@ -1,4 +1,4 @@
-"""ParameterServerStrategy: what it does in the coordinator, and what stands for it in a worker."""
+"""ParameterServerStrategy in the coordinator, and its counterpart in a worker."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_cluster_has_workers_and_parameter_servers_and_nothing_else(cluster, o
 
 
 @pytest.mark.parametrize("resolver", [None, "local", {"worker": ["a:1"], "ps": ["b:1"]}])
-def test_what_is_no_resolver_is_refused_with_what_to_write(resolver):
+def test_an_invalid_resolver_is_refused_with_a_remedy(resolver):
     with pytest.raises(TypeError, match=r"write ringlet\.cluster_resolver\.LocalClusterResolver\(workers=2, ps=1\)"):
         ParameterServerStrategy(resolver)
 
@@ -89,7 +89,7 @@ def test_nothing_is_started_before_it_is_needed():
     assert resolver._cluster is None
 
 
-def test_programs_read_of_it_what_they_read_of_tensorflow_s(shared):
+def test_its_properties_are_those_of_tensorflow(shared):
     extended = shared.extended
     assert (shared.num_replicas_in_sync, shared.cluster_resolver) == (1, None)
     assert extended.worker_devices == ("/device:CPU:0",)
@@ -109,7 +109,7 @@ def test_it_is_neither_copied_nor_pickled(shared):
 # --- variables --------------------------------------------------------------------------------------------------------
 
 
-def test_variables_go_to_the_parameter_servers_in_turn():
+def test_variables_are_assigned_round_robin():
     strategy = over_threads(ps=3)
     with strategy.scope():
         variables = [ringlet.Variable(float(i), name=f"v{i}") for i in range(4)]
@@ -118,7 +118,7 @@ def test_variables_go_to_the_parameter_servers_in_turn():
     strategy.extended._cluster().stop()
 
 
-def test_a_variable_that_cannot_be_made_takes_no_turn(shared):
+def test_a_failed_creation_does_not_advance_the_round_robin(shared):
     count = shared.extended._variable_count
     with shared.scope(), pytest.raises(ValueError, match="initial_value"):
         ringlet.Variable(None)
@@ -135,7 +135,7 @@ def test_variables_keep_the_synchronization_and_the_aggregation_that_were_asked_
         ringlet.Variable(1, aggregation="x")
 
 
-def test_shards_go_to_the_parameter_servers_in_turn(cutting):
+def test_shards_are_assigned_round_robin(cutting):
     with cutting.scope():
         v, scalar = ringlet.Variable(np.arange(6.0).reshape(3, 2), name="w"), ringlet.Variable(1.5)
     assert isinstance(v, ShardedVariable)
@@ -147,7 +147,7 @@ def test_shards_go_to_the_parameter_servers_in_turn(cutting):
     assert v.distribute_strategy is cutting
 
 
-def test_variables_beside_another_one_are_where_it_is_and_whole(cutting):
+def test_colocated_variables_are_on_one_server_and_not_sharded(cutting):
     with cutting.scope():
         table, other = ringlet.Variable(np.ones((4, 2))), ringlet.Variable(1.0)
         count = cutting.extended._variable_count
@@ -209,7 +209,7 @@ def test_no_variables_are_made_where_they_are_refused(shared):
         assert ringlet.Variable(1.0).numpy() == 1.0
 
 
-def test_after_its_cluster_was_stopped_a_strategy_says_so_and_another_one_goes_on():
+def test_a_strategy_of_a_stopped_cluster_raises_and_a_new_one_works():
     strategy = over_threads()
     with strategy.scope():
         v = ringlet.Variable(1.5)
@@ -244,7 +244,7 @@ def test_updates_and_reductions_are_those_of_one_replica(shared):
     assert values.values == (1,)
 
 
-def test_each_call_that_the_coordinator_runs_itself_warns_that_no_worker_takes_part(caplog):
+def test_each_call_in_the_coordinator_warns_that_no_worker_runs_it(caplog):
     strategy = ParameterServerStrategy(LocalClusterResolver(1, 1))
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
@@ -283,7 +283,7 @@ def test_options_of_datasets_are_checked_where_they_are_built(shared):
     options = InputOptions(experimental_replication_mode=InputReplicationMode.PER_REPLICA)
     with pytest.raises(NotImplementedError, match="PER_REPLICA"):
         shared.experimental_distribute_dataset(Dataset.range(4), options).build()
-    with pytest.raises(TypeError, match=r"options are a ringlet\.data\.InputOptions"):
+    with pytest.raises(TypeError, match=r"options must be a ringlet\.data\.InputOptions"):
         shared.experimental_distribute_dataset(Dataset.range(4), 5)
 
 
@@ -302,7 +302,7 @@ def test_a_worker_has_one_strategy_in_the_place_of_the_coordinator_s(shared):
     assert worker.run(lambda: ringlet.get_replica_context().num_replicas_in_sync) == 1
 
 
-def test_nothing_is_said_of_what_a_worker_runs(caplog):
+def test_calls_in_a_worker_do_not_warn(caplog):
     worker = task_strategy(*reduce_strategy(ParameterServerStrategy(LocalClusterResolver(1, 1)))[1])
     assert worker.run(lambda: 1) == 1
     assert worker.reduce("SUM", 1.0, axis=None) == 1

@@ -1,4 +1,4 @@
-"""How a request for a variable becomes requests for its shards."""
+"""Partitioning of a variable request into requests for its shards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def shards(value, partitions, **options):
     [None, [], (), [0, 1], [-1, 1], [2, 2], [1, 2], 5, 2.0, [2.0, 1], "ab", "2", {2: 1}, [None], [[2], 1], np.ones(2)],
     ids=repr,
 )
-def test_what_is_no_number_of_shards_along_the_first_axis_is_refused(partitions):
+def test_an_invalid_number_of_shards_is_refused(partitions):
     with pytest.raises(ValueError, match="variable_partitioner must return a list/tuple whose elements are 1 besides"):
         shards(np.ones((4, 2)), partitions)
 
@@ -32,14 +32,14 @@ def test_what_is_no_number_of_shards_along_the_first_axis_is_refused(partitions)
     ("partitions", "sizes"),
     [([3, 1], [2, 1, 1]), ((2,), [2, 2]), ([9, 1], [1, 1, 1, 1]), ([2, 1, 1], [2, 2])],
 )
-def test_the_first_shards_have_a_row_more_and_none_is_empty(partitions, sizes):
+def test_the_first_shards_have_one_more_row_and_none_is_empty(partitions, sizes):
     found = shards(np.arange(8.0).reshape(4, 2), partitions)
     assert [len(shard.first_value()) for shard in found] == sizes
     np.testing.assert_array_equal(np.concatenate([shard.first_value() for shard in found]).ravel(), np.arange(8))
 
 
 @pytest.mark.parametrize(("value", "partitions"), [(1.5, [2]), (np.ones((4, 2)), [1, 1]), (np.ones((0, 2)), [2, 1])])
-def test_what_is_not_cut_has_no_shards(value, partitions):
+def test_an_unsharded_variable_has_no_shards(value, partitions):
     assert shards(value, partitions) == []
 
 
@@ -48,14 +48,14 @@ def test_a_row_that_is_to_be_several_shards_is_one():
     assert (shard.name, shard.first_value().tolist()) == ("v/part_0", [[1.0, 2.0]])
 
 
-def test_all_that_is_asked_of_the_variable_is_asked_of_its_shards():
+def test_shards_have_all_properties_of_the_request():
     (first, second) = shards([1, 2, 3], [2], name="w", trainable=False, dtype="float32")
     assert (first.name, second.name) == ("w/part_0", "w/part_1")
     assert (first.trainable, first.dtype, first.shape, second.shape) == (False, "float32", (2,), (1,))
     assert [shard.name for shard in shards([1, 2], [2])] == [None, None]
 
 
-def test_a_partitioner_is_told_the_shape_and_the_dtype():
+def test_a_partitioner_receives_the_shape_and_the_dtype():
     told = []
 
     def partitioner(shape, dtype):
@@ -80,7 +80,7 @@ def test_an_initial_value_that_can_make_parts_makes_each_by_itself():
 
 
 @pytest.mark.parametrize("kind", ["position", "keyword", "object"])
-def test_an_initial_value_that_takes_a_shard_info_is_told_which_rows_to_make(kind):
+def test_an_initial_value_that_takes_a_shard_info_receives_its_rows(kind):
     def by_position(shard_info):
         return np.full(shard_info.shape, float(shard_info.offset[0]))
 
@@ -98,7 +98,7 @@ def test_an_initial_value_that_takes_a_shard_info_is_told_which_rows_to_make(kin
 @pytest.mark.parametrize(
     "options", [{}, {"shape": (3, 2)}, {"dtype": "float64"}, {"shape": (None, 2), "dtype": "float64"}]
 )
-def test_an_initial_value_of_unknown_shape_or_dtype_is_made_as_a_whole(options):
+def test_an_initial_value_of_unknown_shape_or_dtype_is_computed_whole(options):
     whole = np.arange(6.0).reshape(3, 2)
     found = shard_requests(
         VariableRequest(lambda **part: whole if not part else None, **options), FixedShardsPartitioner(2)
@@ -118,7 +118,7 @@ def test_an_initial_value_that_makes_no_parts_is_called_once():
     assert len(calls) == 1
 
 
-def test_what_is_wrong_with_a_part_is_told_where_there_is_no_whole():
+def test_the_error_of_a_part_is_raised_if_there_is_no_whole():
     def beginning(partition_shape, partition_offset):
         raise ValueError(f"no rows from {partition_offset[0]} on")
 

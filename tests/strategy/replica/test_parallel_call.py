@@ -1,4 +1,4 @@
-"""One call for each replica of a process, at the same time."""
+"""Parallel calls for the replicas of a process."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import threading
 
 import pytest
 
-from ringlet.strategy.replica.parallel_call import call_everywhere
-from ringlet.strategy.replica.replica_threads import CrewPool
+from ringlet.strategy.replica.parallel_call import call_on_replicas
+from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 from tests.strategy.replicas import SECONDS
 
 
 def refuse(reason):
-    pytest.fail(f"ended the group: {reason}")
+    pytest.fail(f"aborted the group: {reason}")
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_the_calls_run_at_the_same_time_and_answers_are_in_their_order(count):
+def test_the_calls_run_in_parallel_and_results_are_in_their_order(count):
     all_here = threading.Barrier(count, timeout=SECONDS)
 
     def call(replica):
         all_here.wait()
         return 10 * replica
 
-    pool = CrewPool(count)
+    pool = ReplicaThreadPool(count)
     for _ in range(3):
-        assert call_everywhere(pool, call, refuse) == [10 * replica for replica in range(count)]
+        assert call_on_replicas(pool, call, refuse) == [10 * replica for replica in range(count)]
     assert len(pool.helpers()) == count - 1
 
 
-def test_the_first_failure_is_raised_after_all_have_ended():
+def test_the_primary_failure_is_raised_after_all_have_ended():
     ended = []
 
     def call(replica):
@@ -37,15 +37,15 @@ def test_the_first_failure_is_raised_after_all_have_ended():
         raise LookupError(f"replica {replica}")
 
     with pytest.raises(LookupError, match="replica 0"):
-        call_everywhere(CrewPool(2), call, refuse)
+        call_on_replicas(ReplicaThreadPool(2), call, refuse)
     assert sorted(ended) == [0, 1]
 
 
-def test_an_interrupt_between_two_calls_ends_what_the_others_wait_in(monkeypatch):
-    told = []
-    pool = CrewPool(2)
-    crew = pool.acquire("only to know it")
-    pool.release("only to know it")
+def test_an_interrupt_between_two_calls_aborts_the_group(monkeypatch):
+    reasons = []
+    pool = ReplicaThreadPool(2)
+    threads = pool.acquire("the test")
+    pool.release("the test")
 
     class Interrupted:
         def __getattr__(self, name):
@@ -53,8 +53,8 @@ def test_an_interrupt_between_two_calls_ends_what_the_others_wait_in(monkeypatch
                 raise KeyboardInterrupt
             return getattr(claims, name)
 
-    claims, crew.claims = crew.claims, Interrupted()
+    claims, threads.claims = threads.claims, Interrupted()
     with pytest.raises(KeyboardInterrupt):
-        call_everywhere(pool, lambda replica: replica, told.append)
-    crew.claims = claims
-    assert told == ["KeyboardInterrupt came while the replicas made a call together"]
+        call_on_replicas(pool, lambda replica: replica, reasons.append)
+    threads.claims = claims
+    assert reasons == ["KeyboardInterrupt interrupted a joint call of the replicas"]

@@ -1,4 +1,4 @@
-"""What one replica can ask and do: its id, all_reduce of any array and structure, and misuse."""
+"""ReplicaContext: its id, all_reduce of all arrays and structures, and misuse."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ every_count = pytest.mark.parametrize("num_replicas", STRATEGIES)
 
 
 def all_reduce_everywhere(num_replicas: int, components: list[Any], op: Any = "SUM", **options: Any) -> tuple[Any, ...]:
-    """What each replica gets for its component."""
+    """Return the result of each replica for its component."""
     strategy = STRATEGIES[num_replicas]
     answer = strategy.run(lambda x: replica().all_reduce(op, x, **options), args=(PerReplica(components),))
     return strategy.experimental_local_results(answer)
@@ -65,7 +65,7 @@ def test_users_may_make_one(given_id, found):
 
 
 @pytest.mark.parametrize("given_id", ["0", 1.5, [0], np.zeros(1, int)])
-def test_an_id_that_is_no_integer_is_refused(given_id):
+def test_a_non_integer_id_is_refused(given_id):
     with pytest.raises(ValueError, match="replica_id_in_sync_group can only be an integer"):
         ringlet.ReplicaContext(STRATEGIES[2], given_id)
 
@@ -104,7 +104,7 @@ def test_a_wrapped_function_may_use_the_replica_from_a_thread_of_its_own():
 
 
 @pytest.mark.parametrize("is_in_a_later_run", [False, True])
-def test_a_thread_that_outlives_its_run_takes_no_part_in_a_later_one(is_in_a_later_run):
+def test_a_thread_that_outlives_its_run_cannot_join_a_later_one(is_in_a_later_run):
     may_begin = threading.Event()
     refusals: list[str] = []
     threads: list[threading.Thread] = []
@@ -214,7 +214,7 @@ def test_the_mean_of_integers_is_a_float64():
 
 @every_count
 @pytest.mark.parametrize("value", [np.array(["text"]), np.array([object()]), "text", None, np.zeros(2, "M8[s]")])
-def test_what_is_no_array_of_numbers_is_refused(num_replicas, value):
+def test_non_numeric_arrays_are_refused(num_replicas, value):
     with pytest.raises(InvalidArgumentError, match="float32"):
         all_reduce_everywhere(num_replicas, [value] * num_replicas)
     assert all_reduce_everywhere(num_replicas, [1.0] * num_replicas)[0] == num_replicas
@@ -248,7 +248,7 @@ def test_operations_are_read_by_name_and_other_objects_stand_for_sum(op, factor)
 
 @pytest.mark.parametrize("op", ["MAX", "", "sums"])
 def test_an_unknown_operation_is_refused(op):
-    with pytest.raises(ValueError, match=rf"'{op.upper()}' is not a valid ReduceOp: there are 'SUM' and 'MEAN'"):
+    with pytest.raises(ValueError, match=rf"'{op.upper()}' is not a valid ReduceOp: use 'SUM' or 'MEAN'"):
         all_reduce_everywhere(2, [1.0, 1.0], op)
 
 
@@ -286,7 +286,7 @@ def test_a_structure_travels_in_one_call():
         replica().all_reduce("SUM", {"a": np.ones(2), "b": [np.ones(3, np.float32), 5]})
         run = replica()._run
         assert run is not None
-        return run.crew.members[0]._core.calls
+        return run.threads.members[0]._core.calls
 
     assert mirrored(2).run(step) == 1
 
@@ -306,7 +306,7 @@ def test_dictionaries_in_another_order_are_the_same_structure(num_replicas):
 
 
 @every_count
-def test_results_go_where_out_says(num_replicas):
+def test_results_are_written_to_out(num_replicas):
     def step() -> Any:
         outs = {"a": np.empty(2), "b": (np.empty((2, 2), order="F"),)}
         answer = replica().all_reduce("SUM", {"a": np.array([1, 2.5]), "b": (np.ones((2, 2)),)}, out=outs)

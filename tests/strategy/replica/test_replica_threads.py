@@ -1,4 +1,4 @@
-"""Crews: helper threads that come when they are needed and go with their strategy."""
+"""Helper threads of replicas: started on demand, stopped with their strategy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import ringlet
 from ringlet.errors import FailedPreconditionError
-from ringlet.strategy.replica.replica_threads import Crew, CrewPool, _helpers
+from ringlet.strategy.replica.replica_threads import ReplicaThreadPool, ReplicaThreads, _helpers
 
 SECONDS = 60
 
@@ -35,64 +35,64 @@ def wait_for_helpers(expected: int) -> None:
 
 
 class Recorder:
-    """Work that notes which thread ran which replica, once all replicas run at the same time."""
+    """Work that records the thread of each replica, after all replicas have started."""
 
-    def __init__(self, crew: Crew, num_replicas: int) -> None:
-        self.crew = crew
+    def __init__(self, threads: ReplicaThreads, num_replicas: int) -> None:
+        self.threads = threads
         self.barrier = threading.Barrier(num_replicas, timeout=SECONDS)
-        self.threads: dict[int, str] = {}
+        self.names: dict[int, str] = {}
 
     def execute(self, replica: int) -> None:
         self.barrier.wait()
-        self.threads[replica] = threading.current_thread().name
-        self.crew.claims.finish(replica)
+        self.names[replica] = threading.current_thread().name
+        self.threads.claims.finish(replica)
 
 
-def run(crew: Crew, num_replicas: int) -> dict[int, str]:
-    work = Recorder(crew, num_replicas)
-    crew.prepare(work)
-    crew.claims.open()
-    for replica in iter(crew.claims.claim, -1):
+def run(threads: ReplicaThreads, num_replicas: int) -> dict[int, str]:
+    work = Recorder(threads, num_replicas)
+    threads.prepare(work)
+    threads.claims.open()
+    for replica in iter(threads.claims.claim, -1):
         work.execute(replica)
-    assert crew.claims.wait_finished(SECONDS)
-    return work.threads
+    assert threads.claims.wait_finished(SECONDS)
+    return work.names
 
 
 def test_the_caller_runs_one_replica_and_helpers_the_others():
-    crew = Crew(3, timeout_seconds=SECONDS)
-    threads = run(crew, 3)
-    assert threads.pop(0) == threading.current_thread().name
-    assert sorted(threads.values()) == ["ringlet-helper-1", "ringlet-helper-2"]
-    crew.close()
+    threads = ReplicaThreads(3, timeout_seconds=SECONDS)
+    names = run(threads, 3)
+    assert names.pop(0) == threading.current_thread().name
+    assert sorted(names.values()) == ["ringlet-helper-1", "ringlet-helper-2"]
+    threads.close()
 
 
 def test_helpers_start_with_the_first_run_and_are_daemons():
-    crew = Crew(3, timeout_seconds=SECONDS)
-    assert crew.helpers == []
-    run(crew, 3)
-    helpers = list(crew.helpers)
-    run(crew, 3)
-    assert crew.helpers == helpers
+    threads = ReplicaThreads(3, timeout_seconds=SECONDS)
+    assert threads.helpers == []
+    run(threads, 3)
+    helpers = list(threads.helpers)
+    run(threads, 3)
+    assert threads.helpers == helpers
     assert all(helper.daemon for helper in helpers)
-    crew.close()
+    threads.close()
     for helper in helpers:
         helper.join(timeout=SECONDS)
         assert not helper.is_alive()
 
 
 def test_a_failed_group_is_replaced_by_one_of_the_next_epoch():
-    crew = Crew(2, timeout_seconds=SECONDS)
-    before = crew.group
-    crew.prepare(Recorder(crew, 2))
-    assert crew.group is before
+    threads = ReplicaThreads(2, timeout_seconds=SECONDS)
+    before = threads.group
+    threads.prepare(Recorder(threads, 2))
+    assert threads.group is before
     before.abort("a test")
-    crew.prepare(Recorder(crew, 2))
-    assert (crew.group.epoch, crew.group.failure) == (before.epoch + 1, None)
-    crew.close()
+    threads.prepare(Recorder(threads, 2))
+    assert (threads.group.epoch, threads.group.failure) == (before.epoch + 1, None)
+    threads.close()
 
 
-def test_concurrent_runs_have_crews_of_their_own_which_are_used_again():
-    pool = CrewPool(2)
+def test_concurrent_runs_have_threads_of_their_own_which_are_reused():
+    pool = ReplicaThreadPool(2)
     first, second = pool.acquire("a run"), pool.acquire("another run")
     assert first is not second
     pool.release("a run")
@@ -100,39 +100,39 @@ def test_concurrent_runs_have_crews_of_their_own_which_are_used_again():
     assert {pool.acquire("a third run"), pool.acquire("a fourth run")} == {first, second}
 
 
-def test_a_run_that_was_interrupted_while_it_took_a_crew_gives_it_back():
-    pool = CrewPool(2)
-    pool.release("a run that has none")
-    crew = pool.acquire("a run")
+def test_a_run_that_was_interrupted_while_it_acquired_threads_releases_them():
+    pool = ReplicaThreadPool(2)
+    pool.release("a run without threads")
+    threads = pool.acquire("a run")
     for _ in range(2):
         pool.release("a run")
-    assert pool.acquire("another run") is crew
-    assert pool.acquire("a third run") is not crew
+    assert pool.acquire("another run") is threads
+    assert pool.acquire("a third run") is not threads
 
 
-def test_a_crew_is_free_again_if_its_run_was_interrupted_before_replicas_began():
-    pool = CrewPool(2)
-    crew = pool.acquire("a run")
-    crew.prepare(Recorder(crew, 2))
+def test_threads_are_free_again_if_their_run_was_interrupted_before_replicas_began():
+    pool = ReplicaThreadPool(2)
+    threads = pool.acquire("a run")
+    threads.prepare(Recorder(threads, 2))
     pool.release("a run")
-    assert pool.acquire("another run") is crew
-    assert len(run(crew, 2)) == 2
+    assert pool.acquire("another run") is threads
+    assert len(run(threads, 2)) == 2
     pool.close("the test is over")
     pool.release("another run")
 
 
-def test_threads_of_collected_strategies_are_waited_for_when_the_interpreter_ends():
+def test_exit_waits_for_the_threads_of_collected_strategies():
     gc.collect()
     strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
     strategy.run(lambda: ringlet.get_replica_context().all_reduce("SUM", 1.0))
-    [helper] = strategy.extended._crews.helpers()
+    [helper] = strategy.extended._thread_pool.helpers()
     assert helper in _helpers
     del strategy
     helper.join(timeout=SECONDS)
     assert helper not in _helpers
 
 
-def test_replicas_in_a_collective_are_released_when_the_interpreter_ends():
+def test_exit_aborts_the_collectives_of_replicas():
     code = """
 import atexit, threading, time, numpy as np, ringlet
 strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -160,8 +160,8 @@ print(*reasons, sep="; ")
     assert done.stdout.strip() == "; ".join(["the interpreter is ending"] * 2)
 
 
-def test_a_closed_pool_says_why():
-    pool = CrewPool(2)
+def test_a_closed_pool_reports_the_first_reason():
+    pool = ReplicaThreadPool(2)
     pool.acquire("a run")
     pool.close("the first reason")
     pool.close("another reason")
@@ -170,13 +170,13 @@ def test_a_closed_pool_says_why():
         pool.acquire("another run")
 
 
-def test_giving_up_one_run_does_not_take_the_helpers_of_another():
-    pool = CrewPool(3)
+def test_giving_up_a_run_does_not_stop_the_helpers_of_another():
+    pool = ReplicaThreadPool(3)
     stuck, other, free = pool.acquire("stuck"), pool.acquire("other"), pool.acquire("free")
     pool.release("free")
-    for crew in (stuck, other, free):
-        crew.prepare(Recorder(crew, 3))
-    pool.give_up(stuck, "a test")
+    for threads in (stuck, other, free):
+        threads.prepare(Recorder(threads, 3))
+    pool.abandon(stuck, "a test")
     for helper in [*stuck.helpers, *free.helpers]:
         helper.join(timeout=SECONDS)
         assert not helper.is_alive()
@@ -187,15 +187,15 @@ def test_giving_up_one_run_does_not_take_the_helpers_of_another():
         assert not helper.is_alive()
 
 
-def test_a_deep_copy_has_no_crews_yet():
-    pool = CrewPool(3)
+def test_a_deep_copy_has_no_threads_yet():
+    pool = ReplicaThreadPool(3)
     run(pool.acquire("a run"), 3)
     twin = copy.deepcopy(pool)
     assert (twin.num_replicas, twin.helpers()) == (3, [])
 
 
-def test_the_helpers_of_a_dropped_strategy_end():
-    before = helpers()  # some of which may be about to end
+def test_the_helpers_of_a_collected_strategy_end():
+    before = helpers()  # some may be ending
     strategy = ringlet.MirroredStrategy([f"CPU:{i}" for i in range(4)])
     strategy.run(lambda: ringlet.get_replica_context().all_reduce("SUM", 1.0))
     own = helpers() - before

@@ -1,4 +1,4 @@
-"""One run: which thread runs what, what replicas see of their caller, and how failures end."""
+"""One run: the thread of each replica, the context they inherit from the caller, and failures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_replicas_that_block_run_at_the_same_time():
 def test_one_replica_has_no_helper_thread():
     strategy = mirrored(1)
     assert_usable(strategy)
-    assert strategy.extended._crews.helpers() == []
+    assert strategy.extended._thread_pool.helpers() == []
 
 
 @pytest.mark.parametrize("num_replicas", [17, 64])
@@ -139,19 +139,17 @@ def test_the_lowest_replica_that_failed_by_itself_is_raised_and_the_others_are_n
 
     with pytest.raises(KeyError, match="replica 1") as caught:
         mirrored(3).run(step)
-    assert caught.value.__notes__ == [
-        "raised in replica 1 of 3; replica 2 failed by itself, too: KeyError: 'replica 2'"
-    ]
+    assert caught.value.__notes__ == ["raised in replica 1 of 3; replica 2 also failed: KeyError: 'replica 2'"]
 
 
-def test_a_mismatch_of_many_replicas_is_told_once():
+def test_a_mismatch_of_many_replicas_is_reported_once():
     strategy = mirrored(17)
     with pytest.raises(CollectiveMismatchError) as caught:
         strategy.run(mismatched, args=("shape",))
     assert caught.value.__notes__ == ["raised in replica 0 of 17; replicas 1-16: the same"]
 
 
-def test_an_exception_that_wraps_an_abort_is_no_cause_of_its_own():
+def test_an_exception_that_wraps_an_abort_is_not_independent():
     def step() -> None:
         if replica_id() == 1:
             time.sleep(0.01)
@@ -166,7 +164,7 @@ def test_an_exception_that_wraps_an_abort_is_no_cause_of_its_own():
 
 
 @pytest.mark.parametrize("ending", [SystemExit(3), KeyboardInterrupt()], ids=repr)
-def test_what_ends_the_program_comes_before_exceptions(ending):
+def test_exceptions_that_end_the_program_take_precedence(ending):
     barrier = threading.Barrier(2, timeout=SECONDS)
 
     def step() -> None:
@@ -236,7 +234,7 @@ def test_a_failed_run_leaves_no_reference_to_its_arguments():
 
 
 def mismatched(kind: str) -> Any:
-    """What replica 0 and the others call: never the same."""
+    """The calls of replica 0 and of the others, which never match."""
     first = replica_id() == 0
     calls = {
         "shape": lambda: replica().all_reduce("SUM", np.ones(3 if first else 4)),

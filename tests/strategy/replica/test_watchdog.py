@@ -1,4 +1,4 @@
-"""Deadlines of single calls: who has waited too long says so, and nobody else is stopped."""
+"""Time limits of single calls: the replica that has waited too long raises, and no other call is aborted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import ringlet
 from ringlet.errors import CollectiveAborted, DeadlineExceededError
 from ringlet.strategy.replica import watchdog
 from ringlet.strategy.replica.error_selection import follows_from_abort
-from ringlet.strategy.replica.watchdog import Deadline
+from ringlet.strategy.replica.watchdog import Watchdog
 from tests.strategy.replicas import SECONDS, assert_usable, mirrored, replica, replica_id
 from tests.strategy.test_fork import run_python
 
@@ -25,9 +25,9 @@ LATE = ringlet.experimental.CommunicationOptions(timeout_seconds=SECONDS)
 
 
 def until_the_group_fails() -> None:
-    """Be busy elsewhere for as long as another replica waits."""
+    """Stay away from the collective in which the other replicas wait."""
     last = time.monotonic() + SECONDS
-    while replica()._run.crew.group.failure is None:
+    while replica()._run.threads.group.failure is None:
         assert time.monotonic() < last
         time.sleep(0.001)
 
@@ -51,13 +51,13 @@ def test_replicas_that_wait_too_long_raise_and_the_strategy_stays_usable(call, n
         return call(SOON)
 
     with pytest.raises(
-        DeadlineExceededError, match=r"waited 0\.02 s for the others in all_(reduce|gather), the timeout_"
+        DeadlineExceededError, match=r"waited 0\.02 s for the other replicas in all_(reduce|gather): the timeout_"
     ):
         strategy.run(step)
     assert_usable(strategy)
 
 
-def test_what_a_deadline_refers_to_is_let_go_of_once_it_is_over():
+def test_an_expired_watchdog_keeps_nothing_alive():
     class Abort:
         def __call__(self, reason: str) -> None:
             ended.set()
@@ -65,10 +65,10 @@ def test_what_a_deadline_refers_to_is_let_go_of_once_it_is_over():
     ended = threading.Event()
     early, late = Abort(), Abort()
     references = [weakref.ref(early), weakref.ref(late)]
-    with Deadline(SECONDS, print, lambda: "never"):  # in front of the next one, which stays in the queue
-        with Deadline(2 * SECONDS, late, lambda: "never"):
+    with Watchdog(SECONDS, print, lambda: "never"):  # keeps the next one, which expires later, in the queue
+        with Watchdog(2 * SECONDS, late, lambda: "never"):
             pass
-        with contextlib.suppress(DeadlineExceededError), Deadline(0.01, early, lambda: "now"):
+        with contextlib.suppress(DeadlineExceededError), Watchdog(0.01, early, lambda: "now"):
             assert ended.wait(SECONDS)
             time.sleep(0.01)
     del early, late
@@ -79,50 +79,50 @@ def test_what_a_deadline_refers_to_is_let_go_of_once_it_is_over():
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
-def test_a_deadline_that_is_far_changes_nothing(call):
+def test_a_distant_deadline_changes_nothing(call):
     strategy = mirrored(2)
     expected = strategy.run(lambda: call(None))
     found = strategy.run(lambda: call(LATE))
     np.testing.assert_equal(strategy.experimental_local_results(found), strategy.experimental_local_results(expected))
 
 
-def test_one_replica_waits_for_nobody():
+def test_a_single_replica_does_not_wait():
     assert mirrored(1).run(lambda: CALLS["all_reduce"](SOON)).tolist() == [1, 1, 1]
 
 
 def wait_in(deadline_seconds: float, then: BaseException | None) -> None:
-    """Leave a deadline after it is over, by an exception or without one."""
+    """Leave a watchdog after it has expired, with or without an exception."""
     ended = threading.Event()
-    with Deadline(deadline_seconds, lambda _: ended.set(), lambda: "too late"):
+    with Watchdog(deadline_seconds, lambda _: ended.set(), lambda: "too late"):
         assert ended.wait(SECONDS)
         if then is not None:
             raise then
 
 
 @pytest.mark.parametrize("then", [None, CollectiveAborted("too late")])
-def test_a_deadline_that_is_over_is_raised_as_a_failure_of_its_own(then):
+def test_an_expired_deadline_is_raised_as_an_independent_failure(then):
     with pytest.raises(DeadlineExceededError, match="too late") as caught:
         wait_in(0.01, then)
     assert not follows_from_abort(caught.value)
 
 
-def test_another_failure_is_told_instead():
+def test_another_failure_is_raised_instead():
     with pytest.raises(KeyError):
         wait_in(0.01, KeyError("of its own"))
 
 
-def test_who_leaves_in_time_is_not_ended():
+def test_a_watchdog_left_in_time_does_not_abort():
     reasons: list[str] = []
     for _ in range(100):
-        with Deadline(SECONDS, reasons.append, lambda: "too late"):
+        with Watchdog(SECONDS, reasons.append, lambda: "too late"):
             pass
-    with Deadline(0.0, reasons.append, lambda: "never"):
+    with Watchdog(0.0, reasons.append, lambda: "never"):
         time.sleep(0.002)
     assert reasons == []
-    assert all(entry.is_over for _, _, entry in watchdog._watch._entries)
+    assert all(entry.action is None for _, _, entry in watchdog._timer._entries)
 
 
-def test_deadlines_are_kept_in_their_order():
+def test_deadlines_expire_in_order():
     order: list[str] = []
     both = threading.Event()
 
@@ -132,7 +132,7 @@ def test_deadlines_are_kept_in_their_order():
             both.set()
 
     def wait() -> None:
-        with Deadline(0.05, note, lambda: "second"), Deadline(0.01, note, lambda: "first"):
+        with Watchdog(0.05, note, lambda: "second"), Watchdog(0.01, note, lambda: "first"):
             assert both.wait(SECONDS)
 
     with pytest.raises(DeadlineExceededError):
@@ -140,7 +140,7 @@ def test_deadlines_are_kept_in_their_order():
     assert order == ["first", "second"]
 
 
-def test_deadlines_work_in_a_child():
+def test_deadlines_work_in_a_forked_child():
     code = """
 import time
 from ringlet.experimental import CommunicationOptions
@@ -148,7 +148,7 @@ from ringlet.experimental import CommunicationOptions
 def late_step():
     replica = ringlet.get_replica_context()
     if int(replica.replica_id_in_sync_group) == 1:
-        while replica._run.crew.group.failure is None:
+        while replica._run.threads.group.failure is None:
             time.sleep(0.001)
     return replica.all_reduce("SUM", np.ones(3), CommunicationOptions(timeout_seconds=0.02))
 

@@ -1,4 +1,4 @@
-"""What TPUStrategy.run refuses because TensorFlow's compiled functions take no variable without a name."""
+"""Arguments that TPUStrategy.run refuses because TensorFlow's compiled functions cannot take them."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def test_arguments_without_names_are_refused_where_tensorflow_refuses_them(fn, a
         STRATEGY.run(fn, args)
 
 
-def test_what_are_no_arguments_is_refused_as_by_other_strategies():
+def test_invalid_arguments_are_refused_as_by_other_strategies():
     with pytest.raises(ValueError, match="positional args must be a list or tuple"):
         STRATEGY.run(lambda x: x, 5)

@@ -1,4 +1,4 @@
-"""What a TPUStrategy's extended object tells, and does otherwise than MirroredStrategy's."""
+"""Properties of a TPUStrategy's extended object, and its differences from MirroredStrategy's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_host_feeds_the_replicas_whose_first_device_it_has():
     assert (extended.num_hosts, extended.num_replicas_per_host) == (2, 8)
 
 
-def test_a_replica_that_needs_several_hosts_finds_no_room_on_one():
+def test_a_replica_on_several_hosts_counts_as_none_per_host():
     assert strategy_of([2, 2, 2, 2], 1, "v4-16").extended.num_replicas_per_host == 0
 
 
@@ -61,7 +61,7 @@ def test_a_logical_device_is_current_for_one_strategy_and_its_replicas():
 
 
 @pytest.mark.parametrize("number", [2, 7, -3])
-def test_logical_devices_that_there_are_none_of_are_refused(number):
+def test_missing_logical_devices_are_refused(number):
     extended = strategy_of([1, 1, 1, 2], 4).extended
     with (
         pytest.raises(ValueError, match=rf"not in range \(was {number}, but there are only 2"),
@@ -70,7 +70,7 @@ def test_logical_devices_that_there_are_none_of_are_refused(number):
         pytest.fail("entered")
 
 
-def test_what_belongs_to_no_variable_is_on_the_first_host():
+def test_state_of_no_particular_variable_is_on_the_first_host():
     strategy = strategy_of([1, 1, 1, 2], 4)
     host = strategy.extended.non_slot_devices([])
     assert host == f"{WORKER}/task:0/device:CPU:0"
@@ -78,7 +78,7 @@ def test_what_belongs_to_no_variable_is_on_the_first_host():
     assert strategy.extended.update_non_slot(host, lambda x: x, args=(value,)) is value
 
 
-def test_the_hardware_is_what_the_topology_says():
+def test_the_hardware_is_that_of_the_topology():
     resolver = resolver_of()
     resolver.set_tpu_topology(bytes([0x2A, 4, 8, 2, 16, 4]))
     feature = ringlet.TPUStrategy(resolver).extended.tpu_hardware_feature
@@ -90,7 +90,7 @@ def test_the_hardware_is_what_the_topology_says():
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
-def test_the_mean_of_whole_numbers_needs_an_axis(dtype):
+def test_the_mean_of_integers_needs_an_axis(dtype):
     strategy = strategy_of([1, 1, 1, 1], 2)
     value = PerReplica([np.array([1, 2], dtype), np.array([4, 8], dtype)])
     for reduce in (
@@ -116,7 +116,7 @@ def test_components_of_mirrored_values_are_combined():
     assert float(strategy.reduce("SUM", Mirrored([2.5] * 4), axis=None)) == 10
 
 
-def test_what_is_combined_is_on_the_devices_that_were_asked_for():
+def test_results_are_on_the_requested_devices():
     strategy = strategy_of([1, 1, 1, 1], 2)
     value = PerReplica([np.float32(1), np.float32(2)])
     with strategy.scope():
@@ -138,7 +138,7 @@ def test_structures_are_combined_leaf_by_leaf():
     assert found == {"x": 1.5, "y": [4.0]}
 
 
-def test_what_is_broadcast_is_given_back():
+def test_a_broadcast_returns_its_argument():
     array = np.ones(2)
     assert strategy_of([1, 1, 1, 1], 2).extended.broadcast_to(array, "CPU:0") is array
 

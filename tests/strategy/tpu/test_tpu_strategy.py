@@ -20,13 +20,13 @@ from tests.strategy.tpu_systems import resolver_of, strategy_of
 
 
 def tensor_strategy_of(shape, num_replicas):
-    """The same of tf."""
+    """Return a strategy over the same slice, as `tf.distribute` spells it."""
     extended = strategy_of(shape, num_replicas).extended
     return tf.distribute.TPUStrategy(extended.cluster_resolver, extended.device_assignment)
 
 
 class TestTPUStrategy(StrategyContract):
-    """Its replicas are threads, as those of MirroredStrategy are."""
+    """Its replicas are threads, as in MirroredStrategy."""
 
     def make(self, num_replicas: int) -> ringlet.Strategy:
         return strategy_of([1, 1, 1, 1], num_replicas)
@@ -44,7 +44,7 @@ class TestTPUStrategyOfSeveralLogicalDevices(StrategyContract):
 # --- replicas --------------------------------------------------------------------------------------------------------
 
 
-def test_each_device_is_a_replica_where_nothing_else_is_said():
+def test_each_device_is_a_replica_by_default():
     strategy = ringlet.TPUStrategy(resolver_of("v4-16"))
     assert strategy.num_replicas_in_sync == 16
     assert strategy.extended.num_logical_devices == 1
@@ -79,7 +79,7 @@ def test_hundreds_of_replicas_run():
         ((None, "assignment"), TypeError, "DeviceAssignment, got 'assignment' of type str"),
     ],
 )
-def test_what_is_no_resolver_or_assignment_is_refused(arguments, error, message):
+def test_invalid_resolvers_and_assignments_are_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         ringlet.TPUStrategy(*arguments)
 
@@ -161,7 +161,7 @@ def test_tiles_cover_the_tensor_once_in_row_major_order(dimensions):
         assert count == 1 or found.sharding.tile_assignment[np.unravel_index(number, parts)] == number
 
 
-def test_what_is_split_may_be_split_again_and_be_no_array(of_eight):
+def test_split_tensors_and_lists_can_be_split(of_eight):
     once = of_eight.experimental_split_to_logical_devices([[1.5] * 8], [1, 8])
     again = of_eight.experimental_split_to_logical_devices(once, [1, 8])
     assert [tile.tolist() for tile in again.shards] == [[[1.5]]] * 8
@@ -179,7 +179,7 @@ def test_a_tensor_is_on_one_logical_device_or_on_all(of_eight):
 @pytest.mark.parametrize(
     ("shape", "parts", "message"),
     [
-        # In the order of the checks: each of these breaks those that come later, too.
+        # In the order of the checks: each of these also fails the checks after its own.
         ((5, 4), [3], r"Length of `partition_dimensions` must equal to the rank of `tensor.shape` \(2\)"),
         ((5, 7), [2, 3], r"`partition_dimensions\[0\]` must be divisible by .* \(2\). Received: 5"),
         ((4, 4), [0, 8], r"`partition_dimensions\[0\]` must be divisible by .* \(0\). Received: 4"),
@@ -193,19 +193,19 @@ def test_partitions_that_do_not_fit_are_refused(of_eight, shape, parts, message)
 
 
 @pytest.mark.parametrize("parts", [[4.0, 2], 8, None, "24", [True, 8], [None, 8]])
-def test_partitions_that_are_no_whole_numbers_are_refused(of_eight, parts):
+def test_partitions_must_be_integers(of_eight, parts):
     with pytest.raises(TypeError, match="expected a list of whole numbers"):
         of_eight.experimental_split_to_logical_devices(np.ones((16, 16)), parts)
 
 
 @pytest.mark.parametrize("other", [None, {"a": 1}, ringlet.data.Dataset.range(3)])
-def test_what_is_no_tensor_is_refused(of_eight, other):
-    with pytest.raises(TypeError, match="a tensor is an array, a number, text or a list of those, got"):
+def test_invalid_tensors_are_refused(of_eight, other):
+    with pytest.raises(TypeError, match="the tensor must be an array, a number, text or a list of those, got"):
         of_eight.experimental_replicate_to_logical_devices(other)
 
 
 @pytest.mark.parametrize("make", [strategy_of, tensor_strategy_of])
-def test_the_parts_of_replicas_are_no_tensor_outside_of_them(make):
+def test_the_parts_of_replicas_are_not_a_tensor_outside_of_them(make):
     strategy = make([1, 1, 1, 2], 2)
     value = PerReplica([np.zeros(2), np.ones(2)])
     with pytest.raises(ValueError, match="PerReplica object as an array outside of replica context"):
@@ -219,7 +219,7 @@ def test_a_number_is_one_tile():
     assert strategy.experimental_split_to_logical_devices(3.0, []).shards == [3.0]
 
 
-def test_what_is_split_again_may_still_be_written_to(of_eight):
+def test_a_tensor_split_again_is_still_writable(of_eight):
     array = np.zeros(8)
     again = of_eight.experimental_split_to_logical_devices(
         of_eight.experimental_split_to_logical_devices(array, [8]), [8]
@@ -249,18 +249,18 @@ def test_a_strategy_has_the_job_of_its_devices_whatever_it_is_called():
 def test_no_tensor_is_assigned_to_a_single_device_where_all_are_partitioned():
     strategy = strategy_of([1, 1, 1, 2], 4, is_spmd=True)
     with pytest.raises(ValueError, match="in SPMD mode"):
-        strategy.experimental_assign_to_logical_device(IMAGE, 99)  # which is checked later
+        strategy.experimental_assign_to_logical_device(IMAGE, 99)  # the device is checked later
     assert len(strategy.experimental_replicate_to_logical_devices(IMAGE).shards) == 2
 
 
 @pytest.mark.parametrize("logical_device_id", [-1, 8])
-def test_logical_devices_that_there_are_none_of_are_refused(of_eight, logical_device_id):
+def test_missing_logical_devices_are_refused(of_eight, logical_device_id):
     with pytest.raises(ValueError, match=f"logical device id {logical_device_id} but there are only total of 8"):
         of_eight.experimental_assign_to_logical_device(IMAGE, logical_device_id)
 
 
-def test_a_logical_device_is_a_whole_number(of_eight):
-    with pytest.raises(TypeError, match=r"logical_device_id is the number of a logical device, got 0\.5 of type float"):
+def test_a_logical_device_is_an_integer(of_eight):
+    with pytest.raises(TypeError, match=r"logical_device_id must be the number of a logical device, got 0\.5"):
         of_eight.experimental_assign_to_logical_device(IMAGE, 0.5)
     with pytest.raises(TypeError, match="got True of type bool"):
         of_eight.experimental_assign_to_logical_device(IMAGE, True)
@@ -290,7 +290,7 @@ def test_replicas_combine_sharded_arrays_as_any_others():
     assert strategy.run(type, args=(sharded,)) is ringlet.sharding.ShardedArray
 
 
-def test_variables_take_sharded_arrays_and_go_together_with_them(of_eight):
+def test_variables_combine_with_sharded_arrays(of_eight):
     sharded = of_eight.experimental_split_to_logical_devices(np.ones(8), [8])
     with of_eight.scope():
         variable = ringlet.Variable(np.zeros(8))
@@ -298,7 +298,7 @@ def test_variables_take_sharded_arrays_and_go_together_with_them(of_eight):
     assert (variable + sharded).tolist() == (sharded + variable).tolist() == [2.0] * 8
 
 
-def test_what_was_laid_out_before_a_run_goes_together_with_what_replicas_lay_out():
+def test_tensors_laid_out_before_a_run_combine_with_those_of_replicas():
     strategy = strategy_of([1, 1, 1, 2], 4)
     weights = strategy.experimental_split_to_logical_devices(np.eye(4), [1, 2])
 
@@ -341,7 +341,7 @@ def test_a_report_of_a_run_predicts_times_on_the_links_of_the_slice(of_eight):
     assert report.seconds > 0
 
 
-def test_what_was_laid_out_without_the_strategy_comes_to_lie_on_its_devices(of_eight):
+def test_tensors_laid_out_without_the_strategy_are_moved_to_its_devices(of_eight):
     rows = ringlet.sharding.shard(np.ones(8), ringlet.sharding.Sharding.tiled((8,)))
     total = rows + of_eight.experimental_split_to_logical_devices(np.ones(8), [8])
     with ringlet.sharding.explain() as report:
@@ -359,7 +359,7 @@ def test_a_laid_out_tensor_is_laid_out_anew_where_it_lies(of_eight):
     assert len(other.experimental_split_to_logical_devices(rows, [1, 8]).shards) == 8
 
 
-def test_a_variable_cut_over_logical_devices_is_trained_by_several_replicas_as_a_whole_one_is():
+def test_a_variable_split_over_logical_devices_is_trained_as_a_whole_one_is():
     rng = np.random.default_rng(0)
     rows, wanted = rng.standard_normal((32, 6)), rng.standard_normal((32, 4))
     dataset = ringlet.data.Dataset.from_tensor_slices((rows, wanted)).batch(16)

@@ -10,9 +10,9 @@ from ringlet.cluster.cluster_queries import is_chief
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.compat.tensorflow.strategies import StandsFor, StrategyV1, TensorCalls
 from ringlet.strategy import Strategy, StrategyExtended
-from ringlet.strategy.api.argument_checks import refuse_per_replica
 from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op
+from ringlet.strategy.calls.argument_checks import refuse_per_replica
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 from ringlet.strategy.parameter_server import parameter_server_strategy
 
 __all__ = ["ParameterServerStrategy", "ParameterServerStrategyV1"]

@@ -14,7 +14,7 @@ from ringlet.collectives import CommunicationImplementation, CommunicationOption
 from ringlet.compat.tensorflow.elements import TensorElements, as_tensors
 from ringlet.compat.tensorflow.tensor import as_tensor
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 from ringlet.strategy.multi_worker import multi_worker_strategy
 from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
 from ringlet.values import PerReplica, Variable

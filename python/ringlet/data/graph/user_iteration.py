@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ringlet.data.exception_notes import add_note
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import State, Stream
 from ringlet.data.state.saved_elements import load_value, save_value
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
+from ringlet.errors.exception_notes import add_note
 
 __all__ = ["Iteration"]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ringlet.data.exception_notes import add_note
 from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.mapped_stream import Called
 from ringlet.data.graph.node import Node, Run, State, Stream, Transformation
@@ -17,6 +16,7 @@ from ringlet.data.operations.common_specs import spec_of_answers
 from ringlet.data.operations.counts import check_parallel_calls
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
+from ringlet.errors.exception_notes import add_note
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

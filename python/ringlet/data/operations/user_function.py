@@ -10,10 +10,10 @@ import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.exception_notes import add_note
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
 from ringlet.errors import InvalidArgumentError
+from ringlet.errors.exception_notes import add_note
 
 __all__ = ["UserFunction", "as_bool", "check_callable", "node_of", "spread"]
 

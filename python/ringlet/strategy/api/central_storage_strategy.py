@@ -1,4 +1,4 @@
-"""CentralStorageStrategy: replicas in step, whose variables exist once."""
+"""CentralStorageStrategy: synchronous replicas that share one copy of each variable."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ringlet.devices import short_name
-from ringlet.strategy.api.argument_checks import refuse_per_replica
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
 from ringlet.strategy.api.reduction_to_one_device import ReductionToOneDevice
 from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.calls.argument_checks import refuse_per_replica
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext
@@ -24,14 +24,14 @@ class CentralStorageStrategy(Strategy):
     Parameters
     ----------
     compute_devices : sequence of str, optional
-        One device for each replica; ``["CPU:0"]`` unless given.
+        One device for each replica; the default is ``["CPU:0"]``.
     parameter_device : str, optional
-        Where variables are said to be: the only device if there is one, else the first of the host.
+        The device that variables report: by default the only device if there is one, else the first of the host.
 
     Raises
     ------
     ValueError, TypeError, RuntimeError
-        As for :class:`~ringlet.strategy.MirroredStrategy`; a device may be given twice here, as in TensorFlow.
+        As for :class:`~ringlet.strategy.MirroredStrategy`; but a device may be repeated, as in TensorFlow.
 
     Examples
     --------
@@ -51,13 +51,13 @@ class CentralStorageStrategy(Strategy):
 
 
 class CentralStorageExtended(MirroredExtended):
-    """What :class:`CentralStorageStrategy` does.
+    """Implementation of :class:`CentralStorageStrategy`.
 
     Parameters
     ----------
     container_strategy : CentralStorageStrategy
     compute_devices, parameter_device
-        As the strategy was given them.
+        The arguments of the strategy.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class CentralStorageExtended(MirroredExtended):
     ) -> None:
         if parameter_device is not None and not isinstance(parameter_device, str):
             raise TypeError(
-                f"parameter_device is a device string, got {parameter_device!r} of type "
+                f"parameter_device must be a device string, got {parameter_device!r} of type "
                 f"{type(parameter_device).__name__}: write 'CPU:0', or leave it out"
             )
         is_empty = isinstance(compute_devices, (list, tuple)) and not compute_devices
@@ -87,15 +87,15 @@ class CentralStorageExtended(MirroredExtended):
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """The device that holds the variables, as it was given: TensorFlow does not complete this name."""
+        """The device that holds the variables, in the spelling of the argument, as in TensorFlow."""
         return self._parameter_devices
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Give the variable with the least name."""
+        """Return the variable with the least name, as for strategies without devices of their own."""
         return StrategyExtended.non_slot_devices(self, var_list)
 
     def _create_variable(self, request: Any) -> Any:
-        from ringlet.values.variables.variable_factory import create_aggregating  # loaded where variables are used
+        from ringlet.values.variables.variable_factory import create_aggregating  # imported on first use
 
         return create_aggregating(self._container_strategy(), request)
 

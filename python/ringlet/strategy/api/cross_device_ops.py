@@ -1,4 +1,4 @@
-"""How a strategy combines values: the argument ``cross_device_ops``, and the base of ways that users write."""
+"""CrossDeviceOps: the ways to combine the values of replicas, and the base class of user-defined ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from ringlet.collectives import Algorithm, CommunicationOptions, ReduceOp
 from ringlet.collectives.adapters.array_adapters import kind_of, own_copy
-from ringlet.strategy.api.destinations import check_destinations
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op, reduce_components, settled
 from ringlet.strategy.api.value_combining import checked_pairs
+from ringlet.strategy.calls.destinations import check_destinations
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, read_component, reduce_components
 from ringlet.values import DistributedValues, Mirrored, PerReplica
 
 __all__ = [
@@ -29,16 +29,16 @@ _log = logging.getLogger(__name__)
 
 
 class CrossDeviceOps:
-    """Base of the ways in which a strategy combines the values of its replicas (``tf.distribute.CrossDeviceOps``).
+    """Base class of the ways to combine the values of replicas (``tf.distribute.CrossDeviceOps``).
 
-    A subclass overrides :meth:`reduce_implementation`, and :meth:`batch_reduce_implementation` where it can do many
-    values at once; both take arguments that are checked. A strategy that is given one uses it for ``reduce``,
+    A subclass overrides :meth:`reduce_implementation`, and :meth:`batch_reduce_implementation` if it can combine many
+    values at once; their arguments are checked. A strategy uses its ``cross_device_ops`` for ``reduce``,
     ``extended.reduce_to``, ``extended.batch_reduce_to`` and the replicas' ``all_reduce``.
 
     Attributes
     ----------
     algorithm : Algorithm
-        What collectives of the core run, where they are used.
+        The algorithm of the core's collectives, if they are used.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class CrossDeviceOps:
 
     algorithm = Algorithm.AUTO
 
-    # Whether a SUM and a MEAN are those of the core, so that a strategy may take a shorter way to them.
+    # Whether SUM and MEAN are those of the core, so that a strategy may call the core directly.
     _is_core = False
 
     def reduce(
@@ -71,18 +71,18 @@ class CrossDeviceOps:
         per_replica_value : DistributedValues or array-like
             An array counts as one component.
         destinations : str, variable, DistributedValues or ndarray
-            A device string, or a value on whose devices the result is wanted.
+            A device string, or a value that stands for its devices.
         options : CommunicationOptions, optional
 
         Returns
         -------
         Mirrored
-            With one component: that component.
+            With one component, the component itself.
 
         Raises
         ------
         ValueError, TypeError
-            If the operation or `destinations` are none.
+            If the operation or `destinations` is invalid.
 
         Examples
         --------
@@ -97,7 +97,7 @@ class CrossDeviceOps:
         check_destinations(destinations)
         value = _as_distributed(per_replica_value)
         if len(value.values) == 1:
-            return settled(value.values[0])
+            return read_component(value.values[0])
         return self.reduce_implementation(op, value, destinations, options or CommunicationOptions())
 
     def batch_reduce(
@@ -123,9 +123,9 @@ class CrossDeviceOps:
         Raises
         ------
         ValueError
-            If an entry is no tuple of two, or a subclass gives another number of results; and as :meth:`reduce`.
+            If an entry is not a tuple of two, a subclass returns another number of results, or as for :meth:`reduce`.
         TypeError
-            As :meth:`reduce`.
+            As for :meth:`reduce`.
 
         Examples
         --------
@@ -135,21 +135,21 @@ class CrossDeviceOps:
         [1.5, 1.5]
         """
         op = parse_reduce_op(reduce_op)
-        pairs = [(_as_distributed(value), places) for value, places in checked_pairs(value_destination_pairs)]
+        pairs = [(_as_distributed(value), target) for value, target in checked_pairs(value_destination_pairs)]
         for _, destinations in pairs:
             check_destinations(destinations)
         if all(len(value.values) == 1 for value, _ in pairs):
-            return [settled(value.values[0]) for value, _ in pairs]
+            return [read_component(value.values[0]) for value, _ in pairs]
         results = list(self.batch_reduce_implementation(op, pairs, options or CommunicationOptions()))
         if len(results) != len(pairs):
             raise ValueError(
-                f"{type(self).__name__}.batch_reduce_implementation gave {len(results)} results for {len(pairs)} "
-                "values: give one for each, in order"
+                f"{type(self).__name__}.batch_reduce_implementation returned {len(results)} results for {len(pairs)} "
+                "values: return one for each, in order"
             )
         return results
 
     def broadcast(self, tensor: Any, destinations: Any) -> Any:
-        """Give all destinations the same value.
+        """Copy a value to all destinations.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class CrossDeviceOps:
         Raises
         ------
         ValueError, TypeError
-            If `destinations` are none.
+            If `destinations` is invalid.
 
         Examples
         --------
@@ -178,20 +178,20 @@ class CrossDeviceOps:
     def reduce_implementation(
         self, reduce_op: ReduceOp, per_replica_value: Any, destinations: Any, options: CommunicationOptions
     ) -> Any:
-        """Combine the components of one value, of which there are several; subclasses override this."""
+        """Combine the components of a value with at least two; subclasses override this."""
         raise NotImplementedError(f"{type(self).__name__} does not combine values: it lacks reduce_implementation")
 
     def batch_reduce_implementation(
         self, reduce_op: ReduceOp, value_destination_pairs: Sequence[tuple[Any, Any]], options: CommunicationOptions
     ) -> Sequence[Any]:
-        """Combine the components of many values: of each by itself, unless a subclass overrides this."""
+        """Combine the components of many values: each value by itself, unless a subclass overrides this."""
         return [
             self.reduce_implementation(reduce_op, value, destinations, options)
             for value, destinations in value_destination_pairs
         ]
 
     def broadcast_implementation(self, tensor: Any, destinations: Any) -> Any:
-        """Give all destinations the same value; subclasses may override this."""
+        """Copy a value to all destinations; subclasses may override this."""
         return copies(tensor, len(destinations.values) if isinstance(destinations, DistributedValues) else 1)
 
     def __repr__(self) -> str:
@@ -199,7 +199,7 @@ class CrossDeviceOps:
 
 
 class CoreAllReduce(CrossDeviceOps):
-    """The collectives of the core, by the algorithm that they find best: what strategies use unless they are told.
+    """The collectives of the core, with the fastest algorithm for each call: the default of strategies.
 
     Examples
     --------
@@ -212,7 +212,7 @@ class CoreAllReduce(CrossDeviceOps):
     def reduce_implementation(
         self, reduce_op: ReduceOp, per_replica_value: Any, destinations: Any, options: CommunicationOptions
     ) -> Any:
-        """Combine the components; every one of them gets the result, wherever it is wanted besides."""
+        """Combine the components; each replica gets the result, whatever the destinations."""
         count = len(per_replica_value.values)
         return copies(reduce_components(reduce_op, per_replica_value, count), count)
 
@@ -244,12 +244,12 @@ class RingAllReduce(CoreAllReduce):
 
 
 class HierarchicalCopyAllReduce(CoreAllReduce):
-    """A tree of copies (``tf.distribute.HierarchicalCopyAllReduce``): here every order of additions is a tree.
+    """A tree of copies (``tf.distribute.HierarchicalCopyAllReduce``): here the default algorithm, which adds in a tree.
 
     Parameters
     ----------
     num_packs : int
-        Kept for TensorFlow's sake: all arrays of a call travel together.
+        Accepted for compatibility; all arrays of a call are combined in one pass.
 
     Raises
     ------
@@ -267,7 +267,7 @@ class HierarchicalCopyAllReduce(CoreAllReduce):
     def __init__(self, num_packs: int = 1) -> None:
         if not isinstance(num_packs, (int, np.integer)):
             raise TypeError(
-                f"{self._name} takes num_packs, a whole number, got {num_packs!r} of type {type(num_packs).__name__}: "
+                f"{self._name} takes num_packs, an integer, got {num_packs!r} of type {type(num_packs).__name__}: "
                 "leave it out, or write num_packs=1"
             )
         if num_packs < 0:
@@ -281,12 +281,12 @@ class HierarchicalCopyAllReduce(CoreAllReduce):
 
 
 class NcclAllReduce(HierarchicalCopyAllReduce):
-    """A name for programs that were written for GPUs (``tf.distribute.NcclAllReduce``); says so once in the log.
+    """A name for programs written for GPUs (``tf.distribute.NcclAllReduce``); logs a warning once.
 
     Parameters
     ----------
     num_packs : int
-        Kept for TensorFlow's sake.
+        Accepted for compatibility; without effect.
 
     Raises
     ------
@@ -303,11 +303,11 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
     def __init__(self, num_packs: int = 1) -> None:
         super().__init__(num_packs)
-        _say_once("NcclAllReduce: there is no NCCL here, where all devices share host memory; the core combines values")
+        _warn_once("NcclAllReduce: NCCL is not used, because all devices share host memory; the core combines values")
 
 
 def copies(value: Any, count: int) -> Any:
-    """Give a value once for each of so many replicas, in memory that they share unless they may write to it.
+    """Return a value as the component of each replica, in shared memory if it is read-only.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def copies(value: Any, count: int) -> Any:
     Returns
     -------
     Mirrored or object
-        The value itself for one replica.
+        With one replica, the value itself.
 
     Examples
     --------
@@ -326,18 +326,18 @@ def copies(value: Any, count: int) -> Any:
     """
     if count == 1:
         return value
-    # An object for each: identical ones would come back bare from replicas.
+    # A separate object for each: identical ones would be returned bare by run.
     if kind_of(value) is not None:
         return Mirrored([value, *(own_copy(value) for _ in range(count - 1))])
     return Mirrored([value.view() if isinstance(value, np.ndarray) else value for _ in range(count)])
 
 
-_said: set[str] = set()
+_warned: set[str] = set()
 
 
-def _say_once(text: str) -> None:
-    if text not in _said:
-        _said.add(text)
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
         _log.warning(text)
 
 

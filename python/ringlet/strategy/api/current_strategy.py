@@ -1,4 +1,4 @@
-"""Which strategy and which replica is current in this thread."""
+"""The current strategy and the current replica of this thread."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _set_scope: ContextVar[context.Scope | None] = ContextVar("ringlet_set_strategy"
 
 
 def get_strategy() -> Strategy:
-    """Give the current strategy of this thread.
+    """Return the current strategy of this thread.
 
     Returns
     -------
     Strategy
-        Outside of every scope the default strategy, never None.
+        Outside of every scope, the default strategy; never None.
 
     Examples
     --------
@@ -44,12 +44,12 @@ def get_strategy() -> Strategy:
 
 
 def has_strategy() -> bool:
-    """Tell whether another strategy than the default one is current.
+    """Return whether the current strategy is not the default one.
 
     Returns
     -------
     bool
-        True inside of a scope, of ``run`` and of a ``merge_fn``.
+        True inside a scope, ``run`` and a ``merge_fn``.
 
     Examples
     --------
@@ -60,13 +60,13 @@ def has_strategy() -> bool:
 
 
 def get_replica_context() -> ReplicaContext | None:
-    """Give the current replica.
+    """Return the context of the current replica.
 
     Returns
     -------
     ReplicaContext or None
-        None in cross-replica context, that is in a scope and in a ``merge_fn``; outside of every scope the one replica
-        of the default strategy.
+        None in cross-replica context, that is in a scope and in a ``merge_fn``. Outside of every scope, the replica of
+        the default strategy.
 
     Examples
     --------
@@ -80,12 +80,12 @@ def get_replica_context() -> ReplicaContext | None:
 
 
 def in_cross_replica_context() -> bool:
-    """Tell whether a strategy is current and none of its replicas is.
+    """Return whether a strategy is current, outside of its replicas.
 
     Returns
     -------
     bool
-        True in a scope and in a ``merge_fn``; False inside of ``run``, and outside of every scope.
+        True in a scope and in a ``merge_fn``; False inside ``run``, and outside of every scope.
 
     Examples
     --------
@@ -99,19 +99,19 @@ def in_cross_replica_context() -> bool:
 
 
 def experimental_set_strategy(strategy: Strategy | None) -> None:
-    """Make a strategy current in this thread without a ``with``.
+    """Make a strategy current in this thread without a ``with`` statement.
 
     Parameters
     ----------
     strategy : Strategy or None
-        Takes the place of one that was set this way before; None ends it.
+        Replaces the one set by an earlier call; None restores the default strategy.
 
     Raises
     ------
     TypeError
-        If it is anything else.
+        If `strategy` has another type.
     RuntimeError
-        Inside of a scope.
+        If called inside a scope.
 
     Examples
     --------
@@ -126,8 +126,8 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
     """
     if strategy is not None and not isinstance(strategy, Strategy):
         raise TypeError(
-            f"strategy is a ringlet.Strategy or None, got {strategy!r} of type {type(strategy).__name__}: make one, "
-            "such as ringlet.MirroredStrategy()"
+            f"strategy must be a ringlet.Strategy or None, got {strategy!r} of type {type(strategy).__name__}: make "
+            "one, such as ringlet.MirroredStrategy()"
         )
     mode, scope = context.current(), _set_scope.get()
     if mode is not None and (scope is None or scope.mode is not mode):

@@ -1,4 +1,4 @@
-"""The strategy that is current where no other one is: one replica, which is the program itself."""
+"""The default strategy, current outside of all scopes: one replica, which is the program itself."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ringlet import context
 from ringlet.collectives import CommunicationOptions, ReduceOp
-from ringlet.strategy.api.context_checks import StrategyScope, require_cross_replica, require_replica
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.api.gather_semantics import gather_alone
-from ringlet.strategy.api.reduce_semantics import reduce_components
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.calls.context_checks import StrategyScope, require_cross_replica, require_replica
+from ringlet.strategy.calls.gather_semantics import gather_single
+from ringlet.strategy.calls.reduce_semantics import reduce_components
+from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.values import DistributedValues, split_arguments
 
@@ -24,7 +24,7 @@ __all__ = ["DefaultReplicaContext", "DefaultStrategy", "default_replica_context"
 
 
 class DefaultStrategy(Strategy):
-    """One replica, no distribution: calls go straight through. There is a single one, see :func:`default_strategy`.
+    """One replica, no distribution: calls are passed through. There is one instance, see :func:`default_strategy`.
 
     Raises
     ------
@@ -50,7 +50,7 @@ class DefaultStrategy(Strategy):
 
 
 class _DefaultScope(StrategyScope):
-    """Changes nothing: where no strategy is current the default one is."""
+    """Has no effect: outside of other scopes the default strategy is current already."""
 
     __slots__ = ()
 
@@ -58,8 +58,8 @@ class _DefaultScope(StrategyScope):
         mode = context.current()
         if mode is not None and mode.strategy is not self.mode.strategy:
             raise RuntimeError(
-                f"Must not nest strategy scopes: {mode.strategy!r} is current, which the default strategy's scope "
-                "would not end. Leave that scope instead"
+                f"Must not nest strategy scopes: {mode.strategy!r} is current, and the scope of the default strategy "
+                "would not end that. Leave that scope instead"
             )
         return self.mode.strategy
 
@@ -94,18 +94,18 @@ class _DefaultExtended(StrategyExtended):
         return self._reduce(op, value)
 
     def _gather(self, value: Any, axis: int) -> Any:
-        return gather_alone(value)
+        return gather_single(value)
 
     def _check_updated(self, var: Any) -> None:
-        """Nothing is refused: outside of all strategies every variable may be changed."""
+        """Accept every variable: outside of all strategies each may be updated."""
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
-        """Give a context manager that changes nothing; outside of the scopes of other strategies."""
+        """Return a context manager without effect; not available in the scope of another strategy."""
         require_cross_replica(self._container_strategy())
         return nullcontext()
 
     def variable_created_in_scope(self, v: Any) -> bool:
-        """Tell whether a variable was made outside of every scope."""
+        """Return whether a variable was created outside of every scope."""
         return getattr(v, "distribute_strategy", self) in (None, self._container_strategy())
 
     def _local_results(self, value: Any) -> tuple[Any, ...]:
@@ -117,18 +117,18 @@ class _DefaultExtended(StrategyExtended):
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
         if uneven is None:
             return dataset
-        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
 
         return distribute_dataset(dataset, 1, options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data import InputContext  # loaded where datasets are used
+        from ringlet.data import InputContext  # imported on first use
 
         return dataset_fn(InputContext())
 
 
 class DefaultReplicaContext(ReplicaContext):
-    """The replica that a program is outside of every strategy.
+    """The replica context of a program outside of every strategy.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class DefaultReplicaContext(ReplicaContext):
 
     @property
     def replica_id_in_sync_group(self) -> int:
-        """Zero, a plain int here as in TensorFlow."""
+        """0, a plain int as in TensorFlow."""
         return 0
 
     def _require_current(self) -> None:
@@ -154,7 +154,7 @@ _replica = DefaultReplicaContext(_strategies[0], 0)
 
 
 def default_strategy() -> DefaultStrategy:
-    """Give the default strategy.
+    """Return the default strategy.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def default_strategy() -> DefaultStrategy:
 
 
 def default_replica_context() -> DefaultReplicaContext:
-    """Give the replica context of the default strategy.
+    """Return the replica context of the default strategy.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Calls of a strategy that TensorFlow keeps for old programs."""
+"""Deprecated calls of a strategy, kept for programs written for older versions of TensorFlow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["DeprecatedCalls"]
 
 
 class DeprecatedCalls:
-    """What :class:`ringlet.Strategy` has besides; those warn with `DeprecationWarning` that warn in TensorFlow."""
+    """Deprecated methods of :class:`ringlet.Strategy`; they warn with `DeprecationWarning` if TensorFlow's do."""
 
     _extended: StrategyExtended
 
@@ -30,13 +30,13 @@ class DeprecatedCalls:
         Parameters
         ----------
         fn : callable
-            Takes its replica's part of the element, or nothing where there is no iterator.
+            Called with its replica's part of the element, or without arguments if there is no iterator.
         input_iterator : object with ``get_next``, optional
 
         Returns
         -------
         nested structure
-            As :meth:`run` gives.
+            As for :meth:`run`.
 
         Examples
         --------
@@ -49,7 +49,7 @@ class DeprecatedCalls:
         return self.run(fn, args=() if input_iterator is None else (input_iterator.get_next(),))
 
     def unwrap(self: Strategy, value: Any) -> tuple[Any, ...]:  # type: ignore[misc]
-        """Give the components of a value; the older name of :meth:`experimental_local_results`.
+        """Return the components of a value; the older name of :meth:`experimental_local_results`.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class DeprecatedCalls:
     def experimental_distribute_datasets_from_function(  # type: ignore[misc]
         self: Strategy, dataset_fn: Callable[[InputContext], Any], options: Any = None
     ) -> Any:
-        """Deal the batches of a dataset; the older name of :meth:`distribute_datasets_from_function`.
+        """Distribute the batches of a dataset; the older name of :meth:`distribute_datasets_from_function`.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class DeprecatedCalls:
         return self.distribute_datasets_from_function(dataset_fn, options)
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
-        """Give a context manager as :meth:`StrategyExtended.colocate_vars_with` does, whose older place this is.
+        """Call :meth:`StrategyExtended.colocate_vars_with`, which replaces this method.
 
         Parameters
         ----------
@@ -112,17 +112,17 @@ class DeprecatedCalls:
         return self._extended.colocate_vars_with(colocate_with_variable)
 
     def make_dataset_iterator(self: Strategy, dataset: Any) -> Any:  # type: ignore[misc]
-        """Give an iterator over the parts of global batches, as TensorFlow 1 had it.
+        """Return an iterator over the parts of global batches, as in TensorFlow 1.
 
         Parameters
         ----------
         dataset : ringlet.data.Dataset or iterable
-            Gives global batches.
+            Its elements are global batches.
 
         Returns
         -------
         InputIterator
-            For :meth:`experimental_run`. Its ``initialize()`` begins again.
+            For :meth:`experimental_run`. Its ``initialize()`` restarts it.
 
         Examples
         --------
@@ -131,7 +131,7 @@ class DeprecatedCalls:
         >>> strategy.make_dataset_iterator(ringlet.data.Dataset.range(4).batch(4)).get_next().values
         (array([0, 1]), array([2, 3]))
         """
-        from ringlet.data.input_iterator import InputIterator  # loaded where datasets are used
+        from ringlet.data.input_iterator import InputIterator  # imported on first use
 
         return InputIterator(_built(self.experimental_distribute_dataset(dataset)))
 
@@ -140,25 +140,25 @@ class DeprecatedCalls:
         input_fn: Callable[[InputContext], Any],
         replication_mode: Any = InputReplicationMode.PER_WORKER,
     ) -> Any:
-        """Give an iterator over batches that a function makes, as TensorFlow 1 had it.
+        """Return an iterator over the batches of a function, as in TensorFlow 1.
 
         Parameters
         ----------
         input_fn : callable
-            Takes an :class:`~ringlet.data.InputContext`, once for each host of a TPU slice; gives a dataset of batches
-            for one replica, or a function, which is called once for each replica of each step.
+            Called with an :class:`~ringlet.data.InputContext`, once for each host of a TPU slice; returns a dataset of
+            batches for one replica, or a function, which is called once for each replica of each step.
         replication_mode : InputReplicationMode
-            PER_WORKER, the only one that there is for this call.
+            Must be PER_WORKER.
 
         Returns
         -------
         InputIterator
-            For :meth:`experimental_run`. Batches that are too few for a step are left out.
+            For :meth:`experimental_run`. The last batches are dropped if they do not suffice for a step.
 
         Raises
         ------
         ValueError
-            If the mode is another one, or `input_fn` gives something else.
+            If the mode is another one, or `input_fn` returns another type.
 
         Examples
         --------
@@ -172,30 +172,30 @@ class DeprecatedCalls:
                 f"Input replication mode not supported: {replication_mode!r}. Leave it at PER_WORKER, or call "
                 "distribute_datasets_from_function with InputOptions"
             )
-        from ringlet.data.input_iterator import CalledSteps, InputIterator  # loaded where datasets are used
+        from ringlet.data.input_iterator import CalledSteps, InputIterator  # imported on first use
 
-        given = [(input_fn(context), count) for context, count in _pipelines(self._extended)]
-        if all(callable(made) for made, _ in given):
-            return InputIterator(CalledSteps([made for made, count in given for _ in range(count)]))
-        for made, _ in given:
-            if callable(made) or isinstance(made, (str, bytes, np.ndarray)) or not isinstance(made, Iterable):
+        results = [(input_fn(context), count) for context, count in _pipelines(self._extended)]
+        if all(callable(result) for result, _ in results):
+            return InputIterator(CalledSteps([result for result, count in results for _ in range(count)]))
+        for result, _ in results:
+            if callable(result) or isinstance(result, (str, bytes, np.ndarray)) or not isinstance(result, Iterable):
                 raise ValueError(
                     "input_fn must return a tf.data.Dataset or a callable, which is called for each batch, and the "
-                    f"same of both for each host, got {made!r}"
+                    f"same of both for each host, got {result!r}"
                 )
-        datasets = iter(given)
+        datasets = iter(results)
         dataset = _built(self.distribute_datasets_from_function(lambda _: next(datasets)[0]))
-        without_padding = getattr(dataset, "without_padding", None)  # the default strategy gives the dataset itself
+        without_padding = getattr(dataset, "without_padding", None)  # missing in datasets of the default strategy
         return InputIterator(dataset if without_padding is None else without_padding())
 
     def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
-        """Give a dataset of the rows of arrays; see :meth:`StrategyExtended.experimental_make_numpy_dataset`.
+        """Return a dataset of the rows of arrays; see :meth:`StrategyExtended.experimental_make_numpy_dataset`.
 
         Parameters
         ----------
         numpy_input : nest of array-like
         session : object, optional
-            Accepted as TensorFlow accepts it; there are no sessions here.
+            Accepted for compatibility; without effect.
 
         Returns
         -------
@@ -213,16 +213,16 @@ class DeprecatedCalls:
     def configure(
         self, session_config: Any = None, cluster_spec: Any = None, task_type: Any = None, task_id: Any = None
     ) -> None:
-        """Do nothing: in TensorFlow 1 this prepares sessions, of which there are none here.
+        """Do nothing: in TensorFlow 1 this prepares sessions, which do not exist here.
 
         Parameters
         ----------
         session_config, cluster_spec, task_type, task_id : object, optional
-            Accepted as TensorFlow accepts them.
+            Accepted for compatibility; without effect.
         """
 
     def update_config_proto(self, config_proto: Any) -> Any:
-        """Give what it was given: in TensorFlow 1 this prepares sessions, of which there are none here.
+        """Return the argument: in TensorFlow 1 this prepares sessions, which do not exist here.
 
         Parameters
         ----------
@@ -237,8 +237,8 @@ class DeprecatedCalls:
 
 
 def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
-    """What each input pipeline of this process is told, and how many replicas it feeds."""
-    from ringlet.data import InputContext  # loaded where datasets are used
+    """Return the context of each input pipeline of this process, and the number of replicas it feeds."""
+    from ringlet.data import InputContext  # imported on first use
 
     workers: Any = extended._workers
     hosts = extended._replicas_of_hosts()
@@ -248,7 +248,7 @@ def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
 
 
 def _built(dataset: Any) -> Any:
-    """A dataset that workers of a cluster would build, built here: TensorFlow 1's iterators are the coordinator's."""
+    """Return a dataset, built here if it is one that workers would build: these iterators run in the coordinator."""
     build = getattr(dataset, "build", None)
     return dataset if build is None else build()
 

@@ -1,16 +1,16 @@
-"""The base of what strategies do: hooks that a new strategy overrides."""
+"""StrategyExtended: the base class of strategy implementations, with the hooks that a new strategy overrides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ringlet.strategy.api.argument_checks import check_arguments, check_function
-from ringlet.strategy.api.context_checks import require_cross_replica
 from ringlet.strategy.api.multi_step import MultiStepContext, run_steps
-from ringlet.strategy.api.value_combining import Combining
-from ringlet.strategy.api.value_context import ValueContext
-from ringlet.strategy.api.variable_updates import Updating
+from ringlet.strategy.api.value_combining import ValueCombining
+from ringlet.strategy.api.variable_updates import VariableUpdates
+from ringlet.strategy.calls.argument_checks import check_arguments, check_function
+from ringlet.strategy.calls.context_checks import require_cross_replica
+from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.values import regroup
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["StrategyExtended"]
 
 
-class StrategyExtended(Combining, Updating):
-    """The lower-level half of a strategy (``tf.distribute.StrategyExtended``), which subclasses implement.
+class StrategyExtended(ValueCombining, VariableUpdates):
+    """Lower-level half of a strategy (``tf.distribute.StrategyExtended``), which subclasses implement.
 
     Parameters
     ----------
     container_strategy : Strategy
-        The strategy that this belongs to; not kept alive.
+        The strategy that this object belongs to; not kept alive.
 
     Examples
     --------
@@ -42,16 +42,16 @@ class StrategyExtended(Combining, Updating):
 
     Notes
     -----
-    Calls check their arguments and the context, and then ask a hook. A strategy needs `_num_replicas_in_sync` and
-    `_call_for_each_replica`; it overrides others for what it can do besides, each with the arguments that its docstring
-    tells: `_reduce_to` and `_batch_reduce_to` (and `_reduce` for a shorter way), `_broadcast_to`, `_gather`, `_update`,
+    Calls check their arguments and the context, and then call a hook. A strategy needs `_num_replicas_in_sync` and
+    `_call_for_each_replica`; it overrides others for what else it supports, each with the arguments in its docstring:
+    `_reduce_to` and `_batch_reduce_to` (and `_reduce` for a shorter way), `_broadcast_to`, `_gather`, `_update`,
     `_update_non_slot`, `_create_variable`, `_distribute_values_from_function`, `_distribute_dataset`,
     `_distribute_datasets_from_function`, `_local_results`, `_call_with_options`, `_run_steps`, `_scope`, and, with
-    several workers, `_num_local_replicas` and `_first_replica`. Properties such as `worker_devices` are overridden as
-    they are; variables need `parameter_devices`.
+    several workers, `_num_local_replicas` and `_first_replica`. Properties such as `worker_devices` are overridden
+    directly; variables need `parameter_devices`.
     """
 
-    # What programs read
+    # Properties
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
@@ -65,27 +65,27 @@ class StrategyExtended(Combining, Updating):
 
     @property
     def experimental_require_static_shapes(self) -> bool:
-        """Whether step functions need arrays of shapes that never change."""
+        """True if step functions need arrays of constant shapes."""
         return False
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Whether every worker runs a program of its own."""
+        """True if every worker runs its own program."""
         return False
 
     @property
     def experimental_should_init(self) -> bool:
-        """Whether this process is one that gives variables their first values."""
+        """True if this process initializes variables."""
         return True
 
     @property
     def should_checkpoint(self) -> bool:
-        """Whether this process is the one that writes checkpoints."""
+        """True if this process writes checkpoints."""
         return True
 
     @property
     def should_save_summary(self) -> bool:
-        """Whether this process is the one that writes summaries."""
+        """True if this process writes summaries."""
         return True
 
     def call_for_each_replica(
@@ -122,18 +122,18 @@ class StrategyExtended(Combining, Updating):
         iterations: int = 1,
         initial_loop_values: Any = None,
     ) -> MultiStepContext:
-        """Call a function for several steps with the elements of an iterator, as TensorFlow 1 has it.
+        """Call a function for several steps with the elements of an iterator, as in TensorFlow 1.
 
         Parameters
         ----------
         fn : callable
-            Takes a :class:`MultiStepContext` and the next element, in cross-replica context; most often it calls
+            Called with a :class:`MultiStepContext` and the next element, in cross-replica context; it usually calls
             ``extended.call_for_each_replica`` and ``context.set_last_step_output``.
         iterator : InputIterator or other object with ``get_next``
         iterations : int
-            How many steps; with a TPUStrategy, one where its `steps_per_run` is 1, as it is by default.
+            Number of steps; a TPUStrategy runs one if its `steps_per_run` is 1, which is the default.
         initial_loop_values : nested structure, optional
-            Accepted as TensorFlow accepts it, whose graphs need to know what the outputs look like.
+            Accepted for compatibility; without effect.
 
         Returns
         -------
@@ -143,9 +143,9 @@ class StrategyExtended(Combining, Updating):
         Raises
         ------
         OutOfRangeError
-            If the iterator ends before.
+            If the iterator ends before the last step.
         RuntimeError
-            Inside a replica, or inside the scope of another strategy.
+            If called inside a replica, or inside the scope of another strategy.
 
         Examples
         --------
@@ -162,19 +162,19 @@ class StrategyExtended(Combining, Updating):
         return self._run_steps(fn, iterator, iterations)
 
     def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
-        """Give a dataset of the rows of arrays.
+        """Return a dataset with the rows of arrays as elements.
 
         Parameters
         ----------
         numpy_input : nest of array-like
-            Arrays of as many rows each; a list is one array, as in datasets.
+            Arrays with equal numbers of rows; a list is one array, as in datasets.
         session : object, optional
-            Accepted as TensorFlow accepts it; there are no sessions here.
+            Accepted for compatibility; without effect.
 
         Returns
         -------
         ringlet.data.Dataset
-            One row of each array in an element.
+            Each element has one row of each array.
 
         Examples
         --------
@@ -183,38 +183,38 @@ class StrategyExtended(Combining, Updating):
         >>> len(extended.experimental_make_numpy_dataset((np.ones((3, 2)), np.arange(3))))
         3
         """
-        from ringlet.data import Dataset  # loaded where datasets are used
+        from ringlet.data import Dataset  # imported on first use
 
         return Dataset.from_tensor_slices(numpy_input)
 
-    # Hooks, besides those of the bases
+    # Hooks, in addition to those of the base classes
 
     def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """What ``strategy.run`` gives; the arguments are checked."""
-        raise NotImplementedError(f"{type(self).__name__} runs no replicas")
+        """Implement ``strategy.run``; the arguments are checked."""
+        raise NotImplementedError(f"{type(self).__name__} does not run replicas: it lacks _call_for_each_replica")
 
     def _call_with_options(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
     ) -> Any:
-        """What ``strategy.run`` gives with `options`, which have no effect unless this is overridden."""
+        """Implement ``strategy.run`` with `options`, which have no effect unless this is overridden."""
         return self._call_for_each_replica(fn, args, kwargs)
 
     def _run_steps(
         self, fn: Callable[[MultiStepContext, Any], Any], iterator: Any, iterations: int
     ) -> MultiStepContext:
-        """What :meth:`experimental_run_steps_on_iterator` gives."""
+        """Implement :meth:`experimental_run_steps_on_iterator`."""
         return run_steps(self, fn, iterator, iterations)
 
     def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """What ``strategy.experimental_distribute_values_from_function`` gives."""
+        """Implement ``strategy.experimental_distribute_values_from_function``."""
         total, first = self._num_replicas_in_sync, self._first_replica
         values = [value_fn(ValueContext(first + i, total)) for i in range(self._num_local_replicas)]
         return regroup(values, always_wrap=True)
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        """What ``strategy.experimental_distribute_dataset`` gives; the options are checked."""
+        """Implement ``strategy.experimental_distribute_dataset``; the options are checked."""
         raise NotImplementedError(f"{type(self).__name__} does not distribute datasets")
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        """What ``strategy.distribute_datasets_from_function`` gives; the options are checked."""
+        """Implement ``strategy.distribute_datasets_from_function``; the options are checked."""
         raise NotImplementedError(f"{type(self).__name__} does not distribute datasets")

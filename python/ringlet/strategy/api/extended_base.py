@@ -1,4 +1,4 @@
-"""What every part of a strategy's extended object is built on."""
+"""Base class of the parts of an extended object."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from ringlet import context, nest
-from ringlet.strategy.api.context_checks import StrategyScope
+from ringlet.strategy.calls.context_checks import StrategyScope
 from ringlet.values import DistributedValues, check_components, select_replica
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ __all__ = ["ExtendedBase"]
 
 
 class ExtendedBase:
-    """The link to the strategy, and how many replicas there are.
+    """The link to the strategy, and its numbers of replicas.
 
     Parameters
     ----------
     container_strategy : Strategy
-        The strategy that this belongs to; not kept alive.
+        The strategy that this object belongs to; not kept alive.
     """
 
     def __init__(self, container_strategy: Strategy) -> None:
@@ -30,17 +30,17 @@ class ExtendedBase:
     def _bind(self, container_strategy: Strategy) -> None:
         if not hasattr(type(container_strategy), "extended"):
             raise TypeError(
-                "container_strategy is the strategy that this extended object belongs to, got "
+                "container_strategy must be the strategy that this extended object belongs to, got "
                 f"{container_strategy!r} of type {type(container_strategy).__name__}: pass self in the __init__ of the "
                 "strategy, as in super().__init__(MyExtended(self))"
             )
-        # Weak: a strategy that nobody holds must go at once, with its threads, not when cycles are collected.
+        # Weak: an unreferenced strategy must be freed at once, with its threads, not when cycles are collected.
         self._container = weakref.ref(container_strategy)
 
     def _container_strategy(self) -> Strategy:
         strategy = self._container()
         if strategy is None:
-            raise RuntimeError("the strategy that this extended object belongs to is gone: keep the strategy")
+            raise RuntimeError("the strategy of this extended object no longer exists: keep a reference to it")
         return strategy
 
     # Hooks
@@ -50,29 +50,29 @@ class ExtendedBase:
 
     @property
     def _num_replicas_in_sync(self) -> int:
-        """How many replicas take part in a step, over all workers."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how many replicas it has")
+        """The number of replicas in a step, over all workers."""
+        raise NotImplementedError(f"{type(self).__name__} lacks _num_replicas_in_sync, its number of replicas")
 
     @property
     def _num_local_replicas(self) -> int:
-        """How many of them belong to this process."""
+        """The number of replicas of this process."""
         return self._num_replicas_in_sync
 
     def _replicas_of_hosts(self) -> list[int]:
-        """How many of those each input pipeline of this process feeds."""
+        """Return the number of replicas that each input pipeline of this process feeds."""
         return [self._num_local_replicas]
 
     @property
     def _first_replica(self) -> int:
-        """Which of all replicas is the first one of this process."""
+        """The index of this process's first replica among all replicas."""
         return 0
 
     def _scope(self, strategy: Strategy) -> context.Scope:
-        """What ``strategy.scope()`` gives."""
+        """Implement ``strategy.scope()``."""
         return StrategyScope(strategy)
 
     def _local_results(self, value: Any) -> tuple[Any, ...]:
-        """What ``strategy.experimental_local_results`` gives."""
+        """Implement ``strategy.experimental_local_results``."""
         if isinstance(value, DistributedValues):
             return value.values
         if nest.is_nested(value):

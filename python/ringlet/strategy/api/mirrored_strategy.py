@@ -1,4 +1,4 @@
-"""MirroredStrategy: the replicas of one process, in step."""
+"""MirroredStrategy: synchronous replicas in one process."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from ringlet.devices import (
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.api.gather_semantics import gather_components
-from ringlet.strategy.api.reduce_semantics import (
+from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.calls.gather_semantics import gather_components
+from ringlet.strategy.calls.reduce_semantics import (
     check_count,
     is_mirrored,
+    read_component,
     reduce_components,
     reduce_mirrored,
     reduce_plain,
-    settled,
 )
-from ringlet.strategy.api.run_options import has_writable_results
-from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.replica.gil_contention_warning import slow_step_hint
+from ringlet.strategy.calls.run_options import has_writable_results
+from ringlet.strategy.replica.gil_contention_warning import gil_contention_monitor
 from ringlet.strategy.replica.replica_context import ReplicaContext
-from ringlet.strategy.replica.replica_threads import CrewPool
+from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 from ringlet.strategy.replica.step_execution import ReplicaRun
 from ringlet.values import DistributedValues, PerReplica, as_variables, check_components, regroup, split_arguments
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MirroredExtended", "MirroredStrategy"]
 
-# As many ranks as a group can have.
+# The maximum number of ranks of a group.
 MAX_REPLICAS = 4096
 
 _log = logging.getLogger(__name__)
@@ -55,21 +55,21 @@ class MirroredStrategy(Strategy):
     Parameters
     ----------
     devices : sequence of str, optional
-        One device for each replica, such as ``["CPU:0", "CPU:1"]``; all logical devices unless given. They are names:
-        replicas are threads that share the cores and the memory of the host.
+        One device for each replica, such as ``["CPU:0", "CPU:1"]``; the default is all logical devices. Devices are
+        names only: replicas are threads that share the cores and the memory of the host.
     cross_device_ops : CrossDeviceOps, optional
-        How arrays are combined; ``RingAllReduce()`` and ``DirectAllReduce()`` choose an algorithm for all calls. One
-        that you wrote yourself is called for ``reduce``, for those of `extended`, and for the replicas' ``all_reduce``.
+        How arrays are combined; ``RingAllReduce()`` and ``DirectAllReduce()`` select an algorithm for all calls. A
+        user's own is called for ``reduce``, for the reductions of `extended`, and for the replicas' ``all_reduce``.
 
     Raises
     ------
     DuplicateDeviceError
         If a device is given twice.
     ValueError
-        If a device string cannot be read, local devices are mixed with those of a cluster, or there are more than
+        If a device string cannot be parsed, local devices are mixed with those of a cluster, or there are more than
         4,096 devices.
     TypeError
-        If `devices` is no sequence of strings; a set is none, because it has no order.
+        If `devices` is not a sequence of strings. A set is not accepted, because it is unordered.
     RuntimeError
         If the devices belong to several tasks: one process cannot run the replicas of another.
 
@@ -96,13 +96,13 @@ class MirroredStrategy(Strategy):
 
 
 class MirroredExtended(StrategyExtended):
-    """What :class:`MirroredStrategy` does.
+    """Implementation of :class:`MirroredStrategy`.
 
     Parameters
     ----------
     container_strategy : MirroredStrategy
     devices, cross_device_ops
-        As the strategy was given them.
+        The arguments of the strategy.
 
     Examples
     --------
@@ -110,9 +110,9 @@ class MirroredExtended(StrategyExtended):
     ('/job:localhost/replica:0/task:0/device:CPU:1',)
     """
 
-    # What drives several replicas.
+    # The class that runs several replicas.
     _run_type = ReplicaRun
-    # Whether one device may have several replicas.
+    # Whether a device may have several replicas.
     _may_repeat_devices = False
 
     def __init__(
@@ -122,7 +122,7 @@ class MirroredExtended(StrategyExtended):
         names = [] if devices is None else _device_names(devices)
         self._devices = _local_devices(names, self._may_repeat_devices) if names else _all_devices()
         self._ops = _checked_ops(cross_device_ops)
-        self._crews = CrewPool(len(self._devices))
+        self._thread_pool = ReplicaThreadPool(len(self._devices))
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class MirroredExtended(StrategyExtended):
         return self._devices
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Give the replicas' devices."""
+        """Return the replicas' devices."""
         return self._devices
 
     @property
@@ -152,8 +152,8 @@ class MirroredExtended(StrategyExtended):
         rows, keywords = split_arguments(args, kwargs, len(self._devices))
         is_writable = options is not None and has_writable_results(options)
         if len(rows) == 1:
-            alone = ReplicaContext._alone(strategy, is_writable)
-            return as_variables(context.call_in(alone, fn, *rows[0], **keywords[0]))
+            single = ReplicaContext._single(strategy, is_writable)
+            return as_variables(context.call_in(single, fn, *rows[0], **keywords[0]))
         return regroup(self._run_replicas(strategy, fn, rows, keywords, is_writable))
 
     def _run_replicas(
@@ -164,24 +164,24 @@ class MirroredExtended(StrategyExtended):
         keywords: Sequence[Mapping[str, Any]],
         is_writable: bool,
     ) -> list[Any]:
-        crews, hint, limiter, owner = self._crews, slow_step_hint(), blas_limiter(), object()
-        started = hint.start()
+        pool, monitor, limiter, owner = self._thread_pool, gil_contention_monitor(), blas_limiter(), object()
+        started = monitor.start()
         try:
             limiter.enter(owner, len(rows))
-            run = self._run_type(strategy, crews.acquire(owner), self._ops, self._first_replica, is_writable)
-            return run.drive(fn, rows, keywords, crews.timeout_seconds)
+            run = self._run_type(strategy, pool.acquire(owner), self._ops, self._first_replica, is_writable)
+            return run.drive(fn, rows, keywords, pool.timeout_seconds)
         finally:
             try:
-                crews.release(owner)
+                pool.release(owner)
                 limiter.leave(owner)
-            except BaseException:  # Ctrl-C on the way out; both may be done twice
-                crews.release(owner)
+            except BaseException:  # Ctrl-C during the clean-up; both calls may be repeated
+                pool.release(owner)
                 limiter.leave(owner)
                 raise
-            hint.finish(started)
+            monitor.finish(started)
 
     def _create_variable(self, request: Any) -> Any:
-        from ringlet.values.variables.variable_factory import create_mirrored  # loaded where variables are used
+        from ringlet.values.variables.variable_factory import create_mirrored  # imported on first use
 
         return create_mirrored(self._container_strategy(), request)
 
@@ -195,13 +195,13 @@ class MirroredExtended(StrategyExtended):
         check_components(var, len(self._devices), "update was given")
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
 
         return distribute_dataset(dataset, len(self._devices), options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # loaded where datasets are used
+            distribute_datasets_from_function,  # imported on first use
         )
 
         return distribute_datasets_from_function(dataset_fn, len(self._devices), options)
@@ -240,13 +240,12 @@ class MirroredExtended(StrategyExtended):
         return self._ops.batch_reduce(op, pairs, options)
 
     def _broadcast_to(self, tensor: Any, destinations: Any) -> Any:
-        # As in TensorFlow, Python's numbers wait for whoever knows their dtype.
+        # As in TensorFlow, Python numbers are returned as they are, because their dtype is decided later.
         if isinstance(tensor, (int, float)):
             return tensor
-        everywhere = PerReplica(self._devices)
-        return self._ops.broadcast(
-            tensor, everywhere if isinstance(destinations, str) and not destinations else destinations
-        )
+        all_devices = PerReplica(self._devices)
+        is_unspecified = isinstance(destinations, str) and not destinations
+        return self._ops.broadcast(tensor, all_devices if is_unspecified else destinations)
 
     def _gather(self, value: Any, axis: int) -> Any:
         if not isinstance(value, DistributedValues):
@@ -256,9 +255,9 @@ class MirroredExtended(StrategyExtended):
 
 
 def _as_per_replica(leaf: Any) -> Any:
-    """A leaf of a structure: TensorFlow combines the components even of mirrored ones there."""
+    """Return a leaf of a structure as PerReplica: TensorFlow combines the components even of mirrored leaves."""
     is_mirrored_leaf = isinstance(leaf, DistributedValues) and not isinstance(leaf, PerReplica)
-    return PerReplica(tuple(map(settled, leaf.values))) if is_mirrored_leaf else leaf
+    return PerReplica(tuple(map(read_component, leaf.values))) if is_mirrored_leaf else leaf
 
 
 def _all_devices() -> tuple[str, ...]:
@@ -271,11 +270,11 @@ def _all_devices() -> tuple[str, ...]:
 
 def _device_names(devices: Any) -> list[str]:
     if isinstance(devices, str):
-        raise ValueError(f"devices is a list of device strings, got the string {devices!r}: write [{devices!r}]")
-    # The order of devices is that of the replicas: sets have none.
+        raise ValueError(f"devices must be a list of device strings, got the string {devices!r}: write [{devices!r}]")
+    # The order of devices is that of the replicas; sets are unordered.
     if not isinstance(devices, Iterable) or isinstance(devices, (Set, Mapping, np.ndarray)):
         raise TypeError(
-            f"devices is a list of device strings in the order of the replicas, got {devices!r} of type "
+            f"devices must be a list of device strings in the order of the replicas, got {devices!r} of type "
             f"{type(devices).__name__}: write a list such as ['CPU:0', 'CPU:1']"
         )
     names: list[Any] = [getattr(device, "name", device) for device in devices]
@@ -308,7 +307,7 @@ def _checked_ops(cross_device_ops: CrossDeviceOps | None) -> CrossDeviceOps:
         return CoreAllReduce()
     if not isinstance(cross_device_ops, CrossDeviceOps):
         raise TypeError(
-            f"cross_device_ops is a CrossDeviceOps such as RingAllReduce(), got {cross_device_ops!r} of type "
+            f"cross_device_ops must be a CrossDeviceOps such as RingAllReduce(), got {cross_device_ops!r} of type "
             f"{type(cross_device_ops).__name__}"
         )
     return cross_device_ops

@@ -1,4 +1,4 @@
-"""Several steps in one call, as TensorFlow 1 has them: their context, and the loop over an iterator."""
+"""Several steps in one call, as in TensorFlow 1: their context, and the loop over an iterator."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet import context
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op
-from ringlet.values import PerReplica, regroup
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, reduce_components
+from ringlet.values import DistributedValues, PerReplica, regroup
 
 if TYPE_CHECKING:
     from ringlet.collectives import ReduceOp
@@ -19,9 +19,9 @@ __all__ = ["MultiStepContext", "run_steps"]
 
 
 class MultiStepContext:
-    """What steps that run in one call leave behind: the outputs of the last one, by name.
+    """Outputs of the last of several steps, by name.
 
-    The step function is given one by ``extended.experimental_run_steps_on_iterator``, which gives it back at the end.
+    ``extended.experimental_run_steps_on_iterator`` passes one to the step function, and returns it at the end.
 
     Examples
     --------
@@ -38,34 +38,34 @@ class MultiStepContext:
 
     @property
     def last_step_outputs(self) -> dict[str, Any]:
-        """The outputs of the last step by name, combined where an operation was named for them."""
+        """The outputs of the last step by name, combined if they were set with an operation."""
         return self._last_step_outputs
 
     @property
     def non_tensor_outputs(self) -> dict[str, Any]:
-        """What was kept as it is, by name."""
+        """The values set by :meth:`set_non_tensor_output`, by name."""
         return self._non_tensor_outputs
 
     @property
     def run_op(self) -> None:
-        """Nothing: in TensorFlow, the node of a graph that runs the steps, which have been run here."""
+        """None: in TensorFlow 1 it is the graph node that runs the steps, which have already run here."""
         return None
 
     def set_last_step_output(self, name: str, output: Any, reduce_op: Any = None) -> None:
-        """Name an output of this step, which the next step overwrites.
+        """Set an output of this step; the next step overwrites it.
 
         Parameters
         ----------
         name : str
         output : nested structure
-            Of a step function, a distributed value; of a replica, its own value.
+            From a step function a distributed value; from a replica its own value.
         reduce_op : ReduceOp or str, optional
-            How the replicas' values are combined. A replica has to name one.
+            How the replicas' values are combined. Required in a replica.
 
         Raises
         ------
         ValueError
-            If a replica names no operation, or the operation is unknown.
+            If a replica does not pass an operation, or the operation is unknown.
 
         Examples
         --------
@@ -78,19 +78,20 @@ class MultiStepContext:
         1.0
         """
         op = None if reduce_op is None else parse_reduce_op(reduce_op)
-        replica = _current_replica()
-        if replica is None:
-            self._set_output(_current_strategy(), name, output, op)
+        mode = context.current()
+        if mode is None or mode.is_cross_replica:
+            self._set_output(None if mode is None else mode.strategy, name, output, op)
             return
         if op is None:
             raise ValueError(
-                f"set_last_step_output({name!r}, ...) was called by a replica without a reduce_op: all replicas have a "
-                "value for one name. Write reduce_op=ReduceOp.SUM or MEAN, or call it outside of the replicas"
+                f"set_last_step_output({name!r}, ...) was called by a replica without a reduce_op, which combines the "
+                "values of all replicas. Write reduce_op=ReduceOp.SUM or MEAN, or call it outside of the replicas"
             )
+        replica: Any = mode
         replica.merge_call(lambda strategy, value: self._set_output(strategy, name, value, op), args=(output,))
 
     def set_non_tensor_output(self, name: str, output: Any) -> None:
-        """Name something that is kept as it is; of replicas, a tuple with the value of each.
+        """Set a value that is kept unchanged; from replicas, a tuple with the value of each.
 
         Parameters
         ----------
@@ -104,8 +105,8 @@ class MultiStepContext:
         >>> steps.non_tensor_outputs
         {'names': ['a', 'b']}
         """
-        replica = _current_replica()
-        if replica is None:
+        replica: Any = context.current()
+        if replica is None or replica.is_cross_replica:
             self._non_tensor_outputs[name] = output
             return
 
@@ -116,26 +117,18 @@ class MultiStepContext:
 
     def _set_output(self, strategy: Any, name: str, output: Any, op: ReduceOp | None) -> None:
         self._reduce_ops[name] = op
-        self._last_step_outputs[name] = output if op is None else strategy.reduce(op, output, axis=None)
+        if op is not None and strategy is not None:
+            output = strategy.reduce(op, output, axis=None)
+        elif op is not None and isinstance(output, DistributedValues):  # the default strategy: one replica
+            output = reduce_components(op, output, 1)
+        self._last_step_outputs[name] = output
 
     def _finish(self, extended: StrategyExtended, always_wrap: bool) -> None:
-        """Give outputs that were not combined as one value for each replica."""
+        """Convert each output that was not combined to one value for each replica."""
         for name, op in self._reduce_ops.items():
             if op is None:
                 results = extended._local_results(self._last_step_outputs[name])
                 self._last_step_outputs[name] = regroup(results, PerReplica, always_wrap=always_wrap)
-
-
-def _current_replica() -> Any:
-    """The context of the replica that runs here; None outside of replicas."""
-    mode = context.current()
-    return None if mode is None or mode.is_cross_replica else mode
-
-
-def _current_strategy() -> Any:
-    from ringlet.strategy.api.current_strategy import get_strategy  # which needs the strategies
-
-    return get_strategy()
 
 
 def run_steps(
@@ -145,17 +138,17 @@ def run_steps(
     iterations: int,
     always_wrap: bool = False,
 ) -> MultiStepContext:
-    """Call a function with the next elements of an iterator, one after the other.
+    """Call a function with the next elements of an iterator.
 
     Parameters
     ----------
     extended : StrategyExtended
     fn : callable
-        Takes the context and an element, in cross-replica context.
+        Called with the context and an element, in cross-replica context.
     iterator : object with ``get_next``
     iterations : int
     always_wrap : bool
-        Whether an output that was not combined is a PerReplica in any case.
+        Whether an output that was not combined is always a PerReplica.
 
     Returns
     -------
@@ -164,9 +157,9 @@ def run_steps(
     Raises
     ------
     TypeError
-        If `iterations` is no whole number.
+        If `iterations` is not an integer.
     OutOfRangeError
-        If there are fewer elements.
+        If the iterator has fewer elements.
 
     Examples
     --------
@@ -179,8 +172,8 @@ def run_steps(
     """
     if not isinstance(iterations, (int, np.integer)):
         raise TypeError(
-            f"iterations is a number of steps, got {iterations!r} of type {type(iterations).__name__}: write a whole "
-            "number, such as 1"
+            f"iterations must be a number of steps, got {iterations!r} of type {type(iterations).__name__}: write an "
+            "integer, such as 1"
         )
     steps = MultiStepContext()
     with extended._container_strategy().scope():

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from ringlet import context
 from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.devices import canonicalize, short_name
-from ringlet.strategy.api.argument_checks import refuse_per_replica
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.api.gather_semantics import gather_alone
-from ringlet.strategy.api.reduce_semantics import reduce_components
-from ringlet.strategy.api.run_options import has_writable_results
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.calls.argument_checks import refuse_per_replica
+from ringlet.strategy.calls.gather_semantics import gather_single
+from ringlet.strategy.calls.reduce_semantics import reduce_components
+from ringlet.strategy.calls.run_options import has_writable_results
+from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.values import DistributedValues, split_arguments
 
@@ -25,21 +25,21 @@ __all__ = ["OneDeviceExtended", "OneDeviceStrategy"]
 
 
 class OneDeviceStrategy(Strategy):
-    """Runs each step once (``tf.distribute.OneDeviceStrategy``): to try a program before its replicas are many.
+    """Runs each step on one device (``tf.distribute.OneDeviceStrategy``): to test a program before it is distributed.
 
-    Variables are plain ones, values are never wrapped, and batches are not cut.
+    Variables are plain, values are never wrapped, and batches are not split.
 
     Parameters
     ----------
     device : str
-        Such as ``"CPU:0"``: a name, because memory is host memory on every device.
+        A name such as ``"CPU:0"``; every device is host memory.
 
     Raises
     ------
     ValueError
-        If the device string cannot be read.
+        If the device string cannot be parsed.
     TypeError
-        If it is no string.
+        If it is not a string.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class OneDeviceStrategy(Strategy):
 
 
 class OneDeviceExtended(StrategyExtended):
-    """What :class:`OneDeviceStrategy` does.
+    """Implementation of :class:`OneDeviceStrategy`.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class OneDeviceExtended(StrategyExtended):
         super().__init__(container_strategy)
         if not isinstance(device, str):
             raise TypeError(
-                f"device is a device string such as 'CPU:0', got {device!r} of type {type(device).__name__}"
+                f"device must be a device string such as 'CPU:0', got {device!r} of type {type(device).__name__}"
             )
         self._devices = (canonicalize(device),)
 
@@ -90,7 +90,7 @@ class OneDeviceExtended(StrategyExtended):
         return self._devices
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> tuple[str, ...]:
-        """Give the device."""
+        """Return the device."""
         return self._devices
 
     @property
@@ -104,7 +104,7 @@ class OneDeviceExtended(StrategyExtended):
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
     ) -> Any:
         rows, keywords = split_arguments(args, kwargs, 1)
-        replica = ReplicaContext._alone(self._container_strategy(), has_writable_results(options))
+        replica = ReplicaContext._single(self._container_strategy(), has_writable_results(options))
         return context.call_in(replica, fn, *rows[0], **keywords[0])
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
@@ -114,7 +114,7 @@ class OneDeviceExtended(StrategyExtended):
         return self._reduce(op, value)
 
     def _gather(self, value: Any, axis: int) -> Any:
-        return gather_alone(value)
+        return gather_single(value)
 
     def _local_results(self, value: Any) -> tuple[Any, ...]:
         return (value,)
@@ -123,13 +123,13 @@ class OneDeviceExtended(StrategyExtended):
         return value_fn(ValueContext())
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
 
         return distribute_dataset(dataset, 1, options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # loaded where datasets are used
+            distribute_datasets_from_function,  # imported on first use
         )
 
         refuse_per_replica(self, options)

@@ -1,4 +1,4 @@
-"""A way to combine values in one place, by a sum that users may write."""
+"""ReductionToOneDevice: combines values in one place, with a sum that users may supply."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_buffer
 from ringlet.strategy.api.cross_device_ops import CrossDeviceOps
-from ringlet.strategy.api.destinations import check_destinations
-from ringlet.strategy.api.reduce_semantics import divide, reduce_components
+from ringlet.strategy.calls.destinations import check_destinations
+from ringlet.strategy.calls.reduce_semantics import divide, reduce_components
 
 __all__ = ["ReductionToOneDevice"]
 
@@ -23,10 +23,10 @@ class ReductionToOneDevice(CrossDeviceOps):
     Parameters
     ----------
     reduce_to_device : str, optional
-        Kept for TensorFlow's sake: every device is host memory.
+        Accepted for compatibility; without effect, because every device is host memory.
     accumulation_fn : callable, optional
-        Takes a list of arrays, one for each replica, and gives their sum, or what is to stand for it; MEAN divides that
-        by their number. Unless given, the sum of the core.
+        Takes a list with the array of each replica and returns their sum, or another combination; MEAN divides the
+        result by the number of replicas. The default is the sum of the core.
 
     Raises
     ------
@@ -54,7 +54,7 @@ class ReductionToOneDevice(CrossDeviceOps):
     def reduce_implementation(
         self, reduce_op: ReduceOp, per_replica_value: Any, destinations: Any, options: CommunicationOptions
     ) -> Any:
-        """Combine the components, and give the result to the destinations."""
+        """Combine the components, and copy the result to the destinations."""
         components = per_replica_value.values
         if self.accumulation_fn is None:
             total = reduce_components(reduce_op, per_replica_value, len(components))

@@ -1,4 +1,4 @@
-"""The base of all strategies: what users call."""
+"""Strategy: the base class of all strategies, with the calls that users make."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from ringlet import context, nest
-from ringlet.strategy.api.argument_checks import check_arguments, check_function, check_input_options
-from ringlet.strategy.api.context_checks import require_cross_replica
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended
-from ringlet.strategy.api.gather_semantics import refuse_slices
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op, reduce_over_axis
-from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options
+from ringlet.strategy.calls.context_checks import require_cross_replica
+from ringlet.strategy.calls.gather_semantics import refuse_slices
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, reduce_over_axis
+from ringlet.strategy.calls.value_context import ValueContext
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext
@@ -22,14 +22,14 @@ __all__ = ["Strategy"]
 
 
 class Strategy(DeprecatedCalls):
-    """How a step function is run on replicas and how their values are combined (``tf.distribute.Strategy``).
+    """Base class of the ways to run a step function on replicas and combine their values (``tf.distribute.Strategy``).
 
-    Use one of its subclasses, or write one around an extended object of your own.
+    Use one of its subclasses, or derive one that has its own extended object.
 
     Parameters
     ----------
     extended : StrategyExtended
-        What the strategy does; its hooks answer the calls below.
+        The implementation; its hooks run the calls below.
 
     Examples
     --------
@@ -43,11 +43,11 @@ class Strategy(DeprecatedCalls):
         self._extended = extended
 
     def _here(self) -> Strategy:
-        """Return the strategy that stands for this one in this thread."""
+        """Return the strategy that represents this one in the current thread."""
         return self
 
     def _checked(self, *method: str) -> StrategyExtended:
-        """Return what calls of this thread use, outside of replicas and of other strategies' scopes."""
+        """Return the extended object for a call, after a check of the context."""
         strategy = self._here()
         require_cross_replica(strategy, *method)
         return strategy._extended
@@ -59,7 +59,7 @@ class Strategy(DeprecatedCalls):
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas take part in a step, over all workers."""
+        """The number of replicas in a step, over all workers."""
         return self._extended._num_replicas_in_sync
 
     @property
@@ -68,17 +68,17 @@ class Strategy(DeprecatedCalls):
         return None
 
     def scope(self) -> context.Scope:
-        """Give a context manager that makes this strategy current.
+        """Return a context manager that makes this strategy current.
 
         Returns
         -------
         context manager
-            ``with`` gives the strategy. The scope of the same strategy may be entered again inside.
+            ``with`` returns the strategy. Scopes of the same strategy may be nested.
 
         Raises
         ------
         RuntimeError
-            On entering: inside a replica, or inside the scope of another strategy.
+            On entering, inside a replica or inside the scope of another strategy.
 
         Examples
         --------
@@ -103,33 +103,33 @@ class Strategy(DeprecatedCalls):
         Parameters
         ----------
         fn : callable
-            Runs in replica context: :func:`ringlet.get_replica_context` tells which replica it is. It must not rely on
-            the thread it runs in.
+            Runs in replica context: :func:`ringlet.get_replica_context` returns the replica. It must not rely on the
+            thread it runs in.
         args : list or tuple
-            Positional arguments. A distributed value in them, at any depth, becomes that replica's component; other
-            values are shared by the replicas.
+            Positional arguments. A distributed value in them, at any depth, is replaced by that replica's component;
+            replicas share other values.
         kwargs : mapping, optional
-            Keyword arguments, likewise.
+            Keyword arguments, with the same rule.
         options : RunOptions, optional
-            ``RunOptions(writable_results=True)`` gives replicas arrays of their own from ``all_reduce``. As in
-            TensorFlow, strategies ignore what they have no use for.
+            ``RunOptions(writable_results=True)`` makes ``all_reduce`` return separate arrays to each replica. As in
+            TensorFlow, strategies ignore options that they do not use.
 
         Returns
         -------
         nested structure
-            Of the shape of what `fn` gave. A leaf that is the identical object on all replicas comes back as itself,
-            others as :class:`~ringlet.values.PerReplica`. With one replica: what `fn` gave.
+            The structure that `fn` returns. A leaf that is the identical object on all replicas is returned bare,
+            others as :class:`~ringlet.values.PerReplica`. With one replica: the return value of `fn`.
 
         Raises
         ------
         ValueError
-            If `args` is no list or tuple, or if the replicas' answers differ in structure.
+            If `args` is not a list or tuple, or if the replicas return different structures.
         TypeError
-            If `kwargs` is no mapping, or `fn` is an ``async def``.
+            If `kwargs` is not a mapping, or `fn` is an ``async def``.
         RuntimeError
-            Inside a replica, or inside the scope of another strategy.
+            If called inside a replica, or inside the scope of another strategy.
         Exception
-            The first one that a replica raised; a note names the replica. The others are stopped at their next
+            The first exception of a replica; a note names the replica. The others are stopped at their next
             collective, and the strategy stays usable.
 
         Examples
@@ -155,13 +155,13 @@ class Strategy(DeprecatedCalls):
         Parameters
         ----------
         reduce_op : ReduceOp or str
-            ``SUM`` or ``MEAN``, in any case as a string.
+            ``SUM`` or ``MEAN``; strings in any case.
         value : nested structure
-            Usually a :class:`~ringlet.values.PerReplica`. A value that is the same on all replicas has itself as MEAN.
+            Usually a :class:`~ringlet.values.PerReplica`. MEAN returns a value that all replicas share unchanged.
         axis : int, tuple of int, or None
             None: element by element over the replicas; MEAN divides by their number. Otherwise each component is
-            reduced along that axis first, and MEAN divides by the total number of elements, so that unequal and empty
-            components weigh as much as they have.
+            reduced along that axis first, and MEAN divides by the total number of elements, so that components are
+            weighted by their size.
 
         Returns
         -------
@@ -171,14 +171,14 @@ class Strategy(DeprecatedCalls):
         Raises
         ------
         ValueError
-            If the operation is unknown, SUM was asked of a value that is no distributed one, or the components are
+            If the operation is unknown, the value is not distributed and the operation is SUM, or the components have
             different structures.
         TypeError
-            If the operation or the axis is of the wrong type.
+            If the operation or the axis has the wrong type.
         InvalidArgumentError
             If the components differ in shape or dtype.
         RuntimeError
-            Inside a replica, or inside the scope of another strategy.
+            If called inside a replica, or inside the scope of another strategy.
 
         Examples
         --------
@@ -196,29 +196,29 @@ class Strategy(DeprecatedCalls):
         return reduce_over_axis(extended, op, value, axis)
 
     def gather(self, value: Any, axis: int) -> Any:
-        """Join the components of a value, one behind the other.
+        """Concatenate the components of a value.
 
         Parameters
         ----------
         value : nested structure
-            Usually a :class:`~ringlet.values.PerReplica` of arrays. Sizes along `axis` may differ between replicas; all
-            else of their shapes, and their dtypes, are equal.
+            Usually a :class:`~ringlet.values.PerReplica` of arrays. Their dtypes are equal, and their shapes differ at
+            most in the size along `axis`.
         axis : int
-            Negative ones count from the last.
+            Negative values count from the last axis.
 
         Returns
         -------
         nested structure of ndarray
-            Read-only. With one replica its component, and a value that is no distributed one as it is.
+            Read-only. With one replica its component; a value that is not distributed is returned as it is.
 
         Raises
         ------
         InvalidArgumentError
-            If the components cannot be joined, or have no such axis.
+            If the components cannot be concatenated, or do not have this axis.
         NotImplementedError
-            If there are IndexedSlices in the structure.
+            If the structure contains IndexedSlices.
         RuntimeError
-            Inside a replica, or inside the scope of another strategy.
+            If called inside a replica, or inside the scope of another strategy.
 
         Examples
         --------
@@ -236,12 +236,12 @@ class Strategy(DeprecatedCalls):
         return extended._gather(value, axis)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """Give the components of a value that belong to this process.
+        """Return the components of a value that belong to this process.
 
         Parameters
         ----------
         value : nested structure
-            What :meth:`run` gave.
+            The result of :meth:`run`.
 
         Returns
         -------
@@ -251,7 +251,7 @@ class Strategy(DeprecatedCalls):
         Raises
         ------
         ValueError
-            If a distributed value in a structure has not one component for each replica.
+            If a distributed value in a structure does not have one component for each replica.
 
         Examples
         --------
@@ -288,17 +288,17 @@ class Strategy(DeprecatedCalls):
         return leaves[0] if len(leaves) == 1 and name is None else None
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """Make a distributed value, one component at a time.
+        """Create a distributed value, one component at a time.
 
         Parameters
         ----------
         value_fn : callable
-            Takes a :class:`~ringlet.strategy.ValueContext`; gives that replica's component, or a nested structure.
+            Takes a :class:`~ringlet.strategy.ValueContext` and returns that replica's component, or a nested structure.
 
         Returns
         -------
         nested structure of PerReplica
-            Wrapped even where all components are equal.
+            Wrapped even if all components are equal.
 
         Examples
         --------
@@ -315,15 +315,15 @@ class Strategy(DeprecatedCalls):
     def experimental_distribute_dataset(
         self, dataset: Any, options: Any = None, *, uneven: Literal["keep"] | None = None
     ) -> Any:
-        """Cut the batches of a dataset over the replicas.
+        """Split the batches of a dataset over the replicas.
 
         Parameters
         ----------
         dataset : ringlet.data.Dataset or iterable
-            Gives global batches.
+            Its elements are global batches.
         options : ringlet.data.InputOptions, optional
         uneven : "keep" or None
-            None, the default, treats batches that cannot be cut evenly as TensorFlow does. "keep" gives every row
+            None, the default, treats batches that cannot be split evenly as TensorFlow does. "keep" returns every row
             exactly once, in pairs of a global batch and the weights of its parts in the mean.
 
         Returns
@@ -334,7 +334,7 @@ class Strategy(DeprecatedCalls):
         Raises
         ------
         TypeError
-            If `options` are no InputOptions.
+            If `options` is not an InputOptions.
 
         Examples
         --------
@@ -352,13 +352,13 @@ class Strategy(DeprecatedCalls):
         return self._extended._distribute_dataset(dataset, options, uneven)
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
-        """Deal the batches of a dataset that a function makes to the replicas.
+        """Distribute the batches of a dataset that a function creates over the replicas.
 
         Parameters
         ----------
         dataset_fn : callable
-            Takes a :class:`ringlet.data.InputContext`; gives a dataset of batches for one replica. It is called once
-            per worker, or, where the options say PER_REPLICA, once per replica.
+            Takes a :class:`ringlet.data.InputContext` and returns a dataset of batches for one replica. It is called
+            once per worker, or once per replica if the options say PER_REPLICA.
         options : ringlet.data.InputOptions, optional
 
         Returns
@@ -371,7 +371,7 @@ class Strategy(DeprecatedCalls):
         ValueError
             If the options contradict each other.
         TypeError
-            If they are no InputOptions.
+            If `options` is not an InputOptions.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""How a strategy combines values in cross-replica context: the calls of an extended object, and their hooks."""
+"""Combining values in cross-replica context: the calls of an extended object, and their hooks."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ from collections.abc import Iterable
 from typing import Any
 
 from ringlet.collectives import CommunicationOptions, ReduceOp
-from ringlet.strategy.api.call_options import check_options
-from ringlet.strategy.api.context_checks import require_cross_replica
-from ringlet.strategy.api.destinations import check_destinations
 from ringlet.strategy.api.extended_base import ExtendedBase
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op
+from ringlet.strategy.calls.call_options import check_options
+from ringlet.strategy.calls.context_checks import require_cross_replica
+from ringlet.strategy.calls.destinations import check_destinations
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 
-__all__ = ["Combining"]
+__all__ = ["ValueCombining"]
 
 
-class Combining(ExtendedBase):
-    """Calls of an extended object that combine values."""
+class ValueCombining(ExtendedBase):
+    """The calls of an extended object that combine values."""
 
     def reduce_to(
         self, reduce_op: Any, value: Any, destinations: Any, options: CommunicationOptions | None = None
     ) -> Any:
-        """Combine the components of a value, for a device or for whatever lives on devices.
+        """Combine the components of a value, for the devices of `destinations`.
 
         Parameters
         ----------
         reduce_op : ReduceOp or str
-            ``SUM`` or ``MEAN``, in any case as a string.
+            ``SUM`` or ``MEAN``; strings in any case.
         value : nested structure
             As for :meth:`ringlet.Strategy.reduce`.
         destinations : str, variable, DistributedValues or ndarray
-            A device string, or a value on whose devices the result is wanted. All devices share host memory.
+            A device string, or a value that stands for its devices. All devices share host memory.
         options : CommunicationOptions, optional
 
         Returns
         -------
         nested structure of Mirrored
-            One component for each replica of this process, in memory that they share. With one replica: the component.
+            One component for each replica of this process, in shared memory. With one replica: the component.
 
         Raises
         ------
         ValueError
-            If the operation is unknown, `destinations` is empty, or SUM was asked of a value that is no distributed
-            one.
+            If the operation is unknown, `destinations` is empty, or the value is not distributed and the operation is
+            SUM.
         TypeError
-            If the operation, `destinations` or `options` is of the wrong type.
+            If the operation, `destinations` or `options` has the wrong type.
         InvalidArgumentError
             If the components differ in shape or dtype.
         RuntimeError
-            Inside a replica, or inside the scope of another strategy.
+            If called inside a replica, or inside the scope of another strategy.
 
         Examples
         --------
@@ -90,9 +90,9 @@ class Combining(ExtendedBase):
         Raises
         ------
         ValueError
-            If an entry is no pair, and as :meth:`reduce_to`.
+            If an entry is not a pair, and as for :meth:`reduce_to`.
         TypeError, InvalidArgumentError, RuntimeError
-            As :meth:`reduce_to`.
+            As for :meth:`reduce_to`.
 
         Examples
         --------
@@ -111,25 +111,25 @@ class Combining(ExtendedBase):
         return self._batch_reduce_to(op, pairs, options)
 
     def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
-        """Give every replica of this process the same value.
+        """Copy a value to every replica of this process.
 
         Parameters
         ----------
         tensor : array-like
         destinations : str, variable, DistributedValues or ndarray
-            A distributed value or variable stands for its devices; an empty string for those of all replicas.
+            A distributed value or variable stands for its devices, an empty string for the devices of all replicas.
 
         Returns
         -------
         Mirrored or array-like
-            One component for each device; bare with one. Python's numbers come back as they are.
+            One component for each device; bare with one. Python numbers are returned as they are.
 
         Raises
         ------
         TypeError
-            If `destinations` is of the wrong type.
+            If `destinations` has the wrong type.
         RuntimeError
-            Inside a replica, or inside the scope of another strategy.
+            If called inside a replica, or inside the scope of another strategy.
 
         Examples
         --------
@@ -146,53 +146,40 @@ class Combining(ExtendedBase):
     # Hooks
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
-        """What ``strategy.reduce`` gives without an axis; :meth:`_reduce_to` answers unless this is overridden."""
+        """Implement ``strategy.reduce`` without an axis; calls :meth:`_reduce_to` unless overridden."""
         return self._local_results(self._reduce_to(op, value, "CPU:0", None))[0]
 
     def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
-        """What :meth:`reduce_to` gives; the operation and the destinations are checked."""
+        """Implement :meth:`reduce_to`; the operation and the destinations are checked."""
         raise NotImplementedError(f"{type(self).__name__} does not reduce: it lacks _reduce_to")
 
     def _batch_reduce_to(
         self, op: ReduceOp, pairs: list[tuple[Any, Any]], options: CommunicationOptions | None
     ) -> list[Any]:
-        """What :meth:`batch_reduce_to` gives; :meth:`_reduce_to` of each pair unless this is overridden."""
+        """Implement :meth:`batch_reduce_to`; calls :meth:`_reduce_to` for each pair unless overridden."""
         return [self._reduce_to(op, value, destinations, options) for value, destinations in pairs]
 
     def _broadcast_to(self, tensor: Any, destinations: Any) -> Any:
-        """What :meth:`broadcast_to` gives; the value itself unless this is overridden."""
+        """Implement :meth:`broadcast_to`; returns the value itself unless overridden."""
         return tensor
 
     def _gather(self, value: Any, axis: int) -> Any:
-        """What ``strategy.gather`` gives for what is no structure."""
+        """Implement ``strategy.gather`` for a value that is not a structure."""
         raise NotImplementedError(f"{type(self).__name__} does not gather: it lacks _gather")
 
 
 def checked_pairs(pairs: Any) -> list[tuple[Any, Any]]:
-    """Read pairs of values and destinations.
-
-    Raises
-    ------
-    ValueError
-        If an entry is no tuple of two.
-    TypeError
-        If they are no iterable.
-
-    Examples
-    --------
-    >>> checked_pairs([(1.5, "CPU:0")])
-    [(1.5, 'CPU:0')]
-    """
+    """Return pairs of values and destinations as a list, after a check."""
     if not isinstance(pairs, Iterable):
         raise TypeError(
-            "value_destination_pairs are a list of tuples of a value and where its result is wanted, got "
+            "value_destination_pairs must be a list of tuples of a value and the destinations of its result, got "
             f"{pairs!r} of type {type(pairs).__name__}: write [(value, destinations)]"
         )
     entries = list(pairs)
     for entry in entries:
         if not isinstance(entry, tuple) or len(entry) != 2:
             raise ValueError(
-                "each element of value_destination_pairs should be a tuple of size 2: a value and where its result is "
-                f"wanted, got {entry!r} of type {type(entry).__name__}"
+                "each element of value_destination_pairs should be a tuple of size 2, a value and the destinations of "
+                f"its result, got {entry!r} of type {type(entry).__name__}"
             )
     return entries

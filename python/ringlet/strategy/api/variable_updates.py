@@ -1,4 +1,4 @@
-"""What a strategy does with variables: how it makes them, updates them and knows them again."""
+"""Variables of a strategy: their creation and updates, the calls of an extended object, and their hooks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ringlet import context, nest
-from ringlet.strategy.api.argument_checks import check_arguments
-from ringlet.strategy.api.context_checks import require_cross_replica
 from ringlet.strategy.api.extended_base import ExtendedBase
+from ringlet.strategy.calls.argument_checks import check_arguments
+from ringlet.strategy.calls.context_checks import require_cross_replica
 from ringlet.values import DistributedValues, Mirrored, check_components, regroup, select_replica
 
-__all__ = ["Updating", "regroup_updates"]
+__all__ = ["VariableUpdates", "regroup_updates"]
 
 
-class Updating(ExtendedBase):
-    """Calls of an extended object that have to do with variables."""
+class VariableUpdates(ExtendedBase):
+    """The calls of an extended object that concern variables."""
 
     def update(
         self,
@@ -31,15 +31,15 @@ class Updating(ExtendedBase):
         Parameters
         ----------
         var : Variable
-            One that was made in the scope of this strategy.
+            A variable created in the scope of this strategy.
         fn : callable
-            Takes one component and that component's part of the arguments. It runs in cross-replica context; what it
-            writes to `var` goes to that component.
+            Called with a component of `var` and that component's part of the arguments, in cross-replica context;
+            assignments to `var` change that component.
         args : list or tuple
         kwargs : mapping, optional
-            Distributed values in them are replaced by the component's part.
+            Distributed values in them are replaced by that component's part.
         group : bool
-            False gives a tuple with an answer for each component, instead of a distributed value.
+            False returns a tuple with the result for each component, instead of a distributed value.
 
         Returns
         -------
@@ -49,9 +49,10 @@ class Updating(ExtendedBase):
         Raises
         ------
         ValueError, TypeError
-            If `args` or `kwargs` are none or hold a value of another number of replicas, or `var` is no variable.
+            If `args` or `kwargs` have the wrong type or contain a value with another number of replicas, or `var` is
+            not a variable.
         RuntimeError
-            Inside the scope of another strategy, or if another strategy made the variable.
+            If called inside the scope of another strategy, or if another strategy created the variable.
 
         Notes
         -----
@@ -82,15 +83,15 @@ class Updating(ExtendedBase):
         kwargs: Mapping[str, Any] | None = None,
         group: bool = True,
     ) -> Any:
-        """Call a function once for each of the devices that :meth:`non_slot_devices` gave.
+        """Call a function once for each of the devices from :meth:`non_slot_devices`.
 
         Parameters
         ----------
         colocate_with : object
-            What :meth:`non_slot_devices` gave.
+            The result of :meth:`non_slot_devices`.
         fn : callable
-            Takes that device's part of the arguments. Where one variable stands for all devices it is called once, and
-            distributed values stay whole, as in TensorFlow.
+            Called with that device's part of the arguments. If one variable stands for all devices, it is called once
+            with whole distributed values, as in TensorFlow.
         args : list or tuple
         kwargs : mapping, optional
         group : bool
@@ -98,14 +99,14 @@ class Updating(ExtendedBase):
         Returns
         -------
         nested structure
-            As :meth:`update` gives.
+            As for :meth:`update`.
 
         Raises
         ------
         ValueError, TypeError
-            If `args` or `kwargs` are none, or hold a value of another number of replicas.
+            If `args` or `kwargs` have the wrong type, or contain a value with another number of replicas.
         RuntimeError
-            Inside the scope of another strategy.
+            If called inside the scope of another strategy.
 
         Examples
         --------
@@ -124,7 +125,7 @@ class Updating(ExtendedBase):
         return self._update_non_slot(colocate_with, fn, args, kwargs or {}, group)
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Give where optimizers keep what belongs to no single variable, such as step counts.
+        """Return the location for optimizer state that belongs to no particular variable, such as step counts.
 
         Parameters
         ----------
@@ -134,7 +135,7 @@ class Updating(ExtendedBase):
         Returns
         -------
         tuple of str, or Variable
-            The devices of the replicas; strategies without any give the variable with the least name.
+            The devices of the replicas; for a strategy without devices of its own, the variable with the least name.
 
         Examples
         --------
@@ -145,21 +146,21 @@ class Updating(ExtendedBase):
         return min(var_list, key=lambda variable: str(variable.name))
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
-        """Give a context manager in which variables are made where another one is.
+        """Return a context manager in which variables are created on the device of another variable.
 
-        Every device of this library is host memory, so nothing but the argument's origin is decided by it.
+        Every device of this library is host memory, so this only checks its argument.
 
         Parameters
         ----------
         colocate_with_variable : Variable
-            One that was made in the scope of this strategy.
+            A variable created in the scope of this strategy.
 
         Raises
         ------
         ValueError
-            If it was not.
+            If another strategy created the variable.
         RuntimeError
-            Outside of the scope of this strategy.
+            If called outside of the scope of this strategy.
 
         Examples
         --------
@@ -184,7 +185,7 @@ class Updating(ExtendedBase):
         return nullcontext()
 
     def variable_created_in_scope(self, v: Any) -> bool:
-        """Tell whether a variable was made in the scope of this strategy.
+        """Return whether a variable was created in the scope of this strategy.
 
         Parameters
         ----------
@@ -204,7 +205,7 @@ class Updating(ExtendedBase):
         return getattr(v, "distribute_strategy", None) is self._container_strategy()
 
     def value_container(self, value: Any) -> Any:
-        """Give the distributed variable that a component belongs to.
+        """Return the distributed variable that a component belongs to.
 
         Parameters
         ----------
@@ -213,7 +214,7 @@ class Updating(ExtendedBase):
         Returns
         -------
         object
-            The value itself if it is no component.
+            The value itself if it is not a component.
 
         Examples
         --------
@@ -236,7 +237,7 @@ class Updating(ExtendedBase):
         Returns
         -------
         ndarray
-            What is the same on all replicas, or the aggregate of a variable that is combined when it is read.
+            The value common to all replicas, or the aggregate of a variable that is combined on read.
 
         Examples
         --------
@@ -250,26 +251,26 @@ class Updating(ExtendedBase):
         return v.read_value()
 
     def _current_replica(self) -> Any:
-        """The replica of any strategy that is current, for calls that replicas may make; None elsewhere."""
+        """Return the context of the current replica, of any strategy; None outside of replicas."""
         mode = context.current()
         return None if mode is None or mode.is_cross_replica else mode
 
     # Hooks
 
     def _first_value(self, request: Any) -> Any:
-        """Give the array that a new variable begins with."""
+        """Return the initial value of a new variable."""
         return request.first_value()
 
     def _create_variable(self, request: Any) -> Any:
-        """Make a variable in the scope of this strategy; a plain one unless this is overridden."""
-        from ringlet.values.variables.variable_factory import create_plain  # loaded where variables are used
+        """Create a variable in the scope of this strategy; a plain one unless overridden."""
+        from ringlet.values.variables.variable_factory import create_plain  # imported on first use
 
         return create_plain(self._container_strategy(), request)
 
     def _update(
         self, var: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], group: bool
     ) -> Any:
-        """What :meth:`update` gives in cross-replica context."""
+        """Implement :meth:`update` in cross-replica context."""
         self._check_updated(var)
         components = getattr(var, "values", ()) if isinstance(var, DistributedValues) else (var,)
         check_components((args, kwargs), max(len(components), self._num_local_replicas), "update was given")
@@ -277,25 +278,25 @@ class Updating(ExtendedBase):
         return regroup_updates(self, updates, group)
 
     def _check_updated(self, var: Any) -> None:
-        """Refuse what :meth:`update` cannot change; variables of other strategies unless this is overridden."""
+        """Raise for variables that :meth:`update` cannot change: those of other strategies, unless overridden."""
         maker, strategy = getattr(var, "distribute_strategy", None), self._container_strategy()
         if maker is not None and maker is not strategy:
             raise RuntimeError(
-                f"Mixing different strategies: variable '{var.name}' was made by {maker!r} and not by {strategy!r}, "
-                "whose update was called. Call update of the strategy that made it"
+                f"Mixing different strategies: variable '{var.name}' was created by {maker!r}, and update of "
+                f"{strategy!r} was called. Call update of the strategy that created it"
             )
 
     def _update_non_slot(
         self, colocate_with: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], group: bool
     ) -> Any:
-        """What :meth:`update_non_slot` gives in cross-replica context."""
-        if not isinstance(colocate_with, (list, tuple)):  # one place for all replicas, which needs all components
-            answer = context.call_in(context.UpdateMode(self._container_strategy(), 0), fn, *args, **kwargs)
-            return regroup_updates(self, [answer], group)
+        """Implement :meth:`update_non_slot` in cross-replica context."""
+        if not isinstance(colocate_with, (list, tuple)):  # one variable for all replicas, which needs all components
+            result = context.call_in(context.UpdateMode(self._container_strategy(), 0), fn, *args, **kwargs)
+            return regroup_updates(self, [result], group)
         if len(colocate_with) > self._num_local_replicas:
             raise ValueError(
                 f"update_non_slot was given {len(colocate_with)} devices, and {self._container_strategy()!r} has "
-                f"{self._num_local_replicas}: give what its non_slot_devices gave"
+                f"{self._num_local_replicas}: pass the result of its non_slot_devices"
             )
         check_components((args, kwargs), self._num_local_replicas, "update_non_slot was given")
         updates = [self._update_component(i, fn, (), args, kwargs) for i in range(len(colocate_with))]
@@ -309,20 +310,7 @@ class Updating(ExtendedBase):
 
 
 def regroup_updates(extended: ExtendedBase, updates: Sequence[Any], group: bool) -> Any:
-    """Give what an update answers: the answers for the components as one.
-
-    Parameters
-    ----------
-    extended : ExtendedBase
-        Gives the components of values.
-    updates : sequence
-        One answer for each component.
-    group : bool
-        False gives tuples of answers, True distributed values.
-
-    Returns
-    -------
-    nested structure
+    """Regroup the results of an update for each component: as distributed values, or as tuples if not `group`.
 
     Examples
     --------

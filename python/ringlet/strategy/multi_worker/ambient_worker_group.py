@@ -1,4 +1,4 @@
-"""Which workers this process is one of: those of the current strategy, or of the one that the process has made."""
+"""The worker group of the current strategy, or else of the last one that this process has created."""
 
 from __future__ import annotations
 
@@ -7,86 +7,86 @@ from typing import Any, Protocol
 
 from ringlet import context
 
-__all__ = ["Workers", "current_workers", "remember_workers"]
+__all__ = ["Workers", "current_workers", "register_workers"]
 
 
 class Workers(Protocol):
-    """What joins the workers of a strategy: calls that all make together, in the same order, outside of replicas.
+    """Base class of worker groups: calls that all workers make together, in the same order, outside of replicas.
 
-    It joins at the first of the calls. All of them wait no longer than the strategy's time, and raise on every worker
-    if one is lost or made another call.
+    The first call includes the rendezvous. Every call waits at most for the strategy's time-out, and raises on all
+    workers if one is lost or has made another call.
     """
 
     @property
     def num_workers(self) -> int:
-        """How many processes there are."""
+        """The number of workers."""
         ...
 
     @property
     def worker_index(self) -> int:
-        """Which of them this is."""
+        """The index of this process."""
         ...
 
     @property
     def is_chief(self) -> bool:
-        """Whether it is the one that speaks for all."""
+        """True on the chief."""
         ...
 
     @property
     def job(self) -> str:
-        """What tells their job from others: the same text on all of them."""
+        """A text that is equal on all workers of a job and differs between jobs."""
         ...
 
     def barrier(self, name: str) -> None:
-        """Wait until all have come here."""
+        """Wait until all workers have called this."""
 
     def sum(self, number: int) -> int:
-        """Give the sum over all workers."""
+        """Return the sum over all workers."""
         ...
 
     def broadcast(self, array: Any, root: int = 0) -> Any:
-        """Give every worker the array of one."""
+        """Return the array of the root on all workers."""
         ...
 
     def exchange(self, data: bytes) -> list[bytes]:
-        """Give every worker what each of them brings."""
+        """Return the data of all workers, in their order."""
         ...
 
 
-_remembered: list[weakref.ref[Any]] = []
+_registered: list[weakref.ref[Any]] = []
 
 
-def remember_workers(workers: Workers) -> None:
-    """Have :func:`current_workers` find these outside of the scope of their strategy, for as long as that lives.
+def register_workers(workers: Workers) -> None:
+    """Make :func:`current_workers` return a group outside of the scope of its strategy, while that is alive.
 
     Parameters
     ----------
     workers : Workers
-        Of a strategy that was just made; those that were made before are found again when it has gone.
+        Of a strategy that was just created; those registered before are returned again once it is collected.
 
     Examples
     --------
     >>> class Two:
     ...     num_workers, worker_index = 2, 1
     >>> two = Two()
-    >>> remember_workers(two)
+    >>> register_workers(two)
     >>> current_workers() is two
     True
     >>> del two
     >>> current_workers() is None
     True
     """
-    _remembered[:] = [each for each in _remembered if each() is not None]
-    _remembered.append(weakref.ref(workers))
+    _registered[:] = [each for each in _registered if each() is not None]
+    _registered.append(weakref.ref(workers))
 
 
 def current_workers() -> Workers | None:
-    """Give what joins the workers of the current strategy, or of the last one that this process has made.
+    """Return the worker group of the current strategy, or of the last one that this process has created.
 
     Returns
     -------
     Workers or None
-        None if all strategies are of this process alone.
+        None if no strategy spans several processes.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def current_workers() -> Workers | None:
     found: Workers | None = None if mode is None else getattr(mode.strategy.extended, "_workers", None)
     if found is not None:
         return found
-    for each in reversed(_remembered):
+    for each in reversed(_registered):
         workers: Workers | None = each()
         if workers is not None:
             return workers

@@ -1,4 +1,4 @@
-"""What a process that an exception ends tells the other workers: which one, and where."""
+"""Broadcast of an uncaught exception: the other workers raise an error that names it and its line."""
 
 from __future__ import annotations
 
@@ -13,68 +13,48 @@ from typing import Any, Protocol
 
 from ringlet.strategy.replica.error_selection import one_line
 
-__all__ = ["described", "say_last_words", "tell_others"]
+__all__ = ["abort_on_crash", "broadcast_crash", "describe_crash"]
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
-class Listener(Protocol):
-    """Who wants to hear last words."""
+class Abortable(Protocol):
+    """Base class of what an uncaught exception aborts."""
 
     def abort(self, reason: str) -> None:
-        """Tell the others."""
+        """Fail on all workers, with this reason."""
 
 
-_listeners: weakref.WeakSet[Any] = weakref.WeakSet()
+_abortables: weakref.WeakSet[Any] = weakref.WeakSet()
 _previous: list[Callable[..., Any]] = []
 
 
-def say_last_words(listener: Listener) -> None:
-    """Have somebody told when an exception that nobody catches ends this process.
-
-    Parameters
-    ----------
-    listener : Listener
-        Not kept alive.
-    """
-    _listeners.add(listener)
+def abort_on_crash(group: Abortable) -> None:
+    """Abort a group when an uncaught exception ends this process; the group is not kept alive."""
+    _abortables.add(group)
     if not _previous:
         _previous.append(sys.excepthook)
         sys.excepthook = _hook
 
 
-def tell_others(error: BaseException) -> None:
-    """Have everybody told now; for programs that show the exception that ends them by themselves.
-
-    Parameters
-    ----------
-    error : BaseException
-    """
-    for listener in list(_listeners):
+def broadcast_crash(error: BaseException) -> None:
+    """Abort all groups now; for programs that handle their last exception themselves."""
+    for group in list(_abortables):
         with contextlib.suppress(Exception):  # the exception that ends the process is the one to show
-            listener.abort(described(error))
+            group.abort(describe_crash(error))
 
 
 def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    tell_others(error)  # first of all: the others wait, and a traceback may take its time
+    broadcast_crash(error)  # first: the other workers wait, and printing a traceback may take long
     _previous[0](kind, error, trace)
 
 
-def described(error: BaseException) -> str:
-    """Say which exception it was, and at which line of the program.
-
-    Parameters
-    ----------
-    error : BaseException
-
-    Returns
-    -------
-    str
-        Completes "worker 1 ...".
+def describe_crash(error: BaseException) -> str:
+    """Describe an exception and its line in the program, as continuation of "worker 1 ...".
 
     Examples
     --------
-    >>> described(KeyError("weights"))
+    >>> describe_crash(KeyError("weights"))
     "raised KeyError: 'weights'"
     """
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Values of the replicas of all workers, combined outside of replicas: what ``reduce`` and ``gather`` do there."""
+"""``reduce`` and ``gather`` over the replicas of all workers, called outside of replicas."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.collectives.collective_dtypes import is_known, native
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.api.call_options import CallOptions
-from ringlet.strategy.api.gather_semantics import gather_components
-from ringlet.strategy.api.reduce_semantics import as_op, divide, settled
+from ringlet.strategy.calls.call_options import CallOptions
+from ringlet.strategy.calls.gather_semantics import gather_components
+from ringlet.strategy.calls.reduce_semantics import as_op, divide, read_component
 from ringlet.strategy.multi_worker.string_codec import text_from_bytes, text_to_bytes
-from ringlet.strategy.multi_worker.worker_group import Workers
+from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 from ringlet.values import IndexedSlices, leaf_columns
 
 __all__ = ["gather_over_workers", "reduce_over_workers"]
 
 Array = NDArray[Any]
-# What one replica after the other of this process has for one place of a structure.
+# One leaf of a structure: its values of the replicas of this process, in order.
 Column = Sequence[Any]
 
 
 def reduce_over_workers(
-    workers: Workers, op: ReduceOp, values: Sequence[Sequence[Any]], shape: nest.PyTreeSpec, asked: CallOptions
+    workers: WorkerGroup, op: ReduceOp, values: Sequence[Sequence[Any]], shape: nest.PyTreeSpec, options: CallOptions
 ) -> list[Any]:
-    """Combine values of the replicas of all workers, all of them in one pass; with the bits of a replica's all_reduce.
+    """Combine values of the replicas of all workers in one pass, bit for bit as a replica's all_reduce does.
 
     Parameters
     ----------
-    workers : Workers
+    workers : WorkerGroup
     op : ReduceOp
     values : sequence
-        Each with what the replicas of this process have of it, which may be nested structures.
+        For each value its components on the replicas of this process, which may be nested structures.
     shape : PyTreeSpec
-        The structure that `values` are the leaves of.
-    asked : CallOptions
+        The structure whose leaves are `values`.
+    options : CallOptions
 
     Returns
     -------
@@ -51,35 +51,37 @@ def reduce_over_workers(
     Raises
     ------
     InvalidArgumentError
-        If the replicas of this process do not fit each other; no other worker takes notice.
+        If the replicas of this process differ in shape or dtype; other workers are not affected.
     CollectiveMismatchError
-        If the workers do not fit each other; on all of them.
+        On all workers, if the workers differ.
     """
-    taken = [leaf_columns([settled(part) for part in components], "reduce") for components in values]
-    columns = [column for parts, _ in taken for column in parts]
+    flat = [leaf_columns([read_component(part) for part in components], "reduce") for components in values]
+    columns = [column for parts, _ in flat for column in parts]
     dense = [_checked(column) for column in columns if not _is_slices(column)]
-    workers.agree([shape, *(inner for _, inner in taken)])
+    workers.check_structures([shape, *(inner for _, inner in flat)])
     operation = as_op(op)
 
     def call(local: int, member: Member) -> list[Any]:
         arrays = [column[local] for column in dense]
-        return member.all_reduce_many(arrays, operation, algorithm=asked.algorithm, bytes_per_pack=asked.bytes_per_pack)
+        return member.all_reduce_many(
+            arrays, operation, algorithm=options.algorithm, bytes_per_pack=options.bytes_per_pack
+        )
 
-    combined = iter(workers.together(call)[0] if dense else ())
+    combined = iter(workers.call_on_ranks(call)[0] if dense else ())
     results = iter([_join_slices(workers, op, column) if _is_slices(column) else next(combined) for column in columns])
-    return [nest.unflatten(inner, [next(results) for _ in parts]) for parts, inner in taken]
+    return [nest.unflatten(inner, [next(results) for _ in parts]) for parts, inner in flat]
 
 
-def gather_over_workers(workers: Workers, components: Sequence[Any], axis: Any) -> Any:
-    """Join arrays of the replicas of all workers, one behind the other in the order of replicas.
+def gather_over_workers(workers: WorkerGroup, components: Sequence[Any], axis: Any) -> Any:
+    """Concatenate arrays of the replicas of all workers, in the order of replicas.
 
     Parameters
     ----------
-    workers : Workers
+    workers : WorkerGroup
     components : sequence
-        What the replicas of this process have: arrays, or nested structures of them.
+        The values of the replicas of this process: arrays, or nested structures of them.
     axis : int
-        Sizes along it may differ; all else is equal.
+        Shapes may differ only in their size along it.
 
     Returns
     -------
@@ -89,30 +91,30 @@ def gather_over_workers(workers: Workers, components: Sequence[Any], axis: Any) 
     Raises
     ------
     InvalidArgumentError
-        If an array has no such axis; no other worker takes notice.
+        If an array does not have this axis; other workers are not affected.
     CollectiveMismatchError
-        If the workers do not fit each other; on all of them.
+        On all workers, if the workers differ.
     """
-    columns, shape = leaf_columns([settled(part) for part in components], "gather")
+    columns, shape = leaf_columns([read_component(part) for part in components], "gather")
     for column in columns:
         for leaf in column:
             axis_in(as_ndarray(leaf).ndim, axis)
-    workers.agree([shape])
+    workers.check_structures([shape])
     return nest.unflatten(shape, [_gather_column(workers, column, axis) for column in columns])
 
 
-def _gather_column(workers: Workers, column: Column, axis: int) -> Any:
+def _gather_column(workers: WorkerGroup, column: Column, axis: int) -> Any:
     arrays = [as_ndarray(leaf) for leaf in column]
     if all(is_known(native(array.dtype)) for array in arrays):
         leaves = [array if kind_of(leaf) is None else leaf for leaf, array in zip(column, arrays, strict=True)]
-        return workers.together(lambda local, member: member.all_gather(leaves[local], axis=axis))[0]
-    rounds = [workers.exchange(told) for told in [text_to_bytes(array) for array in arrays]]
+        return workers.call_on_ranks(lambda local, member: member.all_gather(leaves[local], axis=axis))[0]
+    rounds = [workers.exchange(data) for data in [text_to_bytes(array) for array in arrays]]
     in_order = [each[worker] for worker in range(workers.num_workers) for each in rounds]
-    return gather_components([text_from_bytes(told) for told in in_order], axis)
+    return gather_components([text_from_bytes(data) for data in in_order], axis)
 
 
 def _checked(column: Column) -> Column:
-    """A column whose arrays are alike, so that no rank of this process makes a call that another one does not."""
+    """Return a column after a check that its arrays are alike, so that all ranks of this process make the same call."""
     arrays = [as_ndarray(leaf) for leaf in column]
     first = arrays[0]
     for replica, array in enumerate(arrays):
@@ -128,7 +130,7 @@ def _is_slices(column: Column) -> bool:
     return isinstance(column[0], IndexedSlices)
 
 
-def _join_slices(workers: Workers, op: ReduceOp, column: Column) -> IndexedSlices:
+def _join_slices(workers: WorkerGroup, op: ReduceOp, column: Column) -> IndexedSlices:
     rows = _gather_column(workers, [part.values for part in column], 0)
     indices = _gather_column(workers, [part.indices for part in column], 0)
     if op is ReduceOp.MEAN:

@@ -1,4 +1,4 @@
-"""MultiWorkerMirroredStrategy: the replicas of several processes, in step."""
+"""MultiWorkerMirroredStrategy: synchronous replicas in several processes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ringlet.devices import requested_devices, short_name
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps, RingAllReduce, copies
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
-from ringlet.strategy.api.reduce_semantics import check_count, is_mirrored, reduce_mirrored
-from ringlet.strategy.api.run_options import has_writable_results
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.multi_worker.ambient_worker_group import remember_workers
+from ringlet.strategy.calls.reduce_semantics import check_count, is_mirrored, reduce_mirrored
+from ringlet.strategy.calls.run_options import has_writable_results
+from ringlet.strategy.multi_worker.ambient_worker_group import register_workers
 from ringlet.strategy.multi_worker.cross_worker_ops import gather_over_workers, reduce_over_workers
 from ringlet.strategy.multi_worker.initial_value_sync import first_value_of_chief
 from ringlet.strategy.multi_worker.multi_worker_execution import SingleRun, WorkerRun
-from ringlet.strategy.multi_worker.worker_group import Workers
+from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 from ringlet.strategy.multi_worker.worker_handshake import Cluster
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.step_execution import ReplicaRun
@@ -39,29 +39,29 @@ _log = logging.getLogger(__name__)
 class MultiWorkerMirroredStrategy(Strategy):
     """Runs each step on the replicas of several processes and keeps them equal.
 
-    (``tf.distribute.MultiWorkerMirroredStrategy``.) Each process runs the same program and is one worker of a cluster,
-    which ``TF_CONFIG`` describes. The workers find each other when something needs all of them, such as the first
-    variable, not when the strategy is made. Without a cluster it is a strategy of this process.
+    (``tf.distribute.MultiWorkerMirroredStrategy``.) Each process runs the same program and is one worker of the cluster
+    that ``TF_CONFIG`` describes. The rendezvous of the workers takes place at the first call that needs all of them,
+    such as the first variable, not when the strategy is created. Without a cluster, this process is the only worker.
 
     Parameters
     ----------
     cluster_resolver : ClusterResolver, optional
-        Tells which workers there are, and which of them this process is; by default what ``TF_CONFIG`` says.
+        Describes the workers and the task of this process; by default read from ``TF_CONFIG``.
     communication_options : CommunicationOptions, optional
-        ``timeout_seconds`` is how long to wait for other workers, when they come together and in each call (0 for ever;
-        by default 600, or ``RINGLET_TIMEOUT_SECONDS``); the others hold for all calls that say nothing else.
+        ``timeout_seconds`` limits the wait for other workers, in the rendezvous and in each call (0: no limit; by
+        default 600, or ``RINGLET_TIMEOUT_SECONDS``); the other fields are the defaults of all calls.
 
     Raises
     ------
     ValueError
-        If an argument is none of these, or the cluster cannot be one of workers; see
+        If an argument is of another type, or the cluster cannot consist of workers; see
         :class:`~ringlet.errors.ClusterConfigError`.
 
     Notes
     -----
-    A worker has one replica, or as many as ``RINGLET_NUM_DEVICES`` or :func:`ringlet.set_logical_devices` say; all have
-    the same number. All workers make the same calls in the same order. A worker that is lost, or that an uncaught
-    exception ends, has all others raise an error that names it; the strategy cannot go on then, in any process.
+    A worker has one replica, or the number set by ``RINGLET_NUM_DEVICES`` or :func:`ringlet.set_logical_devices`; all
+    workers have the same number. All workers make the same calls in the same order. If a worker is lost, or ends with
+    an uncaught exception, all others raise an error that names it, and the strategy is unusable in every process.
 
     Examples
     --------
@@ -84,27 +84,27 @@ class MultiWorkerMirroredStrategy(Strategy):
     @property
     def cluster_resolver(self) -> ClusterResolver:
         """The resolver of the cluster that this strategy runs on."""
-        resolver: ClusterResolver = self.extended._cluster_resolver  # type: ignore[attr-defined]  # made above
+        resolver: ClusterResolver = self.extended._cluster_resolver  # type: ignore[attr-defined]  # set by __init__
         return resolver
 
     def __repr__(self) -> str:
         return f"MultiWorkerMirroredStrategy({self.extended!r})"
 
 
-class _StandsForBoth(type):
-    """Of the experimental spelling, whose instances are those of the other one."""
+class _AcceptsBothSpellings(type):
+    """Metaclass of the experimental spelling: instances of the other spelling are instances of it too."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, MultiWorkerMirroredStrategy)
 
 
-class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metaclass=_StandsForBoth):
-    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``, which takes its arguments in another order.
+class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metaclass=_AcceptsBothSpellings):
+    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``, whose arguments are in another order.
 
     Parameters
     ----------
     communication : CommunicationImplementation
-        RING chooses the ring.
+        RING selects the ring algorithm.
     cluster_resolver : ClusterResolver, optional
 
     Examples
@@ -122,7 +122,7 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metac
 
 
 class MultiWorkerMirroredExtended(MirroredExtended):
-    """What :class:`MultiWorkerMirroredStrategy` does; with one worker what a MirroredStrategy does.
+    """Implementation of :class:`MultiWorkerMirroredStrategy`; with one worker, that of MirroredStrategy.
 
     Parameters
     ----------
@@ -160,28 +160,28 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         self._cluster_resolver = resolver
         self._options = options
         self._is_chief = not spec.as_dict() or is_chief(spec, job, index)
-        self._workers = _workers_of(spec, job, index, count, options)
+        self._workers = _worker_group(spec, job, index, count, options)
         if self._workers is not None:
-            remember_workers(self._workers)
-            # Replicas of all workers share the cores of the machine. Those of this one count themselves if they are
-            # several.
+            register_workers(self._workers)
+            # Replicas of all workers share the cores of the machine; those of this worker, if several, are counted
+            # elsewhere.
             self._num_sharing = self._num_replicas_in_sync - (count if count > 1 else 0)
 
-    # --- what programs read -------------------------------------------------------------------------------------------
+    # --- properties ---------------------------------------------------------------------------------------------------
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Whether every worker runs a program of its own: they do."""
+        """True: every worker runs its own program."""
         return True
 
     @property
     def should_checkpoint(self) -> bool:
-        """Whether this process is the one that writes checkpoints."""
+        """True on the chief, which writes checkpoints."""
         return self._is_chief
 
     @property
     def should_save_summary(self) -> bool:
-        """Whether this process is the one that writes summaries."""
+        """True on the chief, which writes summaries."""
         return self._is_chief
 
     def __repr__(self) -> str:
@@ -215,22 +215,27 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         if workers is None:
             return super()._call_with_options(fn, args, kwargs, options)
         limiter, owner = blas_limiter(), object()
-        with workers.turn:
+        with workers.single_thread:
             try:
                 limiter.enter(owner, self._num_sharing)
                 if workers.num_local > 1:
                     return super()._call_with_options(fn, args, kwargs, options)
                 rows, keywords = split_arguments(args, kwargs, 1)
                 is_writable = options is not None and has_writable_results(options)
-                return as_variables(self._run_alone(workers, fn, rows[0], keywords[0], is_writable))
+                return as_variables(self._run_single(workers, fn, rows[0], keywords[0], is_writable))
             except BaseException as error:
-                workers.explain(error)
+                workers.annotate(error)
                 raise
             finally:
                 limiter.leave(owner)
 
-    def _run_alone(
-        self, workers: Workers, fn: Callable[..., Any], row: Sequence[Any], keywords: Mapping[str, Any], writable: bool
+    def _run_single(
+        self,
+        workers: WorkerGroup,
+        fn: Callable[..., Any],
+        row: Sequence[Any],
+        keywords: Mapping[str, Any],
+        writable: bool,
     ) -> Any:
         run = SingleRun(self._container_strategy(), workers, self._ops, writable)
         try:
@@ -246,19 +251,19 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         return first_value_of_chief(self._workers, request)
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
 
-        return distribute_dataset(dataset, len(self._devices), options, uneven=uneven, **self._place())
+        return distribute_dataset(dataset, len(self._devices), options, uneven=uneven, **self._worker_arguments())
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # loaded where datasets are used
+            distribute_datasets_from_function,  # imported on first use
         )
 
-        return distribute_datasets_from_function(dataset_fn, len(self._devices), options, **self._place())
+        return distribute_datasets_from_function(dataset_fn, len(self._devices), options, **self._worker_arguments())
 
-    def _place(self) -> dict[str, Any]:
-        """Where this worker is among those that a dataset is distributed to."""
+    def _worker_arguments(self) -> dict[str, Any]:
+        """Return the arguments that tell a distributed dataset which worker this is."""
         workers = self._workers
         if workers is None:
             return {}
@@ -303,10 +308,10 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         assert workers is not None
         leaves, shape = nest.flatten(value)
         components = [self._components(leaf) for leaf in leaves]
-        return nest.unflatten(shape, reduce_over_workers(workers, op, components, shape, workers.asked_of(options)))
+        return nest.unflatten(shape, reduce_over_workers(workers, op, components, shape, workers.call_options(options)))
 
     def _components(self, leaf: Any) -> Sequence[Any]:
-        """What the replicas of this process have of a value; what is no distributed one, each of them has."""
+        """Return the values of the replicas of this process; a value that is not distributed is that of each."""
         if not isinstance(leaf, DistributedValues):
             return (leaf,) * len(self._devices)
         check_count(leaf, len(self._devices))
@@ -321,20 +326,20 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         return gather_over_workers(self._workers, self._components(value), axis)
 
 
-def _workers_of(spec: Any, job: Any, index: Any, count: int, options: CommunicationOptions) -> Workers | None:
-    """What joins the workers of a cluster; None if there is one."""
+def _worker_group(spec: Any, job: Any, index: Any, count: int, options: CommunicationOptions) -> WorkerGroup | None:
+    """Return the group of the workers of a cluster; None if there is only one."""
     if not spec.as_dict() or worker_count(spec, job) < 2:
         return None
     jobs = tuple(sorted((name, tuple(map(str, tasks))) for name, tasks in spec.as_dict().items()))
     cluster = Cluster(tuple(worker_tasks(spec)), id_in_cluster(spec, job, index), count, str(jobs))
     _log.info(
-        "%s is worker %d of %d, with %s; it meets the others when something needs all of them",
+        "%s is worker %d of %d, with %s; the rendezvous takes place at the first call that needs all workers",
         cluster.name,
         cluster.worker_index,
         cluster.num_workers,
         "1 replica" if count == 1 else f"{count} replicas",
     )
-    return Workers(cluster, is_chief(spec, job, index), options)
+    return WorkerGroup(cluster, is_chief(spec, job, index), options)
 
 
 def _ops_for(options: CommunicationOptions) -> CrossDeviceOps:

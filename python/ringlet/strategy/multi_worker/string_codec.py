@@ -1,4 +1,4 @@
-"""Arrays of text as bytes, for processes to exchange: what collectives cannot move."""
+"""Codec for arrays of text, which collectives cannot move: to bytes that processes exchange, and back."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["text_from_bytes", "text_to_bytes"]
 
 
 def text_to_bytes(array: NDArray[Any]) -> bytes:
-    """Write an array of text.
+    """Encode an array of text.
 
     Parameters
     ----------
     array : ndarray
-        Of strings or bytes: of NumPy's dtypes for them, or objects of Python.
+        Of strings or bytes, in NumPy's dtypes for them or as Python objects.
 
     Returns
     -------
@@ -28,7 +28,7 @@ def text_to_bytes(array: NDArray[Any]) -> bytes:
     Raises
     ------
     InvalidArgumentError
-        If it holds anything else.
+        If it holds other objects.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def text_to_bytes(array: NDArray[Any]) -> bytes:
 
 
 def text_from_bytes(data: bytes) -> NDArray[Any]:
-    """Read what :func:`text_to_bytes` wrote.
+    """Decode the output of :func:`text_to_bytes`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Who may make the calls of a strategy that has several processes: one thread at a time."""
+"""Exclusive use of a strategy that spans several processes: one thread at a time."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
-__all__ = ["Turn"]
+__all__ = ["ThreadExclusion"]
 
 
-class Turn:
-    """A context manager that one thread at a time may enter, as often as it likes.
+class ThreadExclusion:
+    """A re-entrant context manager for one thread at a time; other threads get an error instead of waiting.
 
-    Nobody waits: workers make their calls in one order, and two threads that run at the same time have none.
+    All workers make their calls in the same order, and concurrent threads do not have an order.
 
     Parameters
     ----------
     what : str
-        Whose calls they are, for messages.
+        The object in use, for messages.
 
     Raises
     ------
@@ -27,8 +27,8 @@ class Turn:
 
     Examples
     --------
-    >>> turn = Turn("the strategy")
-    >>> with turn, turn:
+    >>> exclusion = ThreadExclusion("the strategy")
+    >>> with exclusion, exclusion:
     ...     pass
     """
 
@@ -39,16 +39,15 @@ class Turn:
         self._holder: dict[str, int] = {}
         self._depth = 0
 
-    def __enter__(self) -> Turn:
+    def __enter__(self) -> ThreadExclusion:
         me = threading.get_ident()
-        # In one instruction, so that two threads that come together do not both find nobody.
+        # One atomic operation, so that of two concurrent threads only one succeeds.
         holder = self._holder.setdefault("thread", me)
         if holder != me:
             raise RuntimeError(
-                f"two threads use {self._what} at the same time, {_name(me)!r} and {_name(holder)!r}: its workers make "
-                "their calls in one order, which is the same on all of them, and threads that run at the same time "
-                "have none. Call it from one thread, or make a strategy for each thread, in the same order on every "
-                "worker"
+                f"two threads use {self._what} at the same time, {_name(me)!r} and {_name(holder)!r}: all workers must "
+                "make their calls in the same order, and concurrent threads do not have an order. Call it from one "
+                "thread, or make a strategy for each thread, in the same order on every worker"
             )
         self._depth += 1
         return self
@@ -62,11 +61,11 @@ class Turn:
             self._holder.clear()
 
     @contextmanager
-    def lent(self) -> Iterator[None]:
-        """Let the calling thread act for the one that is inside, which waits meanwhile."""
+    def transferred(self) -> Iterator[None]:
+        """Let the calling thread act for the holder, which waits meanwhile."""
         holder = self._holder.get("thread")
         if holder is None:
-            raise AssertionError("nobody is inside")
+            raise AssertionError("no thread is the holder")
         self._holder["thread"] = threading.get_ident()
         try:
             yield

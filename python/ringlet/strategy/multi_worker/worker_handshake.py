@@ -1,4 +1,4 @@
-"""How the workers of a strategy come together: each finds the others, and all look whether they fit each other."""
+"""Rendezvous of the workers of a strategy, and the check that their programs and replicas match."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ringlet.cluster import WorkersJob
 from ringlet.cluster.local_addresses import foreign_addresses
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import Member
 from ringlet.collectives.process_group import MOST_RANKS, job_id, join_job
 from ringlet.errors import ClusterConfigError, FailedPreconditionError
+from ringlet.ipc.byte_framing import join_frames, split_frames
 from ringlet.rendezvous.job_key import MOST_PROCESSES
-from ringlet.strategy.multi_worker.byte_framing import pack, unpack
 from ringlet.strategy.replica.watchdog import call_later
 
 __all__ = ["Cluster", "join", "script_of_process"]
@@ -30,24 +32,24 @@ _log = logging.getLogger(__name__)
 
 MIXED_VARIABLE = "RINGLET_MIXED_SCRIPTS"
 
-# After which joining says that it waits.
-_SECONDS_BEFORE_WORD = 30.0
+# Time after which a rendezvous logs that it is waiting.
+_SECONDS_BEFORE_LOG = 30.0
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The workers of a strategy, and which of them this process is.
+    """The workers of a strategy, and the index of this process.
 
     Attributes
     ----------
     tasks : tuple of (str, int, str)
-        Job, index in it and address of each worker, in the order of their ranks.
+        Job name, task index and address of each worker, in the order of their ranks.
     worker_index : int
-        Which of them this process is.
+        The index of this process.
     num_local : int
-        Replicas of this process; all workers must have as many.
+        Number of replicas of this process; the same on all workers.
     spec : str
-        The whole cluster as text, the same in all processes.
+        The whole cluster spec as text, equal in all processes.
 
     Examples
     --------
@@ -63,63 +65,63 @@ class Cluster:
 
     @property
     def num_workers(self) -> int:
-        """How many processes there are."""
+        """The number of workers."""
         return len(self.tasks)
 
     @property
     def num_ranks(self) -> int:
-        """How many replicas there are, over all workers."""
+        """The number of replicas over all workers."""
         return self.num_workers * self.num_local
 
     @property
     def first_rank(self) -> int:
-        """Which of all replicas is the first one of this process."""
+        """The index of this process's first replica among all replicas."""
         return self.worker_index * self.num_local
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What messages call the workers."""
+        """The names of the workers in messages."""
         return tuple(task_name(job, index) for job, index, _ in self.tasks)
 
     @property
     def name(self) -> str:
-        """What messages call this one."""
+        """The name of this worker in messages."""
         return self.names[self.worker_index]
 
     def digest(self) -> str:
-        """Give a text that is the same on all workers of this cluster, and on those of no other one."""
+        """Return a text that is equal on all workers of this cluster and differs between clusters."""
         return hashlib.sha256(json.dumps([self.spec, self.tasks]).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
-    """Find the other workers, and see whether they fit.
+    """Make the rendezvous with the other workers, and check that their programs and replicas match.
 
     Parameters
     ----------
     cluster : Cluster
     number : int
-        Which of the program's strategies it is; the same on all workers.
+        Number of the strategy among those of the program; the same on all workers.
     timeout_seconds : float
-        How long to wait for the others, here and in each later call; may be infinite.
+        How long to wait for other workers, here and in each later call; may be infinite.
 
     Returns
     -------
     list of Member
-        One for each replica of this process, of a group of all replicas.
+        The ranks of this process's replicas, in a group of all replicas.
 
     Raises
     ------
     ClusterConfigError
-        If workers are on other machines.
+        If a worker is on another machine.
     DeadlineExceededError
-        If some did not come; names them.
+        If workers are missing; the message names them.
     FailedPreconditionError
-        If another process is this task, or the workers have different scripts, numbers of replicas or versions of
+        If another process runs as this task, or the workers differ in script, number of replicas or version of
         ringlet.
     WorkerLostError
-        If one that had come ended.
+        If a worker ended during the rendezvous.
     PermissionError
-        If another user has the name under which they meet.
+        If the rendezvous socket belongs to another user.
     """
     _refuse_too_many(cluster)
     _refuse_other_machines(cluster)
@@ -128,7 +130,7 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
         WorkersJob(f"{cluster.digest()} {number}{part}", identity, ranks, cluster.names, number, run_command(cluster))
         for part, ranks in (("", cluster.num_workers), (" replicas", cluster.num_ranks))
     ]
-    member = _alone_is_told(cluster, lambda: join_job(jobs[0], [cluster.worker_index], timeout_seconds)[0])
+    member = _log_long_wait(cluster, lambda: join_job(jobs[0], [cluster.worker_index], timeout_seconds)[0])
     try:
         _compare(cluster, _facts(cluster, member))
         if cluster.num_local == 1:
@@ -143,7 +145,7 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
 
 
 def run_command(cluster: Cluster) -> str:
-    """Give the command that starts all workers of a cluster on this machine.
+    """Return the command that starts all workers of a cluster on this machine.
 
     Examples
     --------
@@ -151,12 +153,11 @@ def run_command(cluster: Cluster) -> str:
     True
     """
     replicas = f" --replicas {cluster.num_local}" if cluster.num_local > 1 else ""
-    program = _program()
-    return f"ringlet run -n {cluster.num_workers}{replicas} {shlex.join(program)}"
+    return f"ringlet run -n {cluster.num_workers}{replicas} {shlex.join(_program())}"
 
 
 def _program() -> list[str]:
-    """What was run, as a command line has it."""
+    """Return the program of this process as arguments of a command line."""
     original = getattr(sys, "orig_argv", [])
     if "-m" in original[1:]:
         module = original[original.index("-m") + 1 :][:1]
@@ -189,28 +190,28 @@ def _refuse_other_machines(cluster: Cluster) -> None:
     )
 
 
-def _alone_is_told(cluster: Cluster, wait: Callable[[], Member]) -> Member:
-    """Wait for the others, with a word in the log if that takes long."""
-    has_come: list[bool] = []
+def _log_long_wait(cluster: Cluster, wait: Callable[[], Member]) -> Member:
+    """Wait for the other workers, and log a warning if that takes long."""
+    is_done: list[bool] = []
 
-    def say() -> None:
-        if not has_come:
+    def log() -> None:
+        if not is_done:
             _log.warning(
-                "%s has waited %g s for the other workers of its cluster; it goes on when all %d have come",
+                "%s has waited %g s for the other workers of its cluster; it continues once all %d are connected",
                 cluster.name,
-                _SECONDS_BEFORE_WORD,
+                _SECONDS_BEFORE_LOG,
                 cluster.num_workers,
             )
 
-    call_later(_SECONDS_BEFORE_WORD, say)
+    call_later(_SECONDS_BEFORE_LOG, log)
     try:
         return wait()
     finally:
-        has_come.append(True)
+        is_done.append(True)
 
 
 def _facts(cluster: Cluster, member: Member) -> list[dict[str, Any]]:
-    """What each worker says about itself."""
+    """Exchange the properties that must match, and return those of each worker."""
     script, content = script_of_process()
     mine = {
         "replicas": cluster.num_local,
@@ -218,15 +219,15 @@ def _facts(cluster: Cluster, member: Member) -> list[dict[str, Any]]:
         "content": content,
         "may_differ": os.environ.get(MIXED_VARIABLE, "").strip() not in ("", "0"),
     }
-    joined = member.all_gather(pack(json.dumps(mine).encode()))
-    return [json.loads(each) for each in unpack(joined)]
+    joined = member.all_gather(np.frombuffer(join_frames([json.dumps(mine).encode()]), np.uint8))
+    return [json.loads(each) for each in split_frames(joined)]
 
 
 @functools.cache
 def script_of_process() -> tuple[str, str]:
-    """Give the name of the script that this process runs, and a digest of its text, empty if it cannot be read.
+    """Return the name of this process's script and a digest of its text, which is empty if it cannot be read.
 
-    They stay as they were at the first call: scripts are edited while they run, and processes go to other folders.
+    Cached, because the script may be edited and the working folder changed while the process runs.
     """
     name = sys.argv[0] if sys.argv else ""
     try:
@@ -238,9 +239,9 @@ def script_of_process() -> tuple[str, str]:
 def _compare(cluster: Cluster, facts: Sequence[dict[str, Any]]) -> None:
     replicas = [int(each["replicas"]) for each in facts]
     if len(set(replicas)) > 1:
-        told = ", ".join(f"{name} has {count}" for name, count in zip(cluster.names, replicas, strict=True))
+        counts = ", ".join(f"{name} has {count}" for name, count in zip(cluster.names, replicas, strict=True))
         raise FailedPreconditionError(
-            f"the workers have different numbers of replicas: {told}. Give all of them as many: the same "
+            f"the workers have different numbers of replicas: {counts}. Give all of them as many: the same "
             "RINGLET_NUM_DEVICES, the same set_logical_devices, or `ringlet run --replicas`"
         )
     _compare_scripts(cluster, facts)
@@ -249,7 +250,7 @@ def _compare(cluster: Cluster, facts: Sequence[dict[str, Any]]) -> None:
 def _compare_scripts(cluster: Cluster, facts: Sequence[dict[str, Any]]) -> None:
     if any(each["may_differ"] for each in facts):
         return
-    # What cannot be read, such as a notebook, is nobody's script.
+    # Scripts that cannot be read, such as notebooks, are not compared.
     scripts = [(name, each) for name, each in zip(cluster.names, facts, strict=True) if each["content"]]
     for name, each in scripts[1:]:
         first_name, first = scripts[0]

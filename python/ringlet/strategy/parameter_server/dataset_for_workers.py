@@ -1,4 +1,4 @@
-"""DatasetForWorkers: what a strategy of parameter servers makes of a dataset before a worker has it."""
+"""DatasetForWorkers: a dataset of a ParameterServerStrategy before workers build it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["DatasetForWorkers"]
 class DatasetForWorkers(DistributedDataset):
     """A distributed dataset that each worker builds for itself.
 
-    ``ClusterCoordinator.create_per_worker_dataset`` takes it. Every worker has all elements: nothing is cut or sharded.
+    It is passed to ``ClusterCoordinator.create_per_worker_dataset``. Every worker has all elements, without sharding.
 
     Parameters
     ----------
     make : callable
-        Gives the dataset, in the process of a worker; without arguments.
+        Called without arguments in the process of a worker; returns the dataset.
 
     Examples
     --------
@@ -36,11 +36,11 @@ class DatasetForWorkers(DistributedDataset):
         self._make = make
 
     def build(self) -> Any:
-        """Give the dataset of this process."""
+        """Return the dataset of this process."""
         return self._make()
 
     def then(self, function: Callable[[Any], Any]) -> DatasetForWorkers:
-        """Give a dataset whose workers have what a function makes of theirs."""
+        """Return a dataset to which each worker applies a function after building it."""
         return DatasetForWorkers(_Then(self._make, function))
 
     def __iter__(self) -> NoReturn:
@@ -48,21 +48,21 @@ class DatasetForWorkers(DistributedDataset):
 
     @property
     def decision(self) -> NoReturn:
-        """Refused: it is made where the dataset is built."""
+        """Not available: the plan is made when a worker builds the dataset."""
         raise _not_here()
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> NoReturn:
-        """Refused: the elements are where the workers are."""
+        """Not available: the elements are on the workers."""
         raise _not_here()
 
     @property
     def cardinality(self) -> NoReturn:
-        """Refused: it is known where the dataset is built."""
+        """Not available before a worker builds the dataset."""
         raise ValueError("Cannot get the cardinality of a dataset that is not built: workers build it")
 
     @property
     def element_spec(self) -> NoReturn:
-        """Refused: it is known where the dataset is built."""
+        """Not available before a worker builds the dataset."""
         raise ValueError("Cannot get the element_spec of a dataset that is not built: workers build it")
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class DatasetForWorkers(DistributedDataset):
 
 
 class _Then:
-    """One function after another, which can be pickled if both can."""
+    """The composition of two functions, which can be pickled if both can."""
 
     def __init__(self, make: Callable[[], Any], function: Callable[[Any], Any]) -> None:
         self._make, self._function = make, function
@@ -82,5 +82,5 @@ class _Then:
 def _not_here() -> ValueError:
     return ValueError(
         "To use this dataset, you need to pass this dataset to ClusterCoordinator.create_per_worker_dataset. Its "
-        "elements are where the workers are"
+        "elements are on the workers"
     )

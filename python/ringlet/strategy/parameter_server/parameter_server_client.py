@@ -1,4 +1,4 @@
-"""The parameter servers of a cluster, as their coordinator asks them for the memory of variables."""
+"""Client of the parameter servers of a cluster: the coordinator's requests for the memory of variables."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ __all__ = ["ParameterServers", "servers_of"]
 
 _log = logging.getLogger(__name__)
 
-# One for the message that brings a table, one to keep, and some for other threads.
+# One for the message with a table, one to keep, and some for other threads.
 _SPARE_FILES = 8
-# An answer takes no longer, unless something is wrong that a person can see to.
+# After this time a missing reply is logged.
 _SLOW_SECONDS = 30.0
 
 
 class ParameterServers:
-    """Makes tables on the parameter servers of a cluster. Every method may be called by any thread.
+    """Creates tables on the parameter servers of a cluster. All methods are thread-safe.
 
     Parameters
     ----------
     tasks : Tasks
-        The processes of the cluster. Nobody else writes to those of its parameter servers, or reads what they send.
+        The processes of the cluster. This object alone communicates with its parameter servers.
 
     Attributes
     ----------
@@ -53,77 +53,77 @@ class ParameterServers:
         self.tasks = tasks
         self._loss: tuple[str, int, str] | None = None
         self._lock = threading.Lock()
-        # For each parameter server, keys of tables that it holds and whose variables are gone; finalizers append.
-        self._gone: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
+        # For each parameter server, the keys of tables whose variables were freed; finalizers append.
+        self._freed: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
         self._numbers = itertools.count()  # of requests
 
     @property
     def lost(self) -> PSUnavailableError | None:
-        """The first loss of a parameter server. No more tables are made then; those that exist stay readable.
+        """The first loss of a parameter server, after which no tables are created; existing ones stay readable.
 
-        A new exception each time: one that is kept keeps the frames that it was raised in, and with them the whole job.
+        A new exception for each call: a stored one would keep its frames, and with them the whole job, alive.
         """
         return None if self._loss is None else PSUnavailableError(*self._loss)
 
     def create(self, index: int, form: TableForm, array_type: type[Any]) -> TableStorage:
-        """Have a parameter server make a table of zeros.
+        """Create a table of zeros on a parameter server.
 
         Parameters
         ----------
         index : int
-            Which parameter server.
+            The index of the server.
         form : TableForm
         array_type : type
-            What reads are of.
+            The array type of reads.
 
         Returns
         -------
         TableStorage
-            The table is given back to the system once this and the mappings of other processes are gone.
+            Its memory is freed with this object and the mappings of other processes.
 
         Raises
         ------
         PSUnavailableError
-            If that one, or another one, has ended.
+            If this server, or another one, has ended.
         FailedPreconditionError
             If the cluster was stopped.
         DeadlineExceededError
-            If it does not answer in time.
+            If the server does not reply in time.
         SharedMemoryFullError
-            If there is no memory left.
+            If shared memory is full.
         OSError
-            If this process may open no more files.
+            If this process cannot open more files.
         """
         key = new_table_key()
         try:
-            storage = TableStorage(key, _undisturbed(self._new_table, index, key, form), form, array_type)
-        except BaseException:  # it may have been made
-            self._gone[index].append(key)
+            storage = TableStorage(key, _uninterrupted(self._new_table, index, key, form), form, array_type)
+        except BaseException:  # the table may have been created
+            self._freed[index].append(key)
             raise
-        # A finalizer runs wherever the last reference goes: it takes no lock.
-        weakref.finalize(storage, self._gone[index].append, key).atexit = False
+        # A finalizer may run in any thread, so it must not take a lock.
+        weakref.finalize(storage, self._freed[index].append, key).atexit = False
         return storage
 
     def _new_table(self, index: int, key: int, form: TableForm) -> _core.Table:
         with self._lock:
-            _make_room()
-            self._forget(index)
+            _reserve_files()
+            self._free_tables(index)
             (descriptor,) = self._ask(index, ("create", key, *form.stored_as_text())).descriptors
         try:
             return _core.Table(descriptor)
         finally:
             os.close(descriptor)
 
-    def _forget(self, index: int) -> None:
-        """Tell a parameter server which of its tables nobody needs any more; the lock is held."""
-        gone = self._gone[index]
-        if keys := [gone[i] for i in range(len(gone))]:
+    def _free_tables(self, index: int) -> None:
+        """Send a parameter server the keys of tables to free; the lock is held."""
+        freed = self._freed[index]
+        if keys := [freed[i] for i in range(len(freed))]:
             self._ask(index, ("forget", keys))
-            for _ in keys:  # not before it has answered: it is told again if this was interrupted
-                gone.popleft()
+            for _ in keys:  # only after the reply: an interrupted request is repeated
+                freed.popleft()
 
     def mark_lost(self, index: int) -> PSUnavailableError | FailedPreconditionError:
-        """Note that a parameter server has ended.
+        """Record that a parameter server has ended, and return the error to raise.
 
         Parameters
         ----------
@@ -132,9 +132,9 @@ class ParameterServers:
         Returns
         -------
         PSUnavailableError
-            What was noticed first, which may be about another one.
+            The first recorded loss, possibly of another server.
         FailedPreconditionError
-            If the cluster was stopped, which is no loss.
+            If the cluster was stopped, which is not a loss.
         """
         if self._loss is None:
             reason = self.tasks.ending_of("ps", index) or "has closed its connection"
@@ -142,14 +142,14 @@ class ParameterServers:
                 return _stopped()
             self._loss = (
                 f"parameter server {index} ({task_name('ps', index)}, pid {self.tasks.pid_of('ps', index)}) {reason}: "
-                "this ends the job. Its variables can still be read, and saved; start again with a new strategy",
+                "this ends the job. Its variables can still be read and saved; start again with a new strategy",
                 index,
                 reason,
             )
         return PSUnavailableError(*self._loss)
 
     def _ask(self, index: int, request: tuple[Any, ...]) -> Message:
-        """Send a request to a parameter server, and wait for its reply; the lock is held."""
+        """Send a request to a parameter server and wait for its reply; the lock is held."""
         if (lost := self.lost) is not None:
             raise lost
         channel = self.tasks.ps[index]
@@ -166,8 +166,8 @@ class ParameterServers:
         return message
 
 
-def _undisturbed(call: Callable[..., _core.Table], *args: Any) -> _core.Table:
-    """Call something where no handler of signals can raise, which would tear a message: not in the main thread."""
+def _uninterrupted(call: Callable[..., _core.Table], *args: Any) -> _core.Table:
+    """Call a function outside of the main thread, where no signal handler can raise in the middle of a message."""
     if threading.current_thread() is not threading.main_thread():
         return call(*args)
     future: concurrent.futures.Future[_core.Table] = concurrent.futures.Future()
@@ -198,35 +198,29 @@ def _reply_to(number: int, channel: Channel, deadline: Deadline) -> tuple[Messag
         its_number, reply = unpack(message.header, message.buffers)
         if its_number == number:
             return message, reply
-        for descriptor in message.descriptors:  # to a request whose sender was interrupted, and waits no longer
+        for descriptor in message.descriptors:  # reply to an earlier request that was interrupted
             os.close(descriptor)
 
 
 def _receive(channel: Channel, deadline: Deadline) -> Message:
     poller = select.poll()
-    with contextlib.suppress(ValueError):  # it was closed meanwhile, as `poll` tells
+    with contextlib.suppress(ValueError):  # closed in the meantime, which `poll` detects
         poller.register(channel.fileno(), select.POLLIN)
     while (message := channel.poll()) is None:
         if deadline.is_over():
             raise DeadlineExceededError(
-                f"{channel.peer} has not answered for {deadline}: look whether its process is stopped. Allow more with "
-                "RINGLET_TIMEOUT_SECONDS"
+                f"{channel.peer} has not answered for {deadline}: check whether its process is stopped. Allow more "
+                "with RINGLET_TIMEOUT_SECONDS"
             )
         if not poller.poll(deadline.left(_SLOW_SECONDS) * 1000) and not deadline.is_over():
             _log.warning(
-                "%s has not answered for %g s: look whether its process is stopped", channel.peer, _SLOW_SECONDS
+                "%s has not answered for %g s: check whether its process is stopped", channel.peer, _SLOW_SECONDS
             )
     return message
 
 
-def _make_room() -> None:
-    """Let this process open more files if it has as many as it may: each variable is one.
-
-    Raises
-    ------
-    OSError
-        If the system allows no more.
-    """
+def _reserve_files() -> None:
+    """Raise the limit on open files of this process if it is reached: each variable is an open file."""
     opened: list[int] = []
     try:
         for _ in range(_SPARE_FILES):
@@ -245,8 +239,8 @@ def _allow_more_files() -> None:
     if most == ceiling:
         raise OSError(
             errno.EMFILE,
-            f"each variable on parameter servers is an open file, and this process may have {most}: allow more with "
-            "`ulimit -n`, or make fewer and larger variables",
+            f"each variable on parameter servers is an open file, and this process may have {most}: raise the limit "
+            "with `ulimit -n`, or make fewer and larger variables",
         )
     wanted = 4 * most if ceiling == resource.RLIM_INFINITY else min(4 * most, ceiling)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, ceiling))
@@ -257,7 +251,7 @@ _starting = threading.Lock()
 
 
 def servers_of(resolver: ClusterResolver) -> ParameterServers:
-    """Give the parameter servers of a cluster, whose processes are started if they do not run.
+    """Return the parameter servers of a cluster, after starting its processes if necessary.
 
     Parameters
     ----------
@@ -266,12 +260,12 @@ def servers_of(resolver: ClusterResolver) -> ParameterServers:
     Returns
     -------
     ParameterServers
-        The same for every strategy over this resolver, until its cluster is stopped.
+        The same object for all strategies over this resolver, until its cluster is stopped.
 
     Raises
     ------
     DeadlineExceededError, FailedPreconditionError, OSError
-        As of :func:`ringlet.cluster.start_tasks`.
+        As for :func:`ringlet.cluster.start_tasks`.
     """
     with _starting:
         known = _known.get(resolver)

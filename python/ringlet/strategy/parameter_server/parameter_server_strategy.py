@@ -1,4 +1,4 @@
-"""ParameterServerStrategy: functions run on workers, one by one, and change variables that all of them share."""
+"""ParameterServerStrategy: functions run on workers asynchronously, and update shared variables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ringlet.devices.device_strings import Device
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers, servers_of
 from ringlet.strategy.parameter_server.variable_partitioning import shard_requests
 from ringlet.values.variables.sharded_variable import ShardedVariable
@@ -44,36 +44,36 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-# Where the program runs that schedules functions, and what a worker calls its own processor, as in TensorFlow.
+# The device of the coordinator, and a worker's name for its own CPU, as in TensorFlow.
 COORDINATOR = "/job:chief/replica:0/task:0/device:CPU:0"
-_OF_ANY_WORKER = "/device:CPU:0"
+_WORKER_DEVICE = "/device:CPU:0"
 
 
 class ParameterServerStrategy(Strategy):
-    """Workers change variables that are on parameter servers, each when it comes to it.
+    """Workers update variables on parameter servers asynchronously (``tf.distribute.ParameterServerStrategy``).
 
-    (``tf.distribute.ParameterServerStrategy``.) Make it in the coordinator, make variables in its scope, and have a
-    ``ClusterCoordinator`` run functions on the workers. Nobody waits for anybody: a function reads what is there.
+    Create the strategy in the coordinator, create variables in its scope, and schedule functions on the workers with a
+    ``ClusterCoordinator``. Functions do not wait for each other: each reads the current values of variables.
 
-    Variables go to the parameter servers in turn. They are in memory that all processes of the machine share, so a read
-    or a write is no message; each row is changed as a whole.
+    Variables are assigned to the parameter servers round-robin. They are in memory that all processes of the machine
+    share, so reads and writes need no messages; each row is updated as a whole.
 
     Parameters
     ----------
     cluster_resolver : ClusterResolver
-        Tells which workers and parameter servers there are. Those of a
-        :class:`~ringlet.cluster_resolver.LocalClusterResolver` are started by the first variable or coordinator; those
-        of any other come by themselves, as servers.
+        Describes the workers and parameter servers. Those of a
+        :class:`~ringlet.cluster_resolver.LocalClusterResolver` are started by the first variable or coordinator;
+        those of any other resolver are started separately, as servers.
     variable_partitioner : callable, optional
-        Tells into how many shards to cut each variable; see :mod:`ringlet.experimental.partitioners`. Without it none
-        is cut.
+        Returns the number of shards of each variable; see :mod:`ringlet.experimental.partitioners`. By default
+        variables are not sharded.
 
     Raises
     ------
     ValueError
         If the cluster is empty, has jobs of other kinds, or lacks a worker or a parameter server.
     TypeError
-        If an argument is of another kind.
+        If an argument has another type.
 
     Examples
     --------
@@ -89,31 +89,31 @@ class ParameterServerStrategy(Strategy):
         _check_cluster(cluster_resolver)
         if variable_partitioner is not None and not callable(variable_partitioner):
             raise TypeError(
-                f"variable_partitioner is called for each variable, and {variable_partitioner!r} cannot be: give one "
-                "of ringlet.experimental.partitioners"
+                f"variable_partitioner is called for each variable, and {variable_partitioner!r} is not callable: "
+                "pass one of ringlet.experimental.partitioners"
             )
         super().__init__(ParameterServerExtended(self, cluster_resolver, variable_partitioner))
-        # The one ClusterCoordinator of this strategy, once there is one.
+        # The only ClusterCoordinator of this strategy, once it exists.
         self._cluster_coordinator: Any = None
         self._key = new_table_key()
 
     def _here(self) -> Strategy:
-        """Return the strategy of the worker where this thread is one: servers may be in the coordinator's process."""
+        """Return the worker's strategy in a worker thread: servers may run in the coordinator's process."""
         mode = context.current()
         here = None if mode is None else mode.strategy
         return here if isinstance(here, ParameterServerStrategy) and here._key == self._key else self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._extended.describe()})"  # type: ignore[attr-defined]  # made above
+        return f"{type(self).__name__}({self._extended.describe()})"  # type: ignore[attr-defined]  # set by __init__
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise TypeError(
-            f"cannot copy {self!r}: its cluster has one coordinator. Make another one over the same cluster"
+            f"cannot copy {self!r}: its cluster has one coordinator. Make another strategy over the same cluster"
         )
 
 
 class ParameterServerExtended(OneDeviceExtended):
-    """What :class:`ParameterServerStrategy` does: for the one replica of a function that runs on a worker.
+    """Implementation of :class:`ParameterServerStrategy`, with one replica: the function that runs on a worker.
 
     Parameters
     ----------
@@ -140,66 +140,66 @@ class ParameterServerExtended(OneDeviceExtended):
         self._resolver, self._partitioner = cluster_resolver, variable_partitioner
         self._known_servers: ParameterServers | None = None
         self._lock = threading.Lock()
-        # How many variables and shards have been placed: the next one goes to the next parameter server.
+        # Number of variables and shards created: the next one is created on the next parameter server.
         self._variable_count = 0
 
     def describe(self) -> str:
-        """Say how large the cluster is, or where this is."""
+        """Return the size of the cluster, for messages."""
         if self._resolver is None:
             return "in a worker"
         spec = self._resolver.cluster_spec()
         return f"workers={num_tasks(spec, 'worker')}, ps={num_tasks(spec, 'ps')}"
 
-    # What programs read
+    # Properties
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
-        """What a worker calls the device that its functions run on."""
-        return (_OF_ANY_WORKER,)
+        """The name of the device on which a worker runs functions."""
+        return (_WORKER_DEVICE,)
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Yes, as TensorFlow says of it."""
+        """True, as in TensorFlow."""
         return True
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Give the variable with the least name."""
+        """Return the variable with the least name, as for strategies without devices of their own."""
         return StrategyExtended.non_slot_devices(self, var_list)
 
     # The cluster
 
     def _servers(self) -> ParameterServers:
-        """Give the parameter servers, whose cluster is started if need be."""
+        """Return the parameter servers, after starting the cluster if necessary."""
         if self._resolver is None:
-            raise RuntimeError("only the coordinator of a cluster can ask for its processes, and this is a worker")
+            raise RuntimeError("only the coordinator of a cluster has access to its processes, and this is a worker")
         if self._known_servers is None:
             self._known_servers = servers_of(self._resolver)
         return self._known_servers
 
     def _cluster(self) -> Any:
-        """Give the processes of the cluster, which are started if need be."""
+        """Return the processes of the cluster, after starting them if necessary."""
         return self._servers().tasks
 
     # Variables
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
-        """Give a context manager in which variables are made where another one is, and are not cut.
+        """Return a context manager in which variables are created on the server of another one, without sharding.
 
         Parameters
         ----------
         colocate_with_variable : Variable
-            One that was made in the scope of this strategy.
+            A variable created in the scope of this strategy.
 
         Raises
         ------
         ValueError
-            If it was not.
+            If another strategy created the variable.
         RuntimeError
-            Outside of the scope of this strategy.
+            If called outside of the scope of this strategy.
         """
         super().colocate_vars_with(colocate_with_variable)
         first = getattr(colocate_with_variable, "variables", [colocate_with_variable])[0]
-        return _place_fixed(Device.parse(first.device).task)
+        return _fixed_server(Device.parse(first.device).task)
 
     def _create_variable(self, request: Any) -> Any:
         refusal = _refusal.get()
@@ -207,20 +207,20 @@ class ParameterServerExtended(OneDeviceExtended):
             raise ValueError(refusal)
         if self._resolver is None:
             raise ValueError(
-                f"{request.describe()} cannot be made here: a function that a worker runs uses variables that were "
-                "made before it was scheduled. Make it in the coordinator, in the scope of its strategy"
+                f"{request.describe()} cannot be made here: a function that runs on a worker uses variables made "
+                "before it was scheduled. Make it in the coordinator, in the scope of its strategy"
             )
-        place = _fixed_place.get()
-        if place is not None or self._partitioner is None:
-            return self._place(request, place)
+        server = _current_server.get()
+        if server is not None or self._partitioner is None:
+            return self._create_on(request, server)
         shards = shard_requests(request, self._partitioner)
         if not shards:
-            return self._place(request, None)
-        return ShardedVariable([self._place(shard, None) for shard in shards])
+            return self._create_on(request, None)
+        return ShardedVariable([self._create_on(shard, None) for shard in shards])
 
     def _copy_of(self, variable: Any) -> Any:
-        """Make another variable of the value of one, on the same parameter server."""
-        spec, place = variable._spec, Device.parse(variable.device).task
+        """Create a copy of a variable on the same parameter server."""
+        spec, server = variable._spec, Device.parse(variable.device).task
         request = VariableRequest(
             variable.read_value(),
             spec.trainable,
@@ -230,17 +230,17 @@ class ParameterServerExtended(OneDeviceExtended):
             aggregation=spec.aggregation,
             array_type=variable._storage.array_type,
         )
-        with _place_fixed(place):
+        with _fixed_server(server):
             return self._create_variable(request)
 
-    def _place(self, request: Any, place: int | None) -> Any:
-        """Make a variable on one parameter server: the next one, or the one that is given."""
+    def _create_on(self, request: Any, server: int | None) -> Any:
+        """Create a variable on a parameter server; None selects the next one."""
         servers, strategy = self._servers(), self._container_strategy()
         with self._lock:
-            index = self._variable_count % len(servers.tasks.ps) if place is None else place
+            index = self._variable_count % len(servers.tasks.ps) if server is None else server
             device = canonicalize(task_name("ps", index))
             variable = create_on_table(strategy, request, device, partial(servers.create, index))
-            self._variable_count += place is None
+            self._variable_count += server is None
         return variable
 
     def _check_updated(self, var: Any) -> None:
@@ -254,10 +254,10 @@ class ParameterServerExtended(OneDeviceExtended):
     # Running
 
     def _warn_outside(self) -> None:
-        if self._resolver is not None:  # else this is a worker
+        if self._resolver is not None:  # not in a worker
             _log.warning(
                 "A `tf.distribute.experimental.ParameterServerStrategy` method is invoked without using "
-                "`ClusterCoordinator.schedule`: it runs here, in the coordinator, and no worker takes part"
+                "`ClusterCoordinator.schedule`: it runs here, in the coordinator, and not on a worker"
             )
 
     def _call_with_options(
@@ -279,20 +279,20 @@ class ParameterServerExtended(OneDeviceExtended):
     # Datasets
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
 
-        return self._where_workers_are(partial(distribute_dataset, dataset, 1, options, uneven=uneven))
+        return self._built_by_workers(partial(distribute_dataset, dataset, 1, options, uneven=uneven))
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # loaded where datasets are used
+            distribute_datasets_from_function,  # imported on first use
         )
 
-        return self._where_workers_are(partial(distribute_datasets_from_function, dataset_fn, 1, options))
+        return self._built_by_workers(partial(distribute_datasets_from_function, dataset_fn, 1, options))
 
-    def _where_workers_are(self, make: Callable[[], Any]) -> Any:
+    def _built_by_workers(self, make: Callable[[], Any]) -> Any:
         from ringlet.strategy.parameter_server.dataset_for_workers import (
-            DatasetForWorkers,  # loaded where datasets are used
+            DatasetForWorkers,  # imported on first use
         )
 
         return make() if self._resolver is None else DatasetForWorkers(make)
@@ -304,7 +304,7 @@ class ParameterServerExtended(OneDeviceExtended):
 def _check_cluster(resolver: Any) -> None:
     if not isinstance(resolver, ClusterResolver):
         raise TypeError(
-            f"cluster_resolver is a ClusterResolver, got {resolver!r} of type {type(resolver).__name__}: write "
+            f"cluster_resolver must be a ClusterResolver, got {resolver!r} of type {type(resolver).__name__}: write "
             "ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1) for processes of this machine"
         )
     spec = resolver.cluster_spec()
@@ -322,30 +322,24 @@ def _check_cluster(resolver: Any) -> None:
             raise ValueError(f"There must be at least one {job}. The cluster is {spec!r}")
 
 
-# --- where variables go -----------------------------------------------------------------------------------------------
+# --- creation of variables --------------------------------------------------------------------------------------------
 
-_fixed_place: contextvars.ContextVar[int | None] = contextvars.ContextVar("_fixed_place", default=None)
+_current_server: contextvars.ContextVar[int | None] = contextvars.ContextVar("_current_server", default=None)
 _refusal: contextvars.ContextVar[str | None] = contextvars.ContextVar("_refusal", default=None)
 
 
 @contextlib.contextmanager
-def _place_fixed(index: int) -> Iterator[None]:
-    token = _fixed_place.set(index)
+def _fixed_server(index: int) -> Iterator[None]:
+    token = _current_server.set(index)
     try:
         yield
     finally:
-        _fixed_place.reset(token)
+        _current_server.reset(token)
 
 
 @contextlib.contextmanager
 def refusing_variables(message: str) -> Iterator[None]:
-    """Give a context manager in which no variables are made, in the scope of strategies of parameter servers.
-
-    Parameters
-    ----------
-    message : str
-        Of the ValueError that is raised.
-    """
+    """Return a context manager in which creating a variable of this strategy raises ValueError, with a message."""
     token = _refusal.set(message)
     try:
         yield
@@ -359,34 +353,12 @@ _task_strategies: dict[int, ParameterServerStrategy] = {}
 
 
 def reduce_strategy(strategy: ParameterServerStrategy) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Give what makes of a strategy the one that workers have in its place.
-
-    Parameters
-    ----------
-    strategy : ParameterServerStrategy
-
-    Returns
-    -------
-    tuple
-        A function and its arguments, as ``__reduce__`` gives them.
-    """
+    """Return the ``__reduce__`` value by which workers unpickle a strategy as their own."""
     return task_strategy, (type(strategy), strategy._key)
 
 
 def task_strategy(kind: type[ParameterServerStrategy], key: int) -> ParameterServerStrategy:
-    """Give the strategy of a worker: the same object for every call with this key.
-
-    Parameters
-    ----------
-    kind : type
-        The class that the coordinator's is of.
-    key : int
-        Which strategy of all.
-
-    Returns
-    -------
-    ParameterServerStrategy
-        Functions that a worker runs find it current. It makes no variables.
+    """Return a worker's strategy, which cannot create variables; the same object for the same key.
 
     Examples
     --------

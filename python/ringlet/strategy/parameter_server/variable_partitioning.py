@@ -1,4 +1,4 @@
-"""How a request for a variable becomes requests for its shards."""
+"""Partitioning of a variable request into requests for its shards."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = ["shard_requests"]
 
 
 def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) -> list[VariableRequest]:
-    """Cut a variable as a partitioner says.
+    """Split a variable request into shards as a partitioner specifies.
 
     Parameters
     ----------
     request : VariableRequest
-        If its initial value is a callable, and shape and dtype are given, it is asked for each shard by itself, with
-        ``partition_shape`` and ``partition_offset``, if it takes them, or with a ``shard_info`` that has both.
+        If its initial value is callable, and shape and dtype are given, the callable is called for each shard with
+        ``partition_shape`` and ``partition_offset``, or with a ``shard_info`` of both, whichever it takes.
     partitioner : callable
-        Takes ``shape`` and ``dtype``; gives the number of shards along each axis, which is 1 but for the first.
+        Called with ``shape`` and ``dtype``; returns the number of shards along each axis, 1 except for the first.
 
     Returns
     -------
     list of VariableRequest
-        One for each shard, as many as there are rows at most. None if it is not cut, as a variable without dimensions
-        or rows never is.
+        One for each shard, at most one for each row. Empty if the variable is not sharded, as always without
+        dimensions or rows.
 
     Raises
     ------
     ValueError
-        If the partitioner gives anything else, or the initial value does not fit.
+        If the partitioner returns another result, or the initial value does not match.
 
     Examples
     --------
@@ -46,10 +46,10 @@ def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) ->
     >>> [(shard.name, shard.first_value()) for shard in shards]
     [('v/part_0', array([1., 2.])), ('v/part_1', array([3.]))]
     """
-    asked = _full_shape(request)
-    is_lazy = callable(request.initial_value) and asked is not None and request.dtype is not None
-    if asked is not None and is_lazy:
-        shape, dtype = asked, as_dtype(request.dtype)
+    requested = _full_shape(request)
+    is_lazy = callable(request.initial_value) and requested is not None and request.dtype is not None
+    if requested is not None and is_lazy:
+        shape, dtype = requested, as_dtype(request.dtype)
     else:
         value = request.first_value()
         shape, dtype = value.shape, value.dtype
@@ -74,10 +74,10 @@ def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) ->
 
 
 def _full_shape(request: VariableRequest) -> tuple[int, ...] | None:
-    """The shape that was asked for, if it says all."""
-    asked = request.wanted_shape()
-    known = () if asked is None else tuple(size for size in asked if size is not None)
-    return None if asked is None or len(known) < len(asked) else known
+    """Return the requested shape if it is fully defined, else None."""
+    shape = request.wanted_shape()
+    known = () if shape is None else tuple(size for size in shape if size is not None)
+    return None if shape is None or len(known) < len(shape) else known
 
 
 def _checked_count(partitions: Any) -> int:
@@ -97,14 +97,14 @@ def _parts_of(value: Any) -> Callable[[int, int], Any]:
 
 
 class ShardInfo(NamedTuple):
-    """Which rows of a variable a shard is, for initial values that take a ``shard_info``, as TensorFlow has it."""
+    """Shape and offset of a shard, passed to initial values that take a ``shard_info``, as in TensorFlow."""
 
     shape: tuple[int, ...]
     offset: tuple[int, ...]
 
 
 class _LazyParts:
-    """Gives functions that make the rows of a shard, alone if the initial value can do that."""
+    """Factory of functions that compute the rows of a shard, without the others if the initial value can."""
 
     def __init__(self, request: VariableRequest, shape: tuple[int, ...]) -> None:
         self._request, self._rest = request, shape[1:]
@@ -119,21 +119,21 @@ class _LazyParts:
             return initial_value(shard_info=part)
         try:
             value = initial_value(partition_shape=part.shape, partition_offset=part.offset)
-        except (TypeError, ValueError) as refusal:  # it does not take them, or not these
-            value = self._whole(refusal)
+        except (TypeError, ValueError) as error:  # it does not take these arguments, or rejects their values
+            value = self._whole(error)
         return value if np.shape(value) == part.shape else value[begin:end]
 
-    def _whole(self, refusal: Exception) -> Any:
+    def _whole(self, part_error: Exception) -> Any:
         try:
             return self._request.beginning
         except TypeError as error:
-            if isinstance(refusal, ValueError):  # it makes parts only, and has found a fault
-                raise refusal from error
+            if isinstance(part_error, ValueError):  # the callable makes parts only, and rejected this one
+                raise part_error from error
             raise
 
 
 def _takes_shard_info(initial_value: Callable[..., Any]) -> bool:
     try:
         return "shard_info" in inspect.signature(initial_value).parameters
-    except (TypeError, ValueError):  # it does not tell what it takes
+    except (TypeError, ValueError):  # no signature
         return False

@@ -1,4 +1,4 @@
-"""Which failure of a run to report, and how to tell where replicas are."""
+"""Selection and description of the failures of a run, and the location of its threads."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Mapping
 
 from ringlet.errors import CollectiveAborted
 
-__all__ = ["add_note", "first_failure", "follows_from_abort", "one_line", "other_failures", "whereabouts"]
+__all__ = ["follows_from_abort", "location", "one_line", "other_failures", "primary_failure"]
 
 
-def first_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseException]:
-    """Choose the failure that a run raises.
+def primary_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseException]:
+    """Return the failure that a run raises, with its replica.
 
     Parameters
     ----------
     failures : mapping of int to BaseException
-        What replicas raised; not empty.
+        The exceptions of the replicas; not empty.
 
     Returns
     -------
     tuple of int and BaseException
-        The first in this order: what ends the program (``SystemExit``, ``KeyboardInterrupt``), what has a cause of its
-        own, what follows from another replica's failure; among equals the lowest replica.
+        The first in this order: exceptions that end the program (``SystemExit``, ``KeyboardInterrupt``), independent
+        failures, consequences of another replica's failure; among equals the lowest replica.
 
     Examples
     --------
-    >>> first_failure({0: CollectiveAborted("replica 1 raised"), 1: KeyError("x"), 2: ValueError("y")})
+    >>> primary_failure({0: CollectiveAborted("replica 1 raised"), 1: KeyError("x"), 2: ValueError("y")})
     (1, KeyError('x'))
     """
 
@@ -39,12 +39,12 @@ def first_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseExcep
 
 
 def follows_from_abort(error: BaseException) -> bool:
-    """Tell whether an exception comes from a collective that another rank's failure ended.
+    """Return whether an exception is a consequence of a collective that another rank's failure aborted.
 
     Parameters
     ----------
     error : BaseException
-        Its causes and contexts count as well.
+        Its causes and contexts are examined too.
 
     Returns
     -------
@@ -65,28 +65,8 @@ def follows_from_abort(error: BaseException) -> bool:
     return False
 
 
-def add_note(error: BaseException, text: str) -> None:
-    """Add a line that tracebacks show below an exception; also before Python 3.11, for who reads ``__notes__``.
-
-    Parameters
-    ----------
-    error : BaseException
-    text : str
-
-    Examples
-    --------
-    >>> error = KeyError("x")
-    >>> add_note(error, "raised in replica 1 of 2")
-    >>> error.__notes__
-    ['raised in replica 1 of 2']
-    """
-    notes = list(getattr(error, "__notes__", ()))
-    if text not in notes:
-        error.__notes__ = [*notes, text]  # type: ignore[attr-defined]  # known from Python 3.11 on
-
-
 def one_line(error: BaseException) -> str:
-    """Give the type of an exception and the first line of its message.
+    """Return the type of an exception and the first line of its message.
 
     Parameters
     ----------
@@ -106,24 +86,24 @@ def one_line(error: BaseException) -> str:
 
 
 def other_failures(failures: Mapping[int, BaseException], raised: int) -> str:
-    """Tell what happened in other replicas than the one whose exception is raised; what is equal is told once.
+    """Describe the failures of replicas other than the one whose exception is raised; equal ones are listed once.
 
     Parameters
     ----------
     failures : mapping of int to BaseException
-        What replicas raised. Those that follow from another one's failure are left out.
+        The exceptions of the replicas. Consequences of another replica's failure are left out.
     raised : int
         The replica whose exception is raised.
 
     Returns
     -------
     str
-        Continues a sentence about that replica; empty if there is nothing to tell.
+        Continues a sentence about that replica; empty if no other replica failed.
 
     Examples
     --------
     >>> other_failures({0: KeyError("x"), 1: KeyError("x"), 2: KeyError("x"), 3: ValueError("y")}, raised=0)
-    '; replicas 1-2: the same; replica 3 failed by itself, too: ValueError: y'
+    '; replicas 1-2: the same; replica 3 also failed: ValueError: y'
     """
     replicas_of: dict[str, list[int]] = {}
     for replica, error in sorted(failures.items()):
@@ -131,14 +111,12 @@ def other_failures(failures: Mapping[int, BaseException], raised: int) -> str:
             replicas_of.setdefault(one_line(error), []).append(replica)
     same = replicas_of.pop(one_line(failures[raised]), [])
     parts = [f"; {_replicas(same)}: the same"] if same else []
-    for text, replicas in replicas_of.items():
-        themselves = "itself" if len(replicas) == 1 else "themselves"
-        parts.append(f"; {_replicas(replicas)} failed by {themselves}, too: {text}")
+    parts += [f"; {_replicas(replicas)} also failed: {text}" for text, replicas in replicas_of.items()]
     return "".join(parts)
 
 
 def _replicas(numbers: list[int]) -> str:
-    """A list of ascending numbers as people write it: ``replicas 1-3, 5``."""
+    """Format ascending numbers as ranges: ``replicas 1-3, 5``."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][-1] + 1:
@@ -148,13 +126,13 @@ def _replicas(numbers: list[int]) -> str:
     return f"replica{'s' if len(numbers) > 1 else ''} " + ", ".join("-".join(map(str, ends)) for ends in ranges)
 
 
-def whereabouts(thread: int | None) -> str:
-    """Say which line a thread is at.
+def location(thread: int | None) -> str:
+    """Describe the line that a thread is executing.
 
     Parameters
     ----------
     thread : int or None
-        Its identifier, as ``threading.get_ident`` gives it; None if it is not known.
+        Its ``threading.get_ident()``; None if it is not known.
 
     Returns
     -------
@@ -163,7 +141,7 @@ def whereabouts(thread: int | None) -> str:
     Examples
     --------
     >>> import threading
-    >>> whereabouts(threading.get_ident()).startswith("in whereabouts (")
+    >>> location(threading.get_ident()).startswith("in location (")
     True
     """
     frame = None if thread is None else sys._current_frames().get(thread)

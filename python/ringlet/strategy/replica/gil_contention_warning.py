@@ -1,4 +1,4 @@
-"""A hint, given once, to programs whose replicas take turns in the interpreter instead of running side by side."""
+"""A warning, logged once, to programs whose replica threads contend for the interpreter lock."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 
 from ringlet.devices import visible_cores
 
-__all__ = ["SlowStepHint", "slow_step_hint"]
+__all__ = ["GilContentionMonitor", "gil_contention_monitor"]
 
 _log = logging.getLogger(__name__)
 
-# Shorter steps are dominated by costs that the hint is not about.
+# Costs other than lock contention dominate shorter steps.
 SLOW_SECONDS = 0.02
-# So many slow steps in a row, each of which kept the process at about one core.
-STEPS_BEFORE_HINT = 5
-# CPU seconds per second of a process whose threads take turns; below, they wait for something else than each other.
+# Consecutive slow steps that kept about one core busy.
+STEPS_BEFORE_WARNING = 5
+# CPU seconds per second of a process whose threads contend for the lock; below, they wait for something else.
 ONE_CORE = (0.8, 1.25)
 
 
 @dataclass
-class SlowStepHint:
-    """Watches steps, and logs one WARNING when threads cannot help.
+class GilContentionMonitor:
+    """Measures steps, and logs one WARNING if threads cannot speed them up.
 
     Measuring CPU time costs half a microsecond, so it begins after a slow step; fast steps cost two readings of the
     clock.
@@ -32,20 +32,20 @@ class SlowStepHint:
     Parameters
     ----------
     cores : int
-        Cores that threads could use.
+        Cores available to threads.
     wall_time, cpu_time : callable
-        Clocks, in seconds: of the world and of all threads of the process.
+        Clocks in seconds: real time, and CPU time of all threads of the process.
     machine_load : callable
-        How many threads of the whole machine want a core: where more do than there are cores, steps are slow because
-        of others, and no hint is given.
+        Number of runnable threads of the whole machine. If it exceeds the number of cores, other processes make the
+        steps slow, and no warning is logged.
 
     Examples
     --------
     >>> wall, cpu = iter(range(100)), iter(range(100))
-    >>> hint = SlowStepHint(2, lambda: next(wall), lambda: next(cpu), machine_load=lambda: 1.0)
-    >>> for _ in range(STEPS_BEFORE_HINT + 1):
-    ...     hint.finish(hint.start())
-    >>> hint.is_given
+    >>> monitor = GilContentionMonitor(2, lambda: next(wall), lambda: next(cpu), machine_load=lambda: 1.0)
+    >>> for _ in range(STEPS_BEFORE_WARNING + 1):
+    ...     monitor.finish(monitor.start())
+    >>> monitor.has_warned
     True
     """
 
@@ -53,54 +53,50 @@ class SlowStepHint:
     wall_time: Callable[[], float] = time.perf_counter
     cpu_time: Callable[[], float] = time.process_time
     machine_load: Callable[[], float] = lambda: os.getloadavg()[0]
-    is_given: bool = False
+    has_warned: bool = False
     _last_was_slow: bool = field(default=False, repr=False)
     _num_serial: int = field(default=0, repr=False)
 
     def start(self) -> tuple[float, float | None]:
-        """Begin a step; give what :meth:`finish` needs."""
+        """Begin a step; return the argument of :meth:`finish`."""
         return self.wall_time(), self.cpu_time() if self._last_was_slow else None
 
     def finish(self, started: tuple[float, float | None]) -> None:
         """End a step."""
         wall = self.wall_time() - started[0]
-        self._last_was_slow = wall > SLOW_SECONDS and not self.is_given and self.cores > 1
+        self._last_was_slow = wall > SLOW_SECONDS and not self.has_warned and self.cores > 1
         if not self._last_was_slow:
             self._num_serial = 0
         elif started[1] is not None:
-            self._judge(wall, self.cpu_time() - started[1])
+            self._evaluate(wall, self.cpu_time() - started[1])
 
-    def _judge(self, wall: float, cpu: float) -> None:
+    def _evaluate(self, wall: float, cpu: float) -> None:
         low, high = ONE_CORE
         self._num_serial = self._num_serial + 1 if low < cpu / wall < high else 0
-        if self._num_serial < STEPS_BEFORE_HINT or self.machine_load() > self.cores:
+        if self._num_serial < STEPS_BEFORE_WARNING or self.machine_load() > self.cores:
             return
-        self.is_given = True
+        self.has_warned = True
         _log.warning(
-            "the last %d steps, of %.0f ms or so, kept 1 of %d cores busy: their replicas spend the time inside the "
-            "Python interpreter, where threads take turns. Move the work into NumPy calls on large arrays, or run one "
-            "process for each core. This hint is given once",
-            STEPS_BEFORE_HINT,
+            "the last %d steps, of about %.0f ms each, kept 1 of %d cores busy: their replicas spend the time inside "
+            "the Python interpreter, which runs one thread at a time. Move the work into NumPy calls on large arrays, "
+            "or run one process for each core. This warning is logged once",
+            STEPS_BEFORE_WARNING,
             1e3 * wall,
             self.cores,
         )
 
 
-_hints: list[SlowStepHint] = []
+_monitors: list[GilContentionMonitor] = []
 
 
-def slow_step_hint() -> SlowStepHint:
-    """Give the watcher of this process, made at its first use.
-
-    Returns
-    -------
-    SlowStepHint
+def gil_contention_monitor() -> GilContentionMonitor:
+    """Return the monitor of this process, created on first use.
 
     Examples
     --------
-    >>> slow_step_hint() is slow_step_hint()
+    >>> gil_contention_monitor() is gil_contention_monitor()
     True
     """
-    if not _hints:
-        _hints.append(SlowStepHint(visible_cores().count))
-    return _hints[0]
+    if not _monitors:
+        _monitors.append(GilContentionMonitor(visible_cores().count))
+    return _monitors[0]

@@ -1,4 +1,4 @@
-"""One call of all ranks that this process drives, by a thread each."""
+"""One call for each replica of this process, in parallel threads."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ringlet.errors import DeadlineExceededError
-from ringlet.strategy.replica.error_selection import first_failure
-from ringlet.strategy.replica.replica_threads import NO_WORK, CrewPool
+from ringlet.strategy.replica.error_selection import primary_failure
+from ringlet.strategy.replica.replica_threads import NO_WORK, ReplicaThreadPool
 
-__all__ = ["call_everywhere"]
+__all__ = ["call_on_replicas"]
 
 T = TypeVar("T")
 
 
-class _Round:
-    """What the threads of a crew execute."""
+class _ParallelCall:
+    """The work of the replica threads."""
 
     def __init__(self, finish: Callable[[int], None], call: Callable[[int], Any], count: int) -> None:
         self._finish = finish
@@ -32,53 +32,54 @@ class _Round:
             self._finish(replica)
 
 
-def call_everywhere(crews: CrewPool, call: Callable[[int], T], abort: Callable[[str], None]) -> list[T]:
-    """Call a function for each replica of this process, in threads that run at the same time.
+def call_on_replicas(pool: ReplicaThreadPool, call: Callable[[int], T], abort: Callable[[str], None]) -> list[T]:
+    """Call a function for each replica of this process, in parallel threads.
 
     Parameters
     ----------
-    crews : CrewPool
-        Of the strategy; its threads wait for each other in the calls.
+    pool : ReplicaThreadPool
+        The pool of the strategy. The calls may wait for each other.
     call : callable
-        Takes the number of the replica.
+        Called with the index of the replica.
     abort : callable
-        Ends what the others wait in, if one of them cannot go on.
+        Called with a reason; aborts what other calls wait in when one is interrupted or too slow.
 
     Returns
     -------
     list
-        What each call gave.
+        The result of each call.
 
     Raises
     ------
     Exception
-        The first one that is no consequence of another one.
+        The failure chosen by :func:`primary_failure`.
 
     Examples
     --------
-    >>> call_everywhere(CrewPool(2), lambda replica: 10 * replica, print)
+    >>> call_on_replicas(ReplicaThreadPool(2), lambda replica: 10 * replica, print)
     [0, 10]
     """
     owner = object()
     try:
-        crew = crews.acquire(owner)
-        work = _Round(crew.claims.finish, call, crews.num_replicas)
-        crew.prepare(work)
-        crew.claims.open()
-        crew.claims.summon_all()
+        threads = pool.acquire(owner)
+        work = _ParallelCall(threads.claims.finish, call, pool.num_replicas)
+        threads.prepare(work)
+        threads.claims.open()
+        threads.claims.summon_all()
         try:
-            for replica in iter(crew.claims.claim, -1):
+            for replica in iter(threads.claims.claim, -1):
                 work.execute(replica)
-            is_finished = crew.claims.wait_finished(crews.timeout_seconds)
+            is_finished = threads.claims.wait_finished(pool.timeout_seconds)
         except BaseException as error:  # Ctrl-C between two instructions
-            abort(f"{type(error).__name__} came while the replicas made a call together")
+            abort(f"{type(error).__name__} interrupted a joint call of the replicas")
             raise
         if not is_finished:
-            abort("a call that the replicas of this process make together has not ended in time")
-            raise DeadlineExceededError("a call that the replicas of this process make together has not ended in time")
-        crew.work = NO_WORK
+            text = f"a joint call of the replicas of this process has not ended within {pool.timeout_seconds:g} s"
+            abort(text)
+            raise DeadlineExceededError(text)
+        threads.work = NO_WORK
     finally:
-        crews.release(owner)
+        pool.release(owner)
     if work.failures:
-        raise first_failure(work.failures)[1]
+        raise primary_failure(work.failures)[1]
     return work.results

@@ -1,4 +1,4 @@
-"""What one replica's share of a collective is, below :class:`~ringlet.strategy.ReplicaContext`."""
+"""One replica's part of each collective, below :class:`~ringlet.strategy.ReplicaContext`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import Outputs, as_buffer, as_ndarray
 from ringlet.collectives.collective_dtypes import as_result, is_known, native
 from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
-from ringlet.strategy.api.call_options import CallOptions
-from ringlet.strategy.api.reduce_semantics import as_op, divide
-from ringlet.strategy.replica.watchdog import Deadline
+from ringlet.strategy.calls.call_options import CallOptions
+from ringlet.strategy.calls.reduce_semantics import as_op, divide
+from ringlet.strategy.replica.watchdog import Watchdog
 from ringlet.values import IndexedSlices, PerReplica
 
 if TYPE_CHECKING:
     from ringlet.strategy.api.strategy import Strategy
     from ringlet.strategy.replica.step_execution import ReplicaRun
 
-__all__ = ["all_gather_leaves", "all_reduce_leaves", "gather_alone", "reduce_alone"]
+__all__ = ["all_gather_leaves", "all_gather_single", "all_reduce_leaves", "all_reduce_single"]
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -44,72 +44,46 @@ def all_reduce_leaves(
 ) -> list[Any]:
     """Combine the arrays of one replica with those of the others.
 
-    Parameters
-    ----------
-    run : ReplicaRun
-    replica : int
-        Among those of this process.
-    op : ReduceOp
-    leaves : list of array-like
-    shape : PyTreeSpec or KindShape
-        The structure that they were the leaves of.
-    options : CommunicationOptions or None
-    outs : list of ndarray or None
-
-    Returns
-    -------
-    list of ndarray
+    `replica` counts the replicas of this process; `shape` is the structure (PyTreeSpec or KindShape) of the leaves.
     """
     shapes = run.shapes
-    if options is None and run.is_plain:  # what most calls are, with nothing in between
-        shapes.state(replica, shape)
+    if options is None and run.is_plain:  # most calls: nothing between the replica and the core
+        shapes.record(replica, shape)
         try:
             member = run.members[replica]
             results = member.all_reduce_many(leaves, as_op(op), algorithm=run.ops.algorithm, outs=outs)
             shapes.compare(replica, shape)
             return results
-        except InvalidArgumentError:  # nobody has taken notice of the call
+        except InvalidArgumentError:  # raised before any other rank took part in the call
             if outs is not None or not has_slices(leaves):
                 raise
         except CollectiveMismatchError as error:
             raise shapes.explain(replica, "all_reduce", error) from error.__cause__
-    asked = run.asked_of(options)
+    resolved = run.call_options(options)
 
     def combine() -> list[Any]:
-        shapes.state(replica, shape)
+        shapes.record(replica, shape)
         try:
-            results = _combine(run, replica, op, leaves, asked=asked, options=options, outs=outs)
+            results = _combine(run, replica, op, leaves, resolved=resolved, options=options, outs=outs)
         except CollectiveMismatchError as error:
             raise shapes.explain(replica, "all_reduce", error) from error.__cause__
         shapes.compare(replica, shape)
         return results
 
-    return _in_time(run, replica, "all_reduce", asked.timeout_seconds, combine)
+    return _in_time(run, replica, "all_reduce", resolved.timeout_seconds, combine)
 
 
 def all_gather_leaves(
     run: ReplicaRun, replica: int, leaves: list[Any], axis: Any, *, shape: Any, options: Any
 ) -> list[Any]:
-    """Join the arrays of one replica with those of the others.
-
-    Parameters
-    ----------
-    run, replica, leaves, shape, options
-        As for :func:`all_reduce_leaves`.
-    axis : int
-        Negative ones count from the last.
-
-    Returns
-    -------
-    list of ndarray
-    """
-    asked = run.asked_of(options)
+    """Join the arrays of one replica with those of the others; arguments as in :func:`all_reduce_leaves`."""
+    resolved = run.call_options(options)
     arrays = [as_ndarray(leaf) for leaf in leaves]
     for array in arrays:
-        axis_in(array.ndim, axis)  # before others wait for this replica
+        axis_in(array.ndim, axis)  # raises before other replicas wait for this one
 
     def gather() -> list[Any]:
-        run.shapes.state(replica, shape)
+        run.shapes.record(replica, shape)
         if not arrays:
             run.members[replica].barrier("all_gather of nothing")
         try:
@@ -121,19 +95,19 @@ def all_gather_leaves(
         run.shapes.compare(replica, shape, "all_gather")
         return results
 
-    return _in_time(run, replica, "all_gather", asked.timeout_seconds, gather)
+    return _in_time(run, replica, "all_gather", resolved.timeout_seconds, gather)
 
 
 def _in_time(run: ReplicaRun, replica: int, name: str, seconds: float, call: Callable[[], T]) -> T:
-    """Make a call of a replica that waits for the others no longer than so many seconds, if there are any."""
+    """Make a collective call, and abort the group if it takes longer than `seconds` (0: no limit)."""
     if not seconds:
         return call()
     count = run.strategy.num_replicas_in_sync
     text = (
-        f"replica {run.first_replica + replica} of {count} waited {seconds:g} s for the others in {name}, the "
-        "timeout_seconds of its CommunicationOptions. Allow more, or find what keeps the others"
+        f"replica {run.first_replica + replica} of {count} waited {seconds:g} s for the other replicas in {name}: the "
+        "timeout_seconds of its CommunicationOptions is over. Allow more, or find what delays the other replicas"
     )
-    with Deadline(seconds, run.abort, lambda: text):
+    with Watchdog(seconds, run.abort, lambda: text):
         return call()
 
 
@@ -143,26 +117,26 @@ def _combine(
     op: ReduceOp,
     leaves: list[Any],
     *,
-    asked: CallOptions,
+    resolved: CallOptions,
     options: Any,
     outs: list[Any] | None,
 ) -> list[Any]:
     if outs is None and has_slices(leaves):
-        return _reduce_with_slices(run, replica, op, leaves, asked=asked, options=options)
+        return _reduce_with_slices(run, replica, op, leaves, resolved=resolved, options=options)
     if run.writable_results and outs is None:
         buffers = [as_buffer(leaf) for leaf in leaves]
         outs = [np.empty(buffer.shape, as_result(buffer.dtype, as_op(op))) for buffer in buffers]
-        results = _combine(run, replica, op, buffers, asked=asked, options=options, outs=outs)
+        results = _combine(run, replica, op, buffers, resolved=resolved, options=options, outs=outs)
         return [in_kind_of(leaf, result, is_own=True) for leaf, result in zip(leaves, results, strict=True)]
     if not run.ops._is_core:
         return _reduce_by_ops(run, replica, op, leaves, options=options, outs=outs)
     member = run.members[replica]
-    pack, algorithm = asked.bytes_per_pack, asked.algorithm
+    pack, algorithm = resolved.bytes_per_pack, resolved.algorithm
     return member.all_reduce_many(leaves, as_op(op), algorithm=algorithm, outs=outs, bytes_per_pack=pack)
 
 
 def has_slices(leaves: Sequence[Any]) -> bool:
-    """Tell whether there are slices of arrays among leaves.
+    """Return whether any leaf is an IndexedSlices.
 
     Examples
     --------
@@ -173,12 +147,12 @@ def has_slices(leaves: Sequence[Any]) -> bool:
 
 
 def _reduce_with_slices(
-    run: ReplicaRun, replica: int, op: ReduceOp, leaves: list[Any], *, asked: CallOptions, options: Any
+    run: ReplicaRun, replica: int, op: ReduceOp, leaves: list[Any], *, resolved: CallOptions, options: Any
 ) -> list[Any]:
-    """Combine arrays, and slices of arrays by putting the rows of all replicas one behind the other."""
+    """Combine arrays, and concatenate the rows of the slices of all replicas."""
     member = run.members[replica]
     arrays = [leaf for leaf in leaves if not isinstance(leaf, IndexedSlices)]
-    rest = iter(_combine(run, replica, op, arrays, asked=asked, options=options, outs=None))
+    rest = iter(_combine(run, replica, op, arrays, resolved=resolved, options=options, outs=None))
     return [_join_slices(member, op, leaf) if isinstance(leaf, IndexedSlices) else next(rest) for leaf in leaves]
 
 
@@ -192,14 +166,14 @@ def _join_slices(member: Member, op: ReduceOp, slices: IndexedSlices) -> Indexed
 def _gather_array(run: ReplicaRun, replica: int, leaf: Any, array: Array, axis: int) -> Any:
     if is_known(native(array.dtype)):
         return run.members[replica].all_gather(array if kind_of(leaf) is None else leaf, axis=axis)
-    # What the core cannot move, such as text, is joined by one replica for all.
+    # The core cannot move these, such as text: one replica joins them for all.
     return run.merge_call(replica, _join_cells, (_Cell(array), _Cell(axis)), {})
 
 
 def _reduce_by_ops(
     run: ReplicaRun, replica: int, op: ReduceOp, leaves: list[Any], *, options: Any, outs: list[Any] | None
 ) -> list[Any]:
-    """Combine arrays by ways that a user wrote: in cross-replica context, once for all replicas."""
+    """Combine arrays with a user's CrossDeviceOps: in cross-replica context, once for all replicas."""
     buffers = [as_buffer(leaf) for leaf in leaves]
     outputs = None if outs is None else Outputs(outs, buffers, as_op(op))
 
@@ -209,7 +183,7 @@ def _reduce_by_ops(
         return strategy.extended._batch_reduce_to(op, [(value, value) for value in values], options)
 
     results: list[Any] = run.merge_call(replica, merge, (_Cell(buffers),), {})
-    if outputs is None:  # an object for each replica, as the core gives
+    if outputs is None:  # a separate object for each replica, as from the core
         return [
             in_kind_of(leaf, result.view()) if isinstance(result, np.ndarray) else result
             for leaf, result in zip(leaves, results, strict=True)
@@ -220,7 +194,7 @@ def _reduce_by_ops(
 
 
 class _Cell:
-    """Keeps what a replica brings apart from what others bring: identical objects would arrive as one."""
+    """Wrap a replica's value, so that identical objects of several replicas are not regrouped into one."""
 
     __slots__ = ("content",)
 
@@ -229,7 +203,7 @@ class _Cell:
 
 
 def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
-    # Where there is one replica in this process, its cell comes bare.
+    # With one replica in this process, its cell is not wrapped in a PerReplica.
     components = PerReplica([cell.content for cell in strategy.experimental_local_results(cells)])
     return strategy.extended._gather(components, strategy.experimental_local_results(axes)[0].content)
 
@@ -237,12 +211,12 @@ def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
 # --- one replica ------------------------------------------------------------------------------------------------------
 
 
-def reduce_alone(leaves: Sequence[Any], outs: list[Any] | None, is_writable: bool) -> list[Any]:
-    """Give what one replica without others gets: its own values, in memory that nobody else writes to.
+def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable: bool) -> list[Any]:
+    """Return the values of a single replica, in memory that nothing else writes to.
 
     Examples
     --------
-    >>> reduce_alone([1.5], None, False)
+    >>> all_reduce_single([1.5], None, False)
     [array(1.5)]
     """
     if outs is None:
@@ -254,12 +228,12 @@ def reduce_alone(leaves: Sequence[Any], outs: list[Any] | None, is_writable: boo
     return outputs.store()
 
 
-def gather_alone(leaves: Sequence[Any]) -> list[Any]:
-    """Give what one replica without others gathers: its own values, in memory that nobody writes to.
+def all_gather_single(leaves: Sequence[Any]) -> list[Any]:
+    """Return the values that a single replica gathers: read-only copies of its own.
 
     Examples
     --------
-    >>> gather_alone([[1, 2]])
+    >>> all_gather_single([[1, 2]])
     [array([1, 2])]
     """
     return [_copy_to_read(leaf) for leaf in leaves]
@@ -277,7 +251,7 @@ def _own_copy(leaf: Any, is_writable: bool) -> Any:
     if type(leaf) is not np.ndarray and kind_of(leaf) is not None:
         return own_copy(leaf)
     array = leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
-    # TensorFlow gives one replica numbers of any dtype back; everything else is refused as with several replicas.
+    # As in TensorFlow, a single replica gets numbers of any dtype back; others are refused as with several replicas.
     copy = np.array(array, array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else np.array(as_buffer(leaf))
     copy.setflags(write=is_writable)
     return copy

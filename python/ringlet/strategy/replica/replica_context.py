@@ -1,4 +1,4 @@
-"""What a replica can ask and do while its step function runs."""
+"""ReplicaContext: the calls that a replica can make while its step function runs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from ringlet import context, nest
 from ringlet.collectives import Algorithm, ReduceOp
-from ringlet.strategy.api.argument_checks import check_arguments
-from ringlet.strategy.api.call_options import read_options
-from ringlet.strategy.api.context_checks import refuse_stale, require_replica
-from ringlet.strategy.api.gather_semantics import refuse_slices
-from ringlet.strategy.api.reduce_semantics import NUMBER_TYPES, parse_reduce_op
-from ringlet.strategy.api.structure_agreement import LEAF, with_kinds
+from ringlet.strategy.calls.argument_checks import check_arguments
+from ringlet.strategy.calls.call_options import read_options
+from ringlet.strategy.calls.context_checks import refuse_stale, require_replica
+from ringlet.strategy.calls.gather_semantics import refuse_slices
+from ringlet.strategy.calls.reduce_semantics import NUMBER_TYPES, parse_reduce_op
+from ringlet.strategy.calls.structure_agreement import LEAF, with_kinds
 from ringlet.strategy.replica.replica_collectives import (
     all_gather_leaves,
+    all_gather_single,
     all_reduce_leaves,
-    gather_alone,
-    reduce_alone,
+    all_reduce_single,
 )
 from ringlet.values import check_components, regroup, select_replica
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ringlet.strategy.api.strategy import Strategy
     from ringlet.strategy.replica.step_execution import ReplicaRun
 
-__all__ = ["ReplicaContext", "merge_alone"]
+__all__ = ["ReplicaContext", "merge_call_single"]
 
 Array = NDArray[Any]
 
@@ -36,7 +36,7 @@ _id_arrays: list[Array] = []
 
 
 def _id_array(replica_id: int) -> Array:
-    """The read-only int32 scalar that stands for a replica id; one object per id, so that asking costs nothing."""
+    """Return the read-only int32 scalar of a replica id, the same object every time."""
     while replica_id >= len(_id_arrays):
         array = np.array(len(_id_arrays), np.int32)
         array.setflags(write=False)
@@ -45,19 +45,19 @@ def _id_array(replica_id: int) -> Array:
 
 
 class ReplicaContext(context.Mode):
-    """One replica of a step (``tf.distribute.ReplicaContext``): :func:`ringlet.get_replica_context` gives it.
+    """One replica of a step (``tf.distribute.ReplicaContext``), returned by :func:`ringlet.get_replica_context`.
 
     Parameters
     ----------
     strategy : Strategy
         The strategy that runs the step.
     replica_id_in_sync_group : int, array of one integer, or None
-        The replica, counted over all workers.
+        Index of the replica, counted over all workers.
 
     Raises
     ------
     ValueError
-        If the id is anything else.
+        If the id is of another type.
 
     Examples
     --------
@@ -70,12 +70,12 @@ class ReplicaContext(context.Mode):
     }
     """
 
-    # A replica context is the mode of its replica: one object for each replica of each run.
+    # A replica context is its replica's entry of the mode stack: one object for each replica of each run.
     __slots__ = ("_id", "_run", "_writable_results")
 
     strategy: Strategy
     local_replica_id: int
-    """Which of the replicas of this process this is."""
+    """The index of this replica among those of this process."""
 
     def __init__(self, strategy: Strategy, replica_id_in_sync_group: Any) -> None:
         super().__init__(strategy, 0)
@@ -85,7 +85,7 @@ class ReplicaContext(context.Mode):
 
     @classmethod
     def _of_run(cls, run: ReplicaRun, local_replica_id: int) -> ReplicaContext:
-        """The context of one replica of a run."""
+        """Return the context of one replica of a run."""
         replica = cls.__new__(cls)
         replica.strategy = run.strategy
         replica.local_replica_id = local_replica_id
@@ -95,75 +95,75 @@ class ReplicaContext(context.Mode):
         return replica
 
     @classmethod
-    def _alone(cls, strategy: Strategy, writable_results: bool) -> ReplicaContext:
-        """The context of the one replica of a strategy."""
+    def _single(cls, strategy: Strategy, writable_results: bool) -> ReplicaContext:
+        """Return the context of the only replica of a strategy."""
         replica = cls(strategy, 0)
         replica._writable_results = writable_results
         return replica
 
     @property
-    def is_given_up(self) -> bool:
-        """Whether the run has raised while this replica was busy: what it writes is not wanted any more."""
-        return self._run is not None and self._run.is_given_up
+    def is_abandoned(self) -> bool:
+        """Return whether the run has raised while this replica was busy; its results are then discarded."""
+        return self._run is not None and self._run.is_abandoned
 
     @property
     def replica_id_in_sync_group(self) -> Any:
-        """Which replica this is, counted over all workers: a read-only int32 array without dimensions."""
+        """The index of this replica over all workers, a read-only int32 array without dimensions."""
         return None if self._id is None else _id_array(self._id)
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas take part in a step, over all workers."""
+        """The number of replicas in a step, over all workers."""
         return self.strategy.num_replicas_in_sync
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The full name of the device of this replica, in a tuple; only inside the replica."""
+        """The full name of the device of this replica, in a tuple; available only inside the replica."""
         self._require_current()
         return (self.strategy.extended.worker_devices[self.local_replica_id],)
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, out: Any = None) -> Any:
         """Combine the arrays of all replicas; every replica gets the result.
 
-        All arrays of a nested structure travel in one pass, so combine many in one call.
+        All arrays of a nested structure are combined in one pass, so combine many in one call.
 
         Parameters
         ----------
         reduce_op : ReduceOp or str
-            ``SUM`` or ``MEAN``, in any case as a string. As in TensorFlow, an object that is neither stands for SUM.
+            ``SUM`` or ``MEAN``; strings in any case. As in TensorFlow, an object that is neither is read as SUM.
         value : nested structure of array-like
             This replica's arrays: the same structure, shapes and dtypes on all replicas, any memory layout. They must
-            not be written to while the call lasts. An IndexedSlices becomes one with the rows of all replicas, one
-            behind the other.
+            not be written to during the call. The IndexedSlices of all replicas become one with the rows of all,
+            concatenated.
         options : CommunicationOptions, optional
-            RING as its ``implementation`` chooses the ring; ``bytes_per_pack`` cuts the structure into passes; after
-            ``timeout_seconds`` this replica waits no longer.
+            ``implementation="RING"`` selects the ring; ``bytes_per_pack`` splits the structure into passes;
+            ``timeout_seconds`` limits how long this replica waits.
         out : nested structure of ndarray, optional
-            Where to put the results: the structure of `value`. All replicas give one or none does. The MEAN of
+            Where to write the results: the structure of `value`. Pass it on all replicas or on none. The MEAN of
             integers is a float64, except with one replica, which gets its integers back as in TensorFlow.
 
         Returns
         -------
         nested structure of ndarray
-            `out`; or arrays that refuse to be written to, because replicas share their memory: copy one to change it,
-            or run the step with ``RunOptions(writable_results=True)``. Tensors of PyTorch and arrays of JAX come back
-            as such; each replica may write to its tensors.
+            `out`; or read-only arrays whose memory the replicas share: for writable ones copy them, or run the step
+            with ``RunOptions(writable_results=True)``. Tensors of PyTorch and arrays of JAX are returned as such;
+            each replica may write to its tensors.
 
         Raises
         ------
         CollectiveMismatchError
-            On all replicas, if they did not make the same call; it lists who called what. On those whose value has
-            another structure than that of replica 0, if only the structures differ.
+            On all replicas, if they did not make the same call; the message lists the call of each. If only the
+            structures differ, on the replicas whose structure is not that of replica 0.
         CollectiveAborted
-            If another replica failed.
+            If another replica raised an exception.
         DeadlineExceededError
-            If the options set a time and it is over.
+            If ``timeout_seconds`` of the options has passed.
         InvalidArgumentError
             If a dtype is not supported, or an array of `out` does not fit.
         ValueError
             If a string names no operation, or `out` has another structure.
         RuntimeError
-            Outside of this replica.
+            If called outside of this replica.
 
         Examples
         --------
@@ -188,38 +188,38 @@ class ReplicaContext(context.Mode):
         return nest.unflatten(shape, self._combine(op, leaves, shape, options, outs))
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """Join the arrays of all replicas, one behind the other; every replica gets the result.
+        """Concatenate the arrays of all replicas; every replica gets the result.
 
         Parameters
         ----------
         value : nested structure of array-like
-            This replica's arrays: the same structure and dtypes on all replicas. Sizes along `axis` may differ; all
-            else of their shapes is equal.
+            This replica's arrays: the same structure and dtypes on all replicas. Shapes may differ only in their size
+            along `axis`.
         axis : int
-            Same on all replicas; negative ones count from the last.
+            The same on all replicas; negative values count from the last axis.
         options : CommunicationOptions, optional
-            After ``timeout_seconds`` this replica waits no longer.
+            ``timeout_seconds`` limits how long this replica waits.
 
         Returns
         -------
         nested structure of ndarray
-            Read-only, because replicas share the memory. One replica gets its own arrays back, whatever the axis.
-            Tensors of PyTorch and arrays of JAX come back as such; each replica may write to its tensors.
+            Read-only, because replicas share the memory. A single replica gets its own arrays back, whatever the axis.
+            Tensors of PyTorch and arrays of JAX are returned as such; each replica may write to its tensors.
 
         Raises
         ------
         CollectiveMismatchError
             On all replicas, if they did not make the same call.
         CollectiveAborted
-            If another replica failed.
+            If another replica raised an exception.
         DeadlineExceededError
-            If the options set a time and it is over.
+            If ``timeout_seconds`` of the options has passed.
         InvalidArgumentError
-            If an array has no such axis.
+            If an array does not have this axis.
         NotImplementedError
-            If there are IndexedSlices in the structure.
+            If the structure contains IndexedSlices.
         RuntimeError
-            Outside of this replica.
+            If called outside of this replica.
 
         Examples
         --------
@@ -239,24 +239,24 @@ class ReplicaContext(context.Mode):
         leaves, shape = nest.flatten(value)
         if self._run is None:
             read_options(options, Algorithm.AUTO)
-            return nest.unflatten(shape, gather_alone(leaves))
+            return nest.unflatten(shape, all_gather_single(leaves))
         self._run.begin_collective()
         run, replica = self._run, self.local_replica_id
-        told = with_kinds(shape, leaves)
-        return nest.unflatten(shape, all_gather_leaves(run, replica, leaves, axis, shape=told, options=options))
+        typed_shape = with_kinds(shape, leaves)
+        return nest.unflatten(shape, all_gather_leaves(run, replica, leaves, axis, shape=typed_shape, options=options))
 
     def merge_call(
         self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Leave the replicas for one call of a function in cross-replica context.
+        """Call a function once for all replicas of this process, in cross-replica context.
 
-        All replicas of this process call this together. One of them calls `merge_fn`; the others wait.
+        All replicas of this process make this call; one of them runs `merge_fn` while the others wait.
 
         Parameters
         ----------
         merge_fn : callable
-            Takes the strategy and then the arguments, in which the replicas' values are regrouped: identical objects
-            arrive bare, others as :class:`~ringlet.values.PerReplica`. Replica 0's function is the one that is called.
+            Called with the strategy and the regrouped arguments: objects identical on all replicas are passed bare,
+            others as :class:`~ringlet.values.PerReplica`. The function that replica 0 passes is the one called.
         args : list or tuple
         kwargs : mapping, optional
             This replica's arguments.
@@ -264,20 +264,20 @@ class ReplicaContext(context.Mode):
         Returns
         -------
         nested structure
-            What `merge_fn` gave; distributed values in it are replaced by this replica's component.
+            The return value of `merge_fn`, with this replica's component in place of each distributed value.
 
         Raises
         ------
         CollectiveMismatchError
-            On all replicas that wait, if another one returned or called something else.
+            On all waiting replicas, if another one returned or made a different call.
         RuntimeError
-            Outside of this replica.
+            If called outside of this replica.
         ValueError
-            If `args` is no list or tuple, or `merge_fn` gave a value that has not one component for each replica.
+            If `args` is not a list or tuple, or a value in the result does not have one component for each replica.
         TypeError
-            If `kwargs` is no mapping.
+            If `kwargs` is not a mapping.
         Exception
-            What `merge_fn` raised, on all replicas.
+            The exception of `merge_fn`, on all replicas.
 
         Examples
         --------
@@ -296,39 +296,41 @@ class ReplicaContext(context.Mode):
     def _merge_named(
         self, name: str, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """What :meth:`merge_call` gives; replicas that give other names are told what each of them called."""
+        """Make a :meth:`merge_call` under another name, by which mismatch errors list it."""
         self._require_current()
         if self._run is not None:
             return self._run.merge_call(self.local_replica_id, merge_fn, args, kwargs or {}, name)
-        return merge_alone(self.strategy, merge_fn, args, kwargs or {})
+        return merge_call_single(self.strategy, merge_fn, args, kwargs or {})
 
     def _require_current(self) -> None:
         require_replica(self)
-        # A thread of the step function's own may be left when its replica has ended, and even when another run is on.
+        # A thread that the step function started may outlive its replica, and even be alive during another run.
         if self._run is not None and self._run.ended[self.local_replica_id]:
             refuse_stale()
 
     def _combine(self, op: ReduceOp, leaves: list[Any], shape: Any, options: Any, outs: list[Any] | None) -> list[Any]:
         if self._run is None:
             read_options(options, Algorithm.AUTO)
-            return reduce_alone(leaves, outs, self._writable_results)
+            return all_reduce_single(leaves, outs, self._writable_results)
         self._run.begin_collective()
-        told = shape if shape is LEAF else with_kinds(shape, leaves)
-        return all_reduce_leaves(self._run, self.local_replica_id, op, leaves, shape=told, options=options, outs=outs)
+        typed_shape = shape if shape is LEAF else with_kinds(shape, leaves)
+        return all_reduce_leaves(
+            self._run, self.local_replica_id, op, leaves, shape=typed_shape, options=options, outs=outs
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of replica {self._id} of {self.strategy!r}>"
 
 
-def merge_alone(
+def merge_call_single(
     strategy: Strategy, merge_fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Give what :meth:`ReplicaContext.merge_call` gives to the only replica of a process.
+    """Run a :meth:`ReplicaContext.merge_call` for the only replica of a process.
 
     Examples
     --------
     >>> import ringlet
-    >>> merge_alone(ringlet.MirroredStrategy(["CPU:0"]), lambda strategy, x: x + 1, (2,), {})
+    >>> merge_call_single(ringlet.MirroredStrategy(["CPU:0"]), lambda strategy, x: x + 1, (2,), {})
     3
     """
     merged = context.call_in(
@@ -338,7 +340,7 @@ def merge_alone(
         *(regroup([arg]) for arg in args),
         **{name: regroup([value]) for name, value in kwargs.items()},
     )
-    check_components(merged, 1, "merge_fn gave")
+    check_components(merged, 1, "merge_fn returned")
     return select_replica(0, merged)
 
 
@@ -355,7 +357,7 @@ def _checked_id(replica_id: Any) -> int | None:
 
 
 def _op_or_sum(op: Any) -> ReduceOp:
-    """TensorFlow reads names and takes every other object for SUM; enumerations are read by name here."""
+    """Read an operation as TensorFlow does: names are parsed, any other object is SUM; enumerations count by name."""
     if isinstance(op, ReduceOp):
         return op
     name = getattr(op, "name", op)

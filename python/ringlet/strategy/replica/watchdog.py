@@ -1,4 +1,4 @@
-"""Deadlines of single calls, inside of a run whose own time-out is longer."""
+"""Time limits of single calls, inside a run whose own time-out is longer."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from types import TracebackType
 
 from ringlet.errors import CollectiveAborted, DeadlineExceededError
 
-__all__ = ["Deadline", "call_later"]
+__all__ = ["Watchdog", "call_later"]
 
 
-class Deadline:
-    """A context manager that ends a group in which a replica has waited too long.
+class Watchdog:
+    """A context manager that aborts a group when a replica has waited too long.
 
     Parameters
     ----------
     seconds : float
-        0 for never.
+        0 for no limit.
     abort : callable
-        Takes the reason, and makes every call of the group raise `CollectiveAborted`. It is called in another thread.
+        Called with the reason, in another thread; makes every call of the group raise `CollectiveAborted`.
     reason : callable
-        Gives the reason.
+        Returns the reason.
 
     Raises
     ------
     DeadlineExceededError
-        On leaving, if the time was over before.
+        On leaving, if the limit has expired.
 
     Examples
     --------
-    >>> with Deadline(60.0, print, lambda: "too late"):
+    >>> with Watchdog(60.0, print, lambda: "too late"):
     ...     pass
     """
 
@@ -47,9 +47,9 @@ class Deadline:
         self._entry: _Entry | None = None
         self._text: str | None = None
 
-    def __enter__(self) -> Deadline:
+    def __enter__(self) -> Watchdog:
         if self._seconds:
-            self._entry = _watch.add(time.monotonic() + self._seconds, self._expire)
+            self._entry = _timer.add(time.monotonic() + self._seconds, self._expire)
         return self
 
     def __exit__(
@@ -57,9 +57,9 @@ class Deadline:
     ) -> None:
         if self._entry is None:
             return
-        _watch.remove(self._entry)
+        _timer.remove(self._entry)
         if self._text is not None and (error is None or isinstance(error, CollectiveAborted)):
-            raise DeadlineExceededError(self._text) from None  # a failure of its own, not one that follows from others
+            raise DeadlineExceededError(self._text) from None  # the cause itself, not a consequence
 
     def _expire(self) -> None:
         text = self._reason()
@@ -68,7 +68,7 @@ class Deadline:
 
 
 class _Entry:
-    """One deadline; without an action once it is over, because what that refers to may be much."""
+    """One deadline; its action, which may keep much memory alive, is dropped once it is over."""
 
     __slots__ = ("action",)
 
@@ -76,7 +76,7 @@ class _Entry:
         self.action: Callable[[], None] | None = action
 
 
-class _Watch:
+class _Timer:
     """One thread for all deadlines of the process: a thread for each call would cost more than most calls."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class _Watch:
         return entry
 
     def remove(self, entry: _Entry) -> None:
-        # Under the lock: whoever leaves before the time is over is not ended by it.
+        # Under the lock: a deadline that is removed in time never runs its action.
         with self._changed:
             entry.action = None
             while self._entries and self._entries[0][2].action is None:
@@ -112,25 +112,25 @@ class _Watch:
                 elif (left := self._entries[0][0] - time.monotonic()) > 0:
                     self._changed.wait(left)
                 else:
-                    self._take(heapq.heappop(self._entries)[2])
+                    self._expire(heapq.heappop(self._entries)[2])
 
-    def _take(self, entry: _Entry) -> None:
+    def _expire(self, entry: _Entry) -> None:
         action, entry.action = entry.action, None
         if action is not None:
             action()
 
 
-_watch = _Watch()
+_timer = _Timer()
 
 
 def call_later(seconds: float, action: Callable[[], None]) -> None:
-    """Have a function called after some time, in another thread.
+    """Schedule a function call in another thread.
 
     Parameters
     ----------
     seconds : float
     action : callable
-        Quick, and raises nothing: all deadlines of the process wait for it.
+        Must be fast and must not raise: it delays all other deadlines of the process.
 
     Examples
     --------
@@ -139,12 +139,12 @@ def call_later(seconds: float, action: Callable[[], None]) -> None:
     >>> called.wait(10)
     True
     """
-    _watch.add(time.monotonic() + seconds, action)
+    _timer.add(time.monotonic() + seconds, action)
 
 
 def _after_fork_in_child() -> None:
-    global _watch
-    _watch = _Watch()  # the thread of the other one is in the parent
+    global _timer
+    _timer = _Timer()  # the thread of the previous one exists only in the parent
 
 
 if hasattr(os, "register_at_fork"):

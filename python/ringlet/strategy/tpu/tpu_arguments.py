@@ -1,4 +1,4 @@
-"""What may be given to the step functions of a TPUStrategy, whose compiled functions take variables by name only."""
+"""Check of the arguments of step functions of a TPUStrategy, as TensorFlow's compiler restricts them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ringlet.values import DistributedValues
 
 __all__ = ["check_run_arguments"]
 
-# CO_VARARGS of the module inspect.
+# inspect.CO_VARARGS
 _HAS_STAR = 0x04
 
 
 def check_run_arguments(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any] | None) -> None:
-    """Refuse arguments of ``TPUStrategy.run`` that have no name in the step function, where TensorFlow does.
+    """Raise for arguments of ``TPUStrategy.run`` that TensorFlow's compiled functions cannot take.
 
     Parameters
     ----------
     fn : callable
     args : sequence
-        What is none is left to ``run``.
+        Other types are left to ``run`` to check.
     kwargs : mapping or None
 
     Raises
@@ -43,7 +43,7 @@ def check_run_arguments(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, 
         return
     code = getattr(fn, "__code__", None)
     if code is not None and not code.co_flags & _HAS_STAR and not code.co_posonlyargcount:
-        # All that most calls need; the first argument of a method is bound.
+        # The usual case; the first argument of a method is bound.
         count = code.co_argcount - hasattr(fn, "__self__")
         if len(args) > count:
             raise _too_many(fn, len(args), count)
@@ -56,7 +56,7 @@ def check_run_arguments(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, 
 def _parameters(fn: Callable[..., Any]) -> list[inspect.Parameter] | None:
     try:
         return list(inspect.signature(fn).parameters.values())
-    except (TypeError, ValueError):  # functions of C without one
+    except (TypeError, ValueError):  # C functions without a signature
         return None
 
 

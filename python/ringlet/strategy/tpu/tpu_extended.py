@@ -1,4 +1,4 @@
-"""What TPUStrategy does: replicas and their logical devices from a device assignment, the rest as MirroredStrategy."""
+"""Implementation of TPUStrategy: MirroredStrategy with the replicas and logical devices of a device assignment."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from ringlet.strategy.api.cross_device_ops import CoreAllReduce
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.mirrored_strategy import MAX_REPLICAS, MirroredExtended
 from ringlet.strategy.api.multi_step import MultiStepContext, run_steps
-from ringlet.strategy.api.reduce_semantics import is_mirrored, settled
 from ringlet.strategy.api.strategy import Strategy
-from ringlet.strategy.replica.replica_threads import CrewPool
+from ringlet.strategy.calls.argument_checks import refuse_per_replica
+from ringlet.strategy.calls.reduce_semantics import is_mirrored, read_component
+from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 from ringlet.tpu.assignment.device_assignment import DeviceAssignment
 from ringlet.tpu.topology.hardware_feature import HardwareFeature
 from ringlet.values import DistributedValues, PerReplica, VariableAggregation, VariableSynchronization
@@ -37,23 +38,23 @@ __all__ = ["TPUExtended", "checked_logical_device"]
 
 _log = logging.getLogger(__name__)
 
-# Which logical device is current, for each strategy that has chosen one.
+# The current logical device of each strategy that has selected one.
 _logical_devices: ContextVar[tuple[tuple[object, int], ...]] = ContextVar("ringlet_logical_devices", default=())
 
 
 class TPUExtended(MirroredExtended):
-    """What :class:`TPUStrategy` does.
+    """Implementation of :class:`TPUStrategy`.
 
     Parameters
     ----------
     container_strategy : TPUStrategyBase
     tpu_cluster_resolver : TPUClusterResolver, optional
     steps_per_run : int, optional
-        How many steps ``experimental_run_steps_on_iterator`` runs: one if this is 1, as it is unless given, and
-        otherwise as many as that call is asked for.
+        Number of steps of ``experimental_run_steps_on_iterator``: one if this is 1, the default, and otherwise the
+        `iterations` of that call.
     device_assignment : DeviceAssignment, optional
     is_spmd : bool
-        Whether a tensor may be on a single logical device.
+        Whether tensors cannot be assigned to a single logical device.
 
     Attributes
     ----------
@@ -90,19 +91,19 @@ class TPUExtended(MirroredExtended):
         self._devices = tuple(self.tpu_devices[:, 0])
         self._groups: dict[int, DeviceGroup] = {}
         self._ops = CoreAllReduce()
-        self._crews = CrewPool(len(self._devices))
+        self._thread_pool = ReplicaThreadPool(len(self._devices))
         _log.info("TPUStrategy models %d replicas of %d logical devices", *self.tpu_devices.shape)
 
-    # What there is
+    # Properties
 
     @property
     def num_logical_devices(self) -> int:
-        """Logical devices of each replica."""
+        """Number of logical devices of each replica."""
         return int(self.tpu_devices.shape[1])
 
     @property
     def logical_device_group(self) -> DeviceGroup:
-        """What tensors are laid out on: the logical devices of the current replica, or else those of the first."""
+        """The logical devices of the current replica, or else of the first, on which tensors are laid out."""
         mode = context.current()
         replica = 0 if mode is None else mode.local_replica_id or mode.update_replica_id or 0
         if replica not in self._groups:
@@ -112,7 +113,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def num_hosts(self) -> int:
-        """Hosts that have a replica; all of the slice where there is no assignment."""
+        """Number of hosts that have a replica; without an assignment, of all hosts of the slice."""
         assignment = self.device_assignment
         if assignment is None:
             return int(self._metadata.num_hosts)
@@ -120,7 +121,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def num_replicas_per_host(self) -> int:
-        """Replicas that find room on one host; 0 where a replica needs several, as in TensorFlow."""
+        """Number of replicas that fit on a host; 0 if a replica needs several hosts, as in TensorFlow."""
         cores = int(self._metadata.num_of_cores_per_host)
         if self.device_assignment is None:
             return cores
@@ -128,7 +129,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def input_devices(self) -> dict[str, tuple[str, ...]]:
-        """Which replicas each host feeds: its device, and the first device of each of these replicas."""
+        """The replicas that each host feeds: its device, and the first device of each of these replicas."""
         hosts: dict[str, tuple[str, ...]] = {}
         for device in self._devices:
             host = _host_of(device)
@@ -137,44 +138,44 @@ class TPUExtended(MirroredExtended):
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
-        """Full names of the replicas' devices: the first logical one of each, or that which is current."""
+        """Full names of the replicas' devices: the current logical device of each, by default the first."""
         logical_device = self._logical_device
         return tuple(self.tpu_devices[:, logical_device]) if logical_device else self._devices
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """Full names of the devices that hold variables, those of `worker_devices`."""
+        """Full names of the devices that hold variables, equal to `worker_devices`."""
         return self.worker_devices
 
     @property
     def experimental_require_static_shapes(self) -> bool:
-        """True, as TensorFlow says it of TPUs; arrays of any shapes work here."""
+        """True, as in TensorFlow; arrays of any shape work here."""
         return True
 
     @property
     def tpu_hardware_feature(self) -> HardwareFeature:
-        """What the hardware can do besides, as the resolver knows it."""
+        """Features of the modelled hardware, as reported by the resolver."""
         return HardwareFeature(self.cluster_resolver.tpu_hardware_feature)
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> str:
-        """Give the device of the first host."""
+        """Return the device of the first host."""
         return _host_of(self._devices[0])
 
     @contextmanager
     def experimental_logical_device(self, logical_device_id: int) -> Iterator[None]:
-        """Make another logical device of the replicas current: variables are made there.
+        """Return a context manager that makes another logical device of the replicas current, for new variables.
 
         Parameters
         ----------
         logical_device_id : int
-            Negative ones count from the last.
+            Negative values count from the last device.
 
         Raises
         ------
         ValueError
-            If there is no such device.
+            If the device does not exist.
         TypeError
-            If it is no whole number.
+            If it is not an integer.
 
         Examples
         --------
@@ -205,7 +206,7 @@ class TPUExtended(MirroredExtended):
                 return number
         return 0
 
-    # What it does otherwise than MirroredStrategy
+    # Differences from MirroredStrategy
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
         return super()._reduce(op, self._reducible(op, value))
@@ -222,12 +223,12 @@ class TPUExtended(MirroredExtended):
         return [_on_device(value, destinations) for value, (_, destinations) in zip(combined, pairs, strict=True)]
 
     def _reducible(self, op: ReduceOp, value: Any) -> Any:
-        """A value whose components are combined, those of mirrored ones, too, as TensorFlow does for TPUs."""
+        """Return a value whose components are combined even if it is mirrored, as TensorFlow does for TPUs."""
         if isinstance(value, DistributedValues):
             if not isinstance(value, PerReplica):
-                value = PerReplica(tuple(map(settled, value.values)))
+                value = PerReplica(tuple(map(read_component, value.values)))
             if op is ReduceOp.MEAN:
-                _refuse_whole_numbers(value, len(self._devices))
+                _refuse_integers(value, len(self._devices))
         elif nest.is_nested(value):
             value = nest.map_structure(lambda leaf: self._reducible(op, leaf), value)
         return value
@@ -260,39 +261,26 @@ class TPUExtended(MirroredExtended):
     # Datasets: a pipeline for each host
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # loaded where datasets are used
+        from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # imported on first use
 
-        self._refuse_per_replica(options)
+        refuse_per_replica(self, options)
         return distribute_to_hosts(dataset, self._replicas_of_hosts(), options, uneven=uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data.distribution.per_host_pipelines import (
-            distribute_to_hosts_from_function,  # loaded where datasets are used
+            distribute_to_hosts_from_function,  # imported on first use
         )
 
-        self._refuse_per_replica(options)
+        refuse_per_replica(self, options)
         return distribute_to_hosts_from_function(dataset_fn, self._replicas_of_hosts(), options)
 
     def _replicas_of_hosts(self) -> list[int]:
-        """How many replicas each host feeds."""
+        """Return the number of replicas that each host feeds."""
         return [len(devices) for devices in self.input_devices.values()]
-
-    def _refuse_per_replica(self, options: Any) -> None:
-        if options is not None and options.experimental_replication_mode.name == "PER_REPLICA":
-            raise NotImplementedError(
-                "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function (once called "
-                "experimental_distribute_datasets_from_function) of MirroredStrategy, not of "
-                f"{self._container_strategy()!r}. Use PER_WORKER: its batches are dealt to the replicas in turn"
-            )
 
 
 def checked_logical_device(logical_device_id: Any) -> int:
-    """Give the number of a logical device as a whole number, of which it is not looked whether there is one.
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
+    """Return the number of a logical device as an int, without a check that the device exists.
 
     Examples
     --------
@@ -302,14 +290,14 @@ def checked_logical_device(logical_device_id: Any) -> int:
     number = whole_number(logical_device_id)
     if number is None:
         raise TypeError(
-            f"logical_device_id is the number of a logical device, got {logical_device_id!r} of type "
-            f"{type(logical_device_id).__name__}: write a whole number, 0 for the first"
+            f"logical_device_id must be the number of a logical device, got {logical_device_id!r} of type "
+            f"{type(logical_device_id).__name__}: write an integer, 0 for the first device"
         )
     return number
 
 
 def _on_device(combined: Any, destinations: Any) -> Any:
-    """What was combined as it is on one device where no more were asked for, and otherwise as it is on all."""
+    """Return a combined value bare if its destinations are a single device."""
     if isinstance(combined, DistributedValues) and not isinstance(destinations, DistributedValues):
         return combined.values[0]
     return combined
@@ -320,8 +308,8 @@ def _checked_resolver(resolver: Any) -> Any:
         return TPUClusterResolver("")
     if not hasattr(resolver, "get_tpu_system_metadata"):
         raise TypeError(
-            f"tpu_cluster_resolver is a TPUClusterResolver, got {resolver!r} of type {type(resolver).__name__}: write "
-            "ringlet.cluster_resolver.TPUClusterResolver()"
+            f"tpu_cluster_resolver must be a TPUClusterResolver, got {resolver!r} of type {type(resolver).__name__}: "
+            "write ringlet.cluster_resolver.TPUClusterResolver()"
         )
     return resolver
 
@@ -329,23 +317,23 @@ def _checked_resolver(resolver: Any) -> Any:
 def _checked_assignment(assignment: Any) -> DeviceAssignment | None:
     if assignment is not None and not isinstance(assignment, DeviceAssignment):
         raise TypeError(
-            f"the device assignment is a DeviceAssignment, got {assignment!r} of type {type(assignment).__name__}: "
-            "make one with ringlet.tpu.DeviceAssignment.build"
+            f"the device assignment must be a DeviceAssignment, got {assignment!r} of type "
+            f"{type(assignment).__name__}: make one with ringlet.tpu.DeviceAssignment.build"
         )
     return assignment
 
 
 def _tpu_devices(devices: Sequence[Any], assignment: DeviceAssignment | None) -> NDArray[np.object_]:
-    """Full names of the logical devices, [replica, logical device]."""
+    """Return the full names of the logical devices, [replica, logical device]."""
     names = [device.name for device in devices if "device:TPU:" in device.name]
     if not names:
         raise NotFoundError(
-            "TPUs not found in the cluster: the resolver knows no TPU device. Name a slice, as in "
+            "TPUs not found in the cluster: the resolver has no TPU device. Name a slice, as in "
             "TPUClusterResolver(accelerator_type='v4-16')"
         )
     if assignment is not None:
         job, cores = _job_of(names[0]), range(assignment.num_cores_per_replica)
-        # The assignment leaves the replica out of its names, as TensorFlow's does.
+        # As in TensorFlow, the names of an assignment omit the replica.
         rows = [
             [f"/job:{job}/replica:0{assignment.tpu_device(replica, core)}" for core in cores]
             for replica in range(assignment.num_replicas)
@@ -362,18 +350,18 @@ def _tpu_devices(devices: Sequence[Any], assignment: DeviceAssignment | None) ->
 
 
 def _job_of(device: str) -> str:
-    """The job in a name, which is not checked; that of a process of its own where there is none."""
+    """Return the job in a device name, "localhost" if there is none."""
     named = re.search("/job:([^/]+)", device)
     return named[1] if named else "localhost"
 
 
 def _host_of(device: str) -> str:
-    """The full name of the first CPU of the host that has a device."""
+    """Return the full name of the first CPU of a device's host."""
     return f"{device.rpartition('/')[0]}/device:CPU:0"
 
 
-def _refuse_whole_numbers(value: PerReplica[Any], count: int) -> None:
-    """Refuse a mean that TensorFlow takes, for TPUs, by multiplying the sum with a fraction of the same dtype."""
+def _refuse_integers(value: PerReplica[Any], count: int) -> None:
+    """Raise for a mean of integers: on TPUs, TensorFlow multiplies the sum by a fraction of the same dtype."""
     for leaf in nest.flatten(value.values[0])[0]:
         dtype = as_ndarray(leaf).dtype
         if dtype.kind in "iu":

@@ -1,4 +1,4 @@
-"""TPUStrategy: the replicas of a TPU slice, each with several logical devices, on the cores of this host."""
+"""TPUStrategy: the replicas of a modelled TPU slice, each with several logical devices, on the cores of this host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class TPUStrategyBase(Strategy):
-    """What strategies for TPUs have in common.
+    """Base class of strategies for TPUs.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class TPUStrategyBase(Strategy):
 
     @property
     def cluster_resolver(self) -> Any:
-        """The resolver that the strategy was given, or the one that it made."""
+        """The resolver passed to the strategy, or created by it."""
         return self._extended.cluster_resolver
 
     def run(
@@ -49,7 +49,7 @@ class TPUStrategyBase(Strategy):
         Parameters
         ----------
         fn : callable
-            Any function: what TensorFlow compiles runs as it is here.
+            Any function; TensorFlow would compile it.
         args : list or tuple
         kwargs : mapping, optional
         options : RunOptions, optional
@@ -61,8 +61,8 @@ class TPUStrategyBase(Strategy):
         Raises
         ------
         ValueError
-            Also if there are more positional arguments than parameters, or a variable is passed as one of ``*args``, as
-            in TensorFlow.
+            Also if there are more positional arguments than parameters, or a variable is passed in ``*args``, as in
+            TensorFlow.
         """
         if args or kwargs:
             check_run_arguments(fn, args, kwargs)
@@ -78,29 +78,29 @@ class TPUStrategyBase(Strategy):
 
 
 class TPUStrategy(TPUStrategyBase):
-    """Runs each step on the replicas of a TPU slice (``tf.distribute.TPUStrategy``), a model of one.
+    """Runs each step on the replicas of a modelled TPU slice (``tf.distribute.TPUStrategy``).
 
-    Replicas are threads that share the cores and the memory of this host. Each has the logical devices that the
-    assignment gives it, on which tensors may be laid out.
+    Replicas are threads that share the cores and the memory of this host. Each has the logical devices of the
+    assignment, on which tensors may be laid out.
 
     Parameters
     ----------
     tpu_cluster_resolver : TPUClusterResolver, optional
-        Which slice; by default that of the environment.
+        Describes the slice; by default that of the environment.
     experimental_device_assignment : DeviceAssignment, optional
-        Which cores each replica has; by default each device is a replica.
+        The cores of each replica; by default each device is a replica.
     experimental_spmd_xla_partitioning : bool
-        Whether tensors are either split over all logical devices of a replica or on all of them, so that none is
-        assigned to a single one.
+        Whether tensors are always split over or replicated on all logical devices of a replica, and never assigned
+        to a single one.
 
     Raises
     ------
     NotFoundError
-        If the resolver knows no TPU devices.
+        If the resolver has no TPU devices.
     TypeError
-        If the assignment is no DeviceAssignment, or the resolver no TPUClusterResolver.
+        If the assignment is not a DeviceAssignment, or the resolver not a TPUClusterResolver.
     ValueError
-        If there are more than 4,096 replicas, or none.
+        If there are no replicas, or more than 4,096.
 
     Examples
     --------
@@ -133,29 +133,29 @@ class TPUStrategy(TPUStrategyBase):
         )
 
     def experimental_split_to_logical_devices(self, tensor: Any, partition_dimensions: Sequence[int]) -> ShardedArray:
-        """Cut a tensor into tiles, one for each logical device of a replica; its values stay the same.
+        """Split a tensor into tiles, one for each logical device of a replica; its values do not change.
 
         Parameters
         ----------
         tensor : array-like
-            Not copied, if it is an array: the tiles are views of it. One that is laid out already is laid out anew.
+            An array is not copied: the tiles are views. One that is laid out already gets another layout.
         partition_dimensions : sequence of int, length ``tensor.ndim``
-            Number of tiles along each dimension; ``[1, 2, 4, 1]`` halves the second one and quarters the third.
+            Number of tiles along each dimension; ``[1, 2, 4, 1]`` halves the second dimension and quarters the third.
 
         Returns
         -------
         ShardedArray
-            Its ``shards`` are the tiles, number d on logical device d, row-major. NumPy's functions and operators work
-            on it tile by tile.
+            Its ``shards`` are the tiles in row-major order, one for each logical device. NumPy functions and operators
+            are applied to it tile by tile.
 
         Raises
         ------
         PartitionError
-            For the first of these that is the case: the partition dimensions are not as many as the tensor has
-            dimensions; a dimension is not a multiple of its entry; their product is not the number of logical devices;
-            there are negative ones. It is a ``ValueError``.
+            In this order: if the number of partition dimensions is not ``tensor.ndim``, a dimension is not a multiple
+            of its entry, the product of the entries is not the number of logical devices, or an entry is negative. It
+            is a ``ValueError``.
         TypeError
-            If the partition dimensions are no list of whole numbers, or the tensor is no array and cannot become one.
+            If the partition dimensions are not a list of integers, or the tensor cannot be converted to an array.
 
         References
         ----------
@@ -176,25 +176,25 @@ class TPUStrategy(TPUStrategyBase):
         return self._laid_out(array, Sharding.tiled(parts))
 
     def experimental_assign_to_logical_device(self, tensor: Any, logical_device_id: int) -> ShardedArray:
-        """Put a tensor on one logical device of a replica; its values stay the same.
+        """Assign a tensor to one logical device of a replica; its values do not change.
 
         Parameters
         ----------
         tensor : array-like
         logical_device_id : int
-            Counts from 0.
+            Counted from 0.
 
         Returns
         -------
         ShardedArray
-            Its only shard is the whole.
+            Its only shard is the whole tensor.
 
         Raises
         ------
         ValueError
-            If the strategy was made with ``experimental_spmd_xla_partitioning=True``, or there is no such device.
+            If the strategy was created with ``experimental_spmd_xla_partitioning=True``, or the device does not exist.
         TypeError
-            If the device is no whole number.
+            If the device is not an integer.
 
         Examples
         --------
@@ -207,7 +207,7 @@ class TPUStrategy(TPUStrategyBase):
         """
         if self._extended.is_spmd:
             raise ValueError(
-                "Cannot assign a tensor to a logical device in SPMD mode, where tensors are split over all of them or "
+                "Cannot assign a tensor to a logical device in SPMD mode, where tensors are split over or replicated "
                 "on all of them. To disable SPMD, construct the TPUStrategy with "
                 "`experimental_spmd_xla_partitioning=False`"
             )
@@ -222,7 +222,7 @@ class TPUStrategy(TPUStrategyBase):
         return self._laid_out(_array(tensor), Sharding.maximal(number, count))
 
     def experimental_replicate_to_logical_devices(self, tensor: Any) -> ShardedArray:
-        """Put a tensor on all logical devices of a replica; its values stay the same.
+        """Replicate a tensor on all logical devices of a replica; its values do not change.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class TPUStrategy(TPUStrategyBase):
         Returns
         -------
         ShardedArray
-            Each of its shards is the whole.
+            Each of its shards is the whole tensor.
 
         Examples
         --------
@@ -254,12 +254,12 @@ class TPUStrategy(TPUStrategyBase):
 
 
 class ExperimentalTPUStrategy(TPUStrategyBase):
-    """The older strategy for TPUs, which does not lay out tensors (``tf.distribute.experimental.TPUStrategy``).
+    """The older strategy for TPUs, without tensor layouts (``tf.distribute.experimental.TPUStrategy``).
 
     Parameters
     ----------
     tpu_cluster_resolver, device_assignment : optional
-        As :class:`TPUStrategy` takes them.
+        As for :class:`TPUStrategy`.
 
     Examples
     --------
@@ -275,7 +275,7 @@ class ExperimentalTPUStrategy(TPUStrategyBase):
 
 
 def _array(tensor: Any) -> Any:
-    """The array that is laid out: one of NumPy's, or one that is laid out already."""
+    """Return the array to lay out: a NumPy array, or one that has a layout already."""
     if type(tensor) is np.ndarray or isinstance(tensor, ShardedArray):
         return tensor
     kind = kind_of(tensor)
@@ -284,7 +284,7 @@ def _array(tensor: Any) -> Any:
     whole = np.asarray(tensor)
     if whole.dtype.kind == "O":
         raise TypeError(
-            f"a tensor is an array, a number, text or a list of those, got {tensor!r} of type {type(tensor).__name__}: "
-            "lay out each array of a structure by itself"
+            f"the tensor must be an array, a number, text or a list of those, got {tensor!r} of type "
+            f"{type(tensor).__name__}: lay out each array of a structure separately"
         )
     return whole

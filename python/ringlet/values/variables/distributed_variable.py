@@ -48,7 +48,7 @@ def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
 
 def refuse_late(variable: Variable, mode: context.Mode) -> None:
     """Refuse a change by a replica whose run has raised: the variable belongs to the caller again."""
-    if mode.is_given_up:
+    if mode.is_abandoned:
         raise FailedPreconditionError(
             f"variable '{variable.name}' was to be changed by replica {mode.local_replica_id} after its strategy.run "
             "had raised. Allow the run more time with RINGLET_TIMEOUT_SECONDS, or let the step function end earlier"

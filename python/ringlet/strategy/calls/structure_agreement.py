@@ -1,4 +1,4 @@
-"""Whether replicas that combine nested structures mean the same by each array."""
+"""Check that replicas pass the same nested structure to a collective."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ringlet.values.regroup import LEAF_TYPES
 
 __all__ = ["LEAF", "KindShape", "Shapes", "describe_shape", "with_kinds"]
 
-# The shape of what is no structure.
+# The shape of a leaf.
 LEAF = nest.flatten(0)[1]
 
 
 class KindShape:
-    """The shape of a structure that holds arrays of other libraries, and which those are. Made by :func:`with_kinds`.
+    """The shape of a structure, with the array library of each leaf. Made by :func:`with_kinds`.
 
     Parameters
     ----------
     shape : PyTreeSpec
     names : tuple of str
-        What the kind of each leaf is called.
+        The array type of each leaf.
     """
 
     __slots__ = ("names", "shape")
@@ -33,7 +33,7 @@ class KindShape:
         self.names = names
 
     def paths(self) -> list[Any]:
-        """Give the place and the kind of each leaf; never what a shape without kinds gives."""
+        """Return the path and the array type of each leaf; never equal to those of a plain shape."""
         return list(zip(self.shape.paths(), self.names, strict=True))
 
     def __eq__(self, other: object) -> bool:
@@ -44,7 +44,7 @@ class KindShape:
 
 
 def with_kinds(shape: nest.PyTreeSpec, leaves: Sequence[Any]) -> Any:
-    """Give a shape that tells where arrays of other libraries are; the shape itself if there are none.
+    """Return a shape that records which leaves are arrays of other libraries; `shape` itself if there are none.
 
     Examples
     --------
@@ -63,12 +63,12 @@ _NUMPY = "numpy.ndarray"
 
 
 class Shapes:
-    """The structures that the replicas of one run gave to their collectives.
+    """The structures that the replicas of one run pass to their collectives.
 
-    A collective combines the arrays of flattened structures by their position, and cannot tell ``{"w": x}`` from
-    ``{"b": x}``. So every replica states its structure before a call and compares it with that of replica 0 after it.
-    Replica 0 has stated its own by then, because the call has returned. And it has not gone further than the next call,
-    for which it waits for all the others; hence two places for each replica, used in turn, are enough.
+    A collective combines the arrays of flattened structures by their position, and cannot distinguish ``{"w": x}`` from
+    ``{"b": x}``. So every replica records its structure before a call and compares it with that of replica 0 after it.
+    Replica 0 has recorded its own by then, because the call has returned, and cannot be further than the next call, for
+    which it waits for the others; hence two slots for each replica, used alternately, are enough.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Shapes:
     --------
     >>> shapes = Shapes(2)
     >>> given = [nest.flatten({"w": 1})[1], nest.flatten({"b": 1})[1]]
-    >>> for replica in range(2): shapes.state(replica, given[replica])
+    >>> for replica in range(2): shapes.record(replica, given[replica])
     >>> shapes.compare(0, given[0])
     >>> shapes.compare(1, given[1])
     Traceback (most recent call last):
@@ -86,22 +86,22 @@ class Shapes:
     ringlet.errors.CollectiveMismatchError: the replicas called all_reduce with different structures: ...
     """
 
-    __slots__ = ("_places", "_turns")
+    __slots__ = ("_next_slots", "_slots")
 
     def __init__(self, num_replicas: int) -> None:
-        self._places: tuple[list[Any], list[Any]] = ([LEAF] * num_replicas, [LEAF] * num_replicas)
-        self._turns = [0] * num_replicas
+        self._slots: tuple[list[Any], list[Any]] = ([LEAF] * num_replicas, [LEAF] * num_replicas)
+        self._next_slots = [0] * num_replicas
 
-    def state(self, replica: int, shape: Any) -> None:
-        """Say what a replica is about to combine. A call that fails before others see it may be made again."""
-        self._places[self._turns[replica]][replica] = shape
+    def record(self, replica: int, shape: Any) -> None:
+        """Record the structure of a replica's next call; repeatable if the call fails before other replicas see it."""
+        self._slots[self._next_slots[replica]][replica] = shape
 
     def compare(self, replica: int, shape: Any, call: str = "all_reduce") -> None:
-        """Raise unless replica 0 combined the same structure, in the call that has returned."""
-        turn = self._turns[replica]
-        first = self._places[turn][0]
-        self._turns[replica] = 1 - turn
-        # Paths decide: types that name the same places, such as lists and tuples, mean the same.
+        """Raise unless replica 0 combined the same structure in the call that has returned."""
+        slot = self._next_slots[replica]
+        first = self._slots[slot][0]
+        self._next_slots[replica] = 1 - slot
+        # Paths decide: types with the same paths, such as lists and tuples, are interchangeable.
         if shape is not first and shape != first and shape.paths() != first.paths():
             raise CollectiveMismatchError(
                 _mixed_kinds(call, first, replica, shape)
@@ -111,32 +111,18 @@ class Shapes:
             )
 
     def explain(self, replica: int, call: str, error: CollectiveMismatchError) -> CollectiveMismatchError:
-        """Say which libraries' arrays the replicas gave, if that is why the core found their calls different.
-
-        Parameters
-        ----------
-        replica : int
-        call : str
-            What this replica called.
-        error : CollectiveMismatchError
-            What the core says.
-
-        Returns
-        -------
-        CollectiveMismatchError
-            The same error if all gave arrays of the same.
-        """
-        told = [line for line in str(error).splitlines() if line.lstrip().startswith("rank ")]
-        if not all(f"{call}(" in line for line in told):
+        """Return the error to raise for a mismatch: it names array libraries if they differ, else it is the core's."""
+        calls = [line for line in str(error).splitlines() if line.lstrip().startswith("rank ")]
+        if not all(f"{call}(" in line for line in calls):
             return error
-        first, *others = self._places[self._turns[replica]]
+        first, *others = self._slots[self._next_slots[replica]]
         mixed = [_mixed_kinds(call, first, other, shape) for other, shape in enumerate(others, 1)]
         text = next(filter(None, mixed), None)
         return error if text is None else CollectiveMismatchError(text)
 
 
 def describe_shape(shape: Any) -> str:
-    """Tell all that :meth:`Shapes.compare` compares: the places of a structure, and the kinds of arrays there.
+    """Return the text of what :meth:`Shapes.compare` compares: paths, and array types if not NumPy's.
 
     Examples
     --------
@@ -151,7 +137,7 @@ def _describe(shape: Any) -> str:
 
 
 def _mixed_kinds(call: str, first: Any, replica: int, shape: Any) -> str | None:
-    """What is wrong with two structures that differ in nothing but the kinds of their arrays."""
+    """Return the message for two structures that differ only in the array types of their leaves; else None."""
     if not (isinstance(first, KindShape) or isinstance(shape, KindShape)):
         return None
     plain = [given.shape if isinstance(given, KindShape) else given for given in (first, shape)]

@@ -1,4 +1,4 @@
-"""What the options of a replica's collective ask for."""
+"""Options of a single collective call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["CallOptions", "check_options", "read_options"]
 
 
 class CallOptions(NamedTuple):
-    """The options of one call, checked.
+    """The checked options of one call.
 
     Examples
     --------
@@ -21,17 +21,17 @@ class CallOptions(NamedTuple):
     algorithm: Algorithm
     bytes_per_pack: int
     timeout_seconds: float
-    """0 where the strategy's own time-out is all there is."""
+    """0 if only the strategy's own time-out applies."""
 
 
 def read_options(options: Any, default: Algorithm) -> CallOptions:
-    """Read the options of a replica's collective.
+    """Return the checked options of a replica's collective.
 
     Parameters
     ----------
     options : CommunicationOptions or None
     default : Algorithm
-        What runs unless the options ask for the ring.
+        The algorithm, unless the options select the ring.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def read_options(options: Any, default: Algorithm) -> CallOptions:
     Raises
     ------
     TypeError
-        If they are anything else.
+        If `options` has another type.
 
     Examples
     --------
@@ -57,19 +57,9 @@ def read_options(options: Any, default: Algorithm) -> CallOptions:
 
 
 def check_options(options: Any) -> None:
-    """Refuse what are no options of a collective.
-
-    Raises
-    ------
-    TypeError
-        If they are neither a CommunicationOptions nor None.
-
-    Examples
-    --------
-    >>> check_options(None)
-    """
+    """Raise TypeError unless `options` is a CommunicationOptions or None."""
     if options is not None and not isinstance(options, CommunicationOptions):
         raise TypeError(
-            f"options are a CommunicationOptions, got {options!r} of type {type(options).__name__}: write "
+            f"options must be a CommunicationOptions, got {options!r} of type {type(options).__name__}: write "
             "options=ringlet.experimental.CommunicationOptions(...)"
         )

@@ -1,4 +1,4 @@
-"""RunOptions: a recorded named tuple, and results that replicas may write to."""
+"""RunOptions: TensorFlow's named tuple, and writable results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_every_replica_may_write_to_results_of_its_own(num_replicas, dtype, op):
 
 
 @pytest.mark.parametrize("strategy", [mirrored(2), ringlet.OneDeviceStrategy("CPU:0"), mirrored(1)], ids=repr)
-def test_results_are_read_only_unless_asked_for(strategy):
+def test_results_are_read_only_by_default(strategy):
     def step() -> bool:
         return bool(replica().all_reduce("SUM", np.ones(2)).flags.writeable)
 

@@ -1,4 +1,4 @@
-"""What ``strategy.reduce`` means: its operations, its axes, and values that are no distributed ones."""
+"""Semantics of ``strategy.reduce``: operations, axes, and values that are not distributed."""
 
 from __future__ import annotations
 
@@ -30,57 +30,35 @@ __all__ = [
     "divide",
     "is_mirrored",
     "parse_reduce_op",
+    "read_component",
     "reduce_components",
     "reduce_mirrored",
     "reduce_over_axis",
     "reduce_plain",
-    "settled",
 ]
 
 Array = NDArray[Any]
 
-# Numbers that are cheaper to make arrays of here than to have found unusable as they are.
+# Converting these to arrays here is cheaper than the general path.
 NUMBER_TYPES = frozenset({bool, int, float, np.float32, np.float64, np.int32, np.int64})
 
 _OPS = {ReduceOp.SUM: Op.SUM, ReduceOp.MEAN: Op.MEAN}
 
 
 def as_op(op: ReduceOp) -> Op:
-    """Give the operation of a collective that a strategy's reduction stands for.
-
-    Parameters
-    ----------
-    op : ReduceOp
-
-    Returns
-    -------
-    Op
-
-    Examples
-    --------
-    >>> as_op(ReduceOp.SUM) is Op.SUM
-    True
-    """
+    """Return the core's operation for a reduction."""
     return _OPS[op]
 
 
 def parse_reduce_op(op: Any) -> ReduceOp:
-    """Read the operation of a reduction.
-
-    Parameters
-    ----------
-    op : ReduceOp or str
-
-    Returns
-    -------
-    ReduceOp
+    """Return the operation with a name in any case, or the operation itself.
 
     Raises
     ------
     ValueError
-        If a string names no operation.
+        If a string is not the name of an operation.
     TypeError
-        If it is neither.
+        If `op` is neither a string nor an operation.
 
     Examples
     --------
@@ -94,29 +72,29 @@ def parse_reduce_op(op: Any) -> ReduceOp:
     try:
         return ReduceOp(op.upper())
     except ValueError:
-        names = " and ".join(repr(member.name) for member in ReduceOp)
-        raise ValueError(f"{op.upper()!r} is not a valid ReduceOp: there are {names}") from None
+        names = " or ".join(repr(member.name) for member in ReduceOp)
+        raise ValueError(f"{op.upper()!r} is not a valid ReduceOp: use {names}") from None
 
 
 def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
-    """Combine the components of one distributed value, which may be nested structures themselves.
+    """Combine the components of a distributed value, which may be nested structures.
 
     Parameters
     ----------
     op : ReduceOp
     value : DistributedValues
     num_replicas : int
-        How many components it must have.
+        The required number of components.
 
     Returns
     -------
     nested structure of ndarray
-        Read-only; the component itself if there is one.
+        Read-only; with one component, the component itself.
 
     Raises
     ------
     ValueError
-        If there are more or fewer components.
+        If the number of components differs.
 
     Examples
     --------
@@ -127,7 +105,7 @@ def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas:
     if len(components) != num_replicas:
         check_count(value, num_replicas)
     if len(components) == 1:
-        return settled(components[0])
+        return read_component(components[0])
     kind = type(components[0])
     if kind is np.ndarray:
         return all_reduce_buffers(components, _OPS[op])
@@ -144,20 +122,7 @@ def _reduce_column(op: ReduceOp, column: Sequence[Any]) -> Any:
 
 
 def check_count(value: DistributedValues[Any], num_replicas: int) -> None:
-    """Refuse a value that has not one component for each replica.
-
-    Raises
-    ------
-    ValueError
-        If it has more or fewer.
-
-    Examples
-    --------
-    >>> check_count(PerReplica([1, 2]), 3)
-    Traceback (most recent call last):
-        ...
-    ValueError: a PerReplica with 2 components cannot be reduced over 3 replicas: ...
-    """
+    """Raise ValueError unless a value has one component for each replica."""
     if len(value.values) != num_replicas:
         raise ValueError(
             f"a {type(value).__name__} with {len(value.values)} components cannot be reduced over {num_replicas} "
@@ -166,23 +131,9 @@ def check_count(value: DistributedValues[Any], num_replicas: int) -> None:
 
 
 def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
-    """Combine a value that is the same on all replicas.
+    """Combine a value that is the same on all replicas: MEAN, and SUM of zeros, return it unchanged.
 
-    Parameters
-    ----------
-    op : ReduceOp
-    value : object
-    num_replicas : int
-
-    Returns
-    -------
-    object
-        The value itself; zeros stay zeros under SUM.
-
-    Raises
-    ------
-    ValueError
-        If SUM is asked of anything else: whether the replicas' number should count is anybody's guess.
+    Any other SUM is a ValueError: the intended number of summands is unknown.
 
     Examples
     --------
@@ -198,23 +149,9 @@ def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
 
 
 def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
-    """Combine a distributed value that is equal on all replicas.
+    """Combine a distributed value that is equal on all replicas: MEAN returns the first component.
 
-    Parameters
-    ----------
-    op : ReduceOp
-    value : Mirrored or mirrored variable
-    num_replicas : int
-
-    Returns
-    -------
-    object
-        Its first component; MEAN changes nothing.
-
-    Raises
-    ------
-    ValueError
-        If SUM is asked, for the reason of :func:`reduce_plain`.
+    SUM over several replicas is a ValueError: the intended number of summands is unknown.
 
     Examples
     --------
@@ -226,15 +163,15 @@ def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: i
             f"a {type(value).__name__} cannot be reduced with the given reduce op {op}: it is the same on all "
             f"{num_replicas} replicas. Use MEAN to get it back, or multiply it by num_replicas_in_sync"
         )
-    return settled(value.values[0])
+    return read_component(value.values[0])
 
 
-def settled(component: Any) -> Any:
-    """Give a component as a result: what a variable holds now, and anything else as it is.
+def read_component(component: Any) -> Any:
+    """Return the current value of a variable, and any other component as it is.
 
     Examples
     --------
-    >>> settled(2.5)
+    >>> read_component(2.5)
     2.5
     """
     kind = type(component)
@@ -245,7 +182,7 @@ def settled(component: Any) -> Any:
 
 
 def is_mirrored(value: DistributedValues[Any]) -> bool:
-    """Tell whether a distributed value is equal on all replicas by what it is: mirrored variables are.
+    """Return whether the type of a distributed value makes its components equal, as for mirrored variables.
 
     Examples
     --------
@@ -264,16 +201,16 @@ def _is_zero(value: Any) -> bool:
 
 
 def reduce_over_axis(extended: StrategyExtended, op: ReduceOp, value: Any, axis: int | tuple[int, ...]) -> Any:
-    """Reduce each component along axes, then the results over the replicas.
+    """Reduce each component along axes, and the results over the replicas.
 
     Parameters
     ----------
     extended : StrategyExtended
         Combines the results of the replicas.
     op : ReduceOp
-        MEAN divides by the number of elements that all components have along the axes.
+        MEAN divides by the number of elements of all components along the axes.
     value : nested structure
-        A leaf that is no distributed value counts once for each replica.
+        A leaf that is not distributed is counted once for each replica.
     axis : int or tuple of int
 
     Returns
@@ -296,15 +233,15 @@ def _checked_axes(axis: Any) -> tuple[int, ...]:
         return tuple(_as_index(entry) for entry in entries)
     except TypeError:
         raise TypeError(
-            f"axis is None, an int or a tuple of ints, got {axis!r} of type {type(axis).__name__}. "
+            f"axis must be None, an int or a tuple of ints, got {axis!r} of type {type(axis).__name__}. "
             "Write several axes as a tuple, such as (0, 1)"
         ) from None
 
 
 def _as_index(entry: Any) -> int:
     if isinstance(entry, bool):
-        raise TypeError("a bool is no number of an axis")
-    # TensorFlow takes 0.0 for 0.
+        raise TypeError("an axis is an int, not a bool")
+    # TensorFlow accepts 0.0 as 0.
     return int(entry) if isinstance(entry, float) and entry.is_integer() else operator.index(entry)
 
 
@@ -312,7 +249,7 @@ def _reduce_leaf_over_axes(extended: StrategyExtended, op: ReduceOp, leaf: Any, 
     if not isinstance(leaf, DistributedValues):
         return _reduce_column_over_axes(extended, op, (leaf,) * extended._num_local_replicas, axes)
     check_count(leaf, extended._num_local_replicas)
-    columns, shape = leaf_columns([settled(component) for component in leaf.values], "reduce")
+    columns, shape = leaf_columns([read_component(component) for component in leaf.values], "reduce")
     return nest.unflatten(shape, [_reduce_column_over_axes(extended, op, column, axes) for column in columns])
 
 
@@ -342,13 +279,13 @@ def _over_replicas(extended: StrategyExtended, components: list[Any]) -> Any:
 
 
 def _sum_along(array: Array, axes: tuple[int, ...]) -> Array:
-    if array.dtype.name in ML_NAMES:  # sums of many in few bits would stop growing
+    if array.dtype.name in ML_NAMES:  # long sums in so few bits would stop growing
         return np.asarray(np.add.reduce(array, axis=axes, dtype=np.float32)).astype(array.dtype)
     if array.dtype.kind not in "iufc":
         raise TypeError(
             f"cannot add along an axis of an array of dtype {array.dtype}: convert it to a number type first"
         )
-    # The dtype is kept: NumPy alone would widen small integers, which then no longer wrap as the strategy's sums do.
+    # The dtype is kept: NumPy would widen small integers, which then would not wrap as the strategy's sums do.
     return np.asarray(np.add.reduce(array, axis=axes, dtype=array.dtype))
 
 
@@ -359,12 +296,12 @@ def divide(total: Any, count: int) -> Any:
     ----------
     total : ndarray or array of another library
     count : int
-        0 gives nan, without a warning, as TensorFlow answers.
+        0 results in nan without a warning, as in TensorFlow.
 
     Returns
     -------
     ndarray or array of another library
-        Read-only if it is NumPy's.
+        Read-only if it is an ndarray.
 
     Examples
     --------

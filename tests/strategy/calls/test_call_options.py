@@ -1,4 +1,4 @@
-"""Options of a replica's collective have the effect that they name."""
+"""Effects of the options of a replica's collective."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import ringlet
 from ringlet.collectives import Algorithm
 from ringlet.errors import CollectiveMismatchError
 from ringlet.experimental import CommunicationOptions
-from ringlet.strategy.api.call_options import read_options
+from ringlet.strategy.calls.call_options import read_options
 from tests.strategy.replicas import assert_usable, mirrored, replica, replica_id
 
 STRATEGIES = {n: mirrored(n) for n in (1, 2, 3, 8)}
@@ -39,15 +39,15 @@ def test_other_options_are_refused(num_replicas, options):
         lambda: replica().all_reduce("SUM", 1.0, options),
         lambda: replica().all_gather(np.ones(1), 0, options),
     ):
-        with pytest.raises(TypeError, match="options are a CommunicationOptions"):
+        with pytest.raises(TypeError, match="options must be a CommunicationOptions"):
             STRATEGIES[num_replicas].run(call)
 
 
 def calls_of_a_step(strategy: ringlet.Strategy, options: Any) -> int:
-    """How many calls of the group an all_reduce of five arrays makes."""
+    """Return the number of group calls of an all_reduce of five arrays."""
 
     def step() -> int:
-        member = replica()._run.crew.members[replica_id()]._core
+        member = replica()._run.threads.members[replica_id()]._core
         before = int(member.calls)
         replica().all_reduce("SUM", [np.ones(10) for _ in range(5)], options)
         return int(member.calls) - before
@@ -77,7 +77,7 @@ def test_results_do_not_depend_on_options(num_replicas, options):
         np.testing.assert_equal(found, expected)
 
 
-def test_replicas_that_pack_differently_are_told():
+def test_packing_differently_is_an_error():
     strategy = STRATEGIES[2]
     with pytest.raises(CollectiveMismatchError):
         strategy.run(

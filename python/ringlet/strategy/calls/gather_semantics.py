@@ -1,4 +1,4 @@
-"""What ``strategy.gather`` means: the components of a value, one behind the other."""
+"""Semantics of ``strategy.gather``: concatenation of the components of a value."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from ringlet.collectives.adapters.array_adapters import common_kind, in_memory, 
 from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.api.reduce_semantics import check_count, settled
+from ringlet.strategy.calls.reduce_semantics import check_count, read_component
 from ringlet.values import DistributedValues, leaf_columns
 
-__all__ = ["gather_alone", "gather_components", "refuse_slices"]
+__all__ = ["gather_components", "gather_single", "refuse_slices"]
 
 
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
-    """Join arrays, or nested structures of them leaf by leaf.
+    """Concatenate arrays, or nested structures of them leaf by leaf.
 
     Parameters
     ----------
     components : sequence of array-like
-        In replica order, of one dtype. Sizes along `axis` may differ; all else is equal.
+        In replica order, with equal dtypes and shapes except for the size along `axis`.
     axis : int
-        Negative ones count from the last.
+        Negative values count from the last axis.
 
     Returns
     -------
     nested structure of ndarray
-        Read-only; a single component as it is.
+        Read-only; with one component, the component itself.
 
     Raises
     ------
     InvalidArgumentError
-        If the arrays cannot be joined.
+        If the arrays cannot be concatenated.
     ValueError
         If the structures differ.
 
@@ -47,24 +47,13 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
     array([1, 2, 3])
     """
     if len(components) == 1:
-        return settled(components[0])
+        return read_component(components[0])
     columns, shape = leaf_columns(components, "gather")
     return nest.unflatten(shape, [_join(column, axis) for column in columns])
 
 
-def gather_alone(value: Any) -> Any:
-    """Give what a strategy of one replica gathers: the component of that replica, or what is no distributed value.
-
-    Raises
-    ------
-    ValueError
-        If there are other components.
-
-    Examples
-    --------
-    >>> gather_alone("as it is")
-    'as it is'
-    """
+def gather_single(value: Any) -> Any:
+    """Return the gathered value of a single replica: its component, or a value that is not distributed itself."""
     if not isinstance(value, DistributedValues):
         return value
     check_count(value, 1)
@@ -84,14 +73,14 @@ def _join(column: Sequence[Any], axis: Any) -> Any:
                 f"{array.dtype}{list(array.shape)}. Only sizes along the axis may differ"
             )
     if is_other:
-        return _joined_like(column[0], arrays, place)
+        return _concatenate_like(column[0], arrays, place)
     joined = np.concatenate(arrays, axis=place)
     joined.setflags(write=False)
     return joined
 
 
-def _joined_like(value: Any, arrays: Sequence[NDArray[Any]], axis: int) -> Any:
-    """Arrays of another library, one behind the other."""
+def _concatenate_like(value: Any, arrays: Sequence[NDArray[Any]], axis: int) -> Any:
+    """Concatenate arrays into one of the library of `value`."""
     first = arrays[0]
     length = sum(array.shape[axis] for array in arrays)
     memory = result_memory((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
@@ -104,22 +93,12 @@ def _others(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 
 def refuse_slices(structure: Any, method: str) -> None:
-    """Refuse slices of variables, which have rows and their places instead of an array.
-
-    Raises
-    ------
-    NotImplementedError
-        If there are any.
-
-    Examples
-    --------
-    >>> refuse_slices([1.5], "gather")
-    """
+    """Raise NotImplementedError if a structure contains IndexedSlices."""
     for leaf in nest.flatten(structure)[0]:
         parts = nest.flatten(leaf.values)[0] if isinstance(leaf, DistributedValues) else (leaf,)
         for part in parts:
-            # Tensors of torch have methods of these names.
+            # Tensors of PyTorch have methods of these names.
             if hasattr(part, "indices") and hasattr(part, "values") and kind_of(part) is None:
                 raise NotImplementedError(
-                    f"{method} does not support IndexedSlices: gather their values and their indices, each by itself"
+                    f"{method} does not support IndexedSlices: gather their values and their indices separately"
                 )

@@ -1,4 +1,4 @@
-"""What a run may be asked for: ``tf.distribute.RunOptions``, and what is ours."""
+"""RunOptions: the options of ``strategy.run``, TensorFlow's and our own."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any, NamedTuple
 __all__ = ["RunOptions", "has_writable_results"]
 
 
-class _Recorded(NamedTuple):
-    """The fields that TensorFlow has."""
+class _TensorFlowFields(NamedTuple):
+    """The fields of TensorFlow's named tuple."""
 
     experimental_enable_dynamic_batch_size: bool = True
     experimental_bucketizing_dynamic_shape: bool = False
     experimental_xla_options: Any = None
 
 
-class RunOptions(_Recorded):
-    """How a step is to be run (``tf.distribute.RunOptions``), a named tuple with three fields.
+class RunOptions(_TensorFlowFields):
+    """Options of ``strategy.run`` (``tf.distribute.RunOptions``), a named tuple with three fields.
 
     Parameters
     ----------
     experimental_enable_dynamic_batch_size, experimental_bucketizing_dynamic_shape, experimental_xla_options
-        The fields, kept for TensorFlow's sake: they speak to a compiler that is not here.
+        The fields, accepted for compatibility; without effect.
     writable_results : bool
-        Whether ``all_reduce`` gives every replica arrays of its own, which it may write to. Otherwise replicas share
-        one read-only result, which costs less. No field of the tuple.
+        Whether ``all_reduce`` returns separate, writable arrays to each replica. Otherwise replicas share one
+        read-only result, which is faster. Not a field of the tuple.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class RunOptions(_Recorded):
         *,
         writable_results: bool = False,
     ) -> RunOptions:
-        """Make options; `writable_results` only by its name."""
+        """Create options; `writable_results` is keyword-only."""
         options = super().__new__(
             cls,
             experimental_enable_dynamic_batch_size,
@@ -67,7 +67,7 @@ class RunOptions(_Recorded):
 
     def __eq__(self, other: object) -> bool:
         is_same_kind = isinstance(other, RunOptions) and other.writable_results == self.writable_results
-        return is_same_kind and tuple(self) == tuple(other)  # type: ignore[arg-type]  # a tuple, as was just found
+        return is_same_kind and tuple(self) == tuple(other)  # type: ignore[arg-type]  # an instance of this class
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -80,16 +80,5 @@ class RunOptions(_Recorded):
 
 
 def has_writable_results(options: Any) -> bool:
-    """Tell whether options of a run ask for arrays that replicas may write to.
-
-    Parameters
-    ----------
-    options : RunOptions or object
-        TensorFlow takes anything.
-
-    Examples
-    --------
-    >>> has_writable_results(None)
-    False
-    """
+    """Return whether options of a run, of any type as in TensorFlow, request writable results."""
     return bool(getattr(options, "writable_results", False))

@@ -1,4 +1,4 @@
-"""Where the result of a reduction is wanted: a device, or whatever lives on devices."""
+"""Check of the destinations of a reduction: a device, or a value that stands for its devices."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["check_destinations"]
 
 
 def check_destinations(destinations: Any) -> None:
-    """Refuse what names no device.
+    """Raise unless destinations are a device string or a value that stands for its devices.
 
-    All devices of this library share the memory of the host, so destinations decide nothing else.
+    They have no other effect, because all devices share the memory of the host.
 
     Parameters
     ----------
     destinations : str, DistributedValues, variable, ShardedVariable or ndarray
-        A device string, or a value that lives on devices.
+        A device string, or a value that stands for its devices.
 
     Raises
     ------
     ValueError
-        If the string is empty or cannot be read.
+        If the string is empty or cannot be parsed.
     TypeError
-        If it is anything else, such as a list.
+        If it has another type, such as a list.
 
     Examples
     --------
@@ -35,18 +35,18 @@ def check_destinations(destinations: Any) -> None:
     >>> check_destinations("")
     Traceback (most recent call last):
         ...
-    ValueError: destinations can not be empty: name a device, such as 'CPU:0', or give a variable
+    ValueError: destinations can not be empty: name a device, such as 'CPU:0', or pass a variable
     """
     if isinstance(destinations, DistributedValues) or getattr(destinations, "is_sharded_variable", False) is True:
         return
     if isinstance(destinations, str):
         if not destinations:
-            raise ValueError("destinations can not be empty: name a device, such as 'CPU:0', or give a variable")
+            raise ValueError("destinations can not be empty: name a device, such as 'CPU:0', or pass a variable")
         Device.parse(destinations)
         return
-    # Plain variables have a device; arrays stand for the host, as tensors do for theirs.
+    # Plain variables have a device; arrays stand for the host, as TensorFlow's tensors for their device.
     if not isinstance(destinations, np.ndarray) and not isinstance(getattr(destinations, "device", None), str):
         raise TypeError(
-            "destinations are a device string such as 'CPU:0', a variable or a distributed value, got "
+            "destinations must be a device string such as 'CPU:0', a variable or a distributed value, got "
             f"{destinations!r} of type {type(destinations).__name__}"
         )

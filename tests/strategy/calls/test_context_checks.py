@@ -1,4 +1,4 @@
-"""Calls in the wrong place say which place they need."""
+"""Calls in the wrong context raise an error with a remedy."""
 
 from __future__ import annotations
 

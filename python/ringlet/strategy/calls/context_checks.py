@@ -1,4 +1,4 @@
-"""Rules about which mode a call needs, and the context manager behind ``strategy.scope()``."""
+"""Checks that a call is made in replica or cross-replica context, and the scope of a strategy."""
 
 from __future__ import annotations
 
@@ -14,25 +14,16 @@ _REMEDY = "Call get_replica_context() inside the function that strategy.run call
 def require_cross_replica(
     strategy: Any, method: str = "this method", instead: str = "get_replica_context().merge_call()"
 ) -> None:
-    """Refuse a call that belongs outside of replicas.
+    """Raise RuntimeError for a cross-replica call inside a replica, or inside the scope of another strategy.
 
     Parameters
     ----------
     strategy : Strategy
-        The strategy whose method was called.
+        The strategy of the called method.
     method : str
-        What messages call it.
+        Name of the method in messages.
     instead : str
-        What replicas call together.
-
-    Raises
-    ------
-    RuntimeError
-        Inside a replica, or inside the scope of another strategy.
-
-    Examples
-    --------
-    >>> require_cross_replica("any strategy")
+        The call that replicas can make together instead.
     """
     mode = context.current()
     if mode is None or (mode.strategy is strategy and mode.local_replica_id is None):
@@ -43,29 +34,13 @@ def require_cross_replica(
             "Leave the scope of the first before using the second"
         )
     raise RuntimeError(
-        f"{method} of {strategy!r} requires cross-replica context, but a replica called it, inside of strategy.run. "
-        f"Call it outside, or for all replicas together with {instead}"
+        f"{method} of {strategy!r} requires cross-replica context, but was called by a replica, inside strategy.run. "
+        f"Call it outside of run, or for all replicas together with {instead}"
     )
 
 
 def require_replica(replica: context.Mode) -> None:
-    """Refuse a call on a replica context that is not the current one.
-
-    Parameters
-    ----------
-    replica : ReplicaContext
-        The context whose method was called.
-
-    Raises
-    ------
-    RuntimeError
-        If another replica is current, or none.
-
-    Examples
-    --------
-    >>> from ringlet.strategy import MirroredStrategy, get_replica_context
-    >>> MirroredStrategy(["CPU:0"]).run(lambda: require_replica(get_replica_context()))
-    """
+    """Raise RuntimeError unless a replica context is the current one."""
     mode = context.current()
     if mode is replica:
         return
@@ -81,32 +56,19 @@ def require_replica(replica: context.Mode) -> None:
 
 
 def refuse_stale() -> NoReturn:
-    """Refuse a call on a replica context that is not the current one any more.
-
-    Raises
-    ------
-    RuntimeError
-        Always.
-
-    Examples
-    --------
-    >>> refuse_stale()
-    Traceback (most recent call last):
-        ...
-    RuntimeError: Mismatching ReplicaContext: it belongs to another replica, or to a run that is over. ...
-    """
+    """Raise RuntimeError for a call on a replica context that is no longer current."""
     raise RuntimeError(
-        f"Mismatching ReplicaContext: it belongs to another replica, or to a run that is over. {_REMEDY}"
+        f"Mismatching ReplicaContext: it belongs to another replica, or to a run that has ended. {_REMEDY}"
     )
 
 
 class StrategyScope(context.Scope):
-    """What ``strategy.scope()`` gives: makes a strategy current, in cross-replica mode.
+    """The context manager of ``strategy.scope()``: makes a strategy current, in cross-replica mode.
 
     Parameters
     ----------
     strategy : Strategy
-        May be current already; another one may not.
+        The only strategy that may be current already.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is refused as arguments and options, and what is taken."""
+"""Checks of arguments and options: what is accepted and what is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 import ringlet
-from ringlet.strategy.api.argument_checks import check_arguments, check_function, check_input_options
+from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options
 
 
 @pytest.mark.parametrize("args", [(), [], (1,), [1, 2]])
@@ -20,7 +20,7 @@ def test_lists_tuples_and_mappings_are_arguments(args, kwargs):
 
 
 @pytest.mark.parametrize("kwargs", [[1], [], 5, "ab"])
-def test_keyword_arguments_that_are_no_mapping_are_refused(kwargs):
+def test_keyword_arguments_must_be_a_mapping(kwargs):
     with pytest.raises(TypeError, match="kwargs must be a mapping of names to values or None"):
         check_arguments((), kwargs)
 
@@ -50,7 +50,7 @@ class Step:
     [coroutine_step, generator_step, Step(), Step().method, functools.partial(coroutine_step)],
     ids=["function", "generator", "object", "method", "partial"],
 )
-def test_an_async_step_function_is_refused_because_nobody_would_await_it(step):
+def test_an_async_step_function_is_refused(step):
     for strategy in (ringlet.MirroredStrategy(["CPU:0", "CPU:1"]), ringlet.get_strategy()):
         for call in (strategy.run, strategy.extended.call_for_each_replica):
             with pytest.raises(TypeError, match=r"is an async function.*asyncio\.run"):

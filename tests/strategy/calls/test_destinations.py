@@ -1,16 +1,16 @@
-"""Destinations are devices, or what lives on devices."""
+"""Destinations are devices, or values that stand for their devices."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ringlet.strategy.api.destinations import check_destinations
+from ringlet.strategy.calls.destinations import check_destinations
 from ringlet.values import Mirrored, PerReplica, ShardedVariable, Variable
 
 
 class Placed:
-    """Stands for a plain variable."""
+    """A stand-in for a plain variable."""
 
     device = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -23,7 +23,7 @@ SHARDED = ShardedVariable([Variable([1])])
     ["CPU:0", "/device:CPU:3", PerReplica([1]), Mirrored([1, 1]), np.ones(1), Placed(), SHARDED],
     ids=repr,
 )
-def test_devices_and_what_lives_on_them_are_taken(destinations):
+def test_devices_and_values_with_devices_are_accepted(destinations):
     check_destinations(destinations)
 
 

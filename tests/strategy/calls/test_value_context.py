@@ -1,4 +1,4 @@
-"""What a function that makes a component is told."""
+"""The argument of functions that create a component."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from ringlet.strategy import ValueContext
 
 
-def test_it_prints_as_users_know_it():
+def test_it_prints_as_in_tensorflow():
     assert str(ValueContext()) == "tf.distribute.ValueContext(replica id 0,  total replicas in sync: 1)"
 
 

@@ -1,4 +1,4 @@
-"""strategy.reduce: operations, axes, and values that are no distributed ones."""
+"""strategy.reduce: operations, axes, and values that are not distributed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import ringlet
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.api.reduce_semantics import parse_reduce_op
+from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 from ringlet.values import Mirrored, PerReplica
 from tests.strategy.replicas import replica_id
 
@@ -38,7 +38,7 @@ def test_an_unknown_name_is_refused(op, axis):
 
 @pytest.mark.parametrize("op", [None, 3, ringlet.collectives.Op.SUM])
 @pytest.mark.parametrize("axis", [None, 0])
-def test_what_is_no_operation_is_refused(op, axis):
+def test_an_invalid_operation_is_refused(op, axis):
     with pytest.raises(TypeError, match="Expected `reduce_op` to be a ReduceOp"):
         TWO.reduce(op, PerReplica([1.0, 2.0]), axis=axis)
 
@@ -76,7 +76,7 @@ def test_axes_count_from_either_end_and_may_be_several(axis, result):
 
 @pytest.mark.parametrize("axis", ["0", [0, 1], 0.5, (0, "1"), {0}, True, (False,)])
 def test_an_axis_of_another_type_is_refused(axis):
-    with pytest.raises(TypeError, match=r"axis is None, an int or a tuple of ints, got .* such as \(0, 1\)"):
+    with pytest.raises(TypeError, match=r"axis must be None, an int or a tuple of ints, got .* such as \(0, 1\)"):
         TWO.reduce("SUM", PerReplica([np.ones((2, 2))] * 2), axis=axis)
 
 
@@ -235,7 +235,7 @@ def test_one_replica_gets_its_slices_back():
     assert STRATEGIES[1].reduce("SUM", PerReplica([slices]), axis=None) is slices
 
 
-def test_replicas_of_which_one_has_slices_are_told():
+def test_slices_on_some_replicas_only_are_an_error():
     def step() -> Any:
         replica = ringlet.get_replica_context()
         return replica.all_reduce("SUM", slices_of(1) if replica.replica_id_in_sync_group == 0 else np.ones((1, 2)))
@@ -246,7 +246,7 @@ def test_replicas_of_which_one_has_slices_are_told():
         TWO.reduce("SUM", PerReplica([slices_of(1), np.ones((1, 2))]), axis=None)
 
 
-def test_slices_do_not_go_to_an_out():
+def test_slices_cannot_be_written_to_out():
     with pytest.raises(InvalidArgumentError, match="IndexedSlices"):
         TWO.run(lambda: ringlet.get_replica_context().all_reduce("SUM", slices_of(1), out=np.ones((2, 2))))
 

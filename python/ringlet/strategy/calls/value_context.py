@@ -1,4 +1,4 @@
-"""What a function that makes a distributed value learns about the component that it makes."""
+"""ValueContext: the argument of functions that create a component of a distributed value."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["ValueContext"]
 
 @dataclass(frozen=True)
 class ValueContext:
-    """Which component is wanted (``tf.distribute.experimental.ValueContext``).
+    """The component to create (``tf.distribute.experimental.ValueContext``).
 
     Parameters
     ----------
     replica_id_in_sync_group : int
-        The replica, counted over all workers.
+        Index of the replica, counted over all workers.
     num_replicas_in_sync : int
-        Replicas of all workers.
+        Number of replicas of all workers.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class ValueContext:
     num_replicas_in_sync: int = 1
 
     def __str__(self) -> str:
-        # TensorFlow's text, with its two spaces: programs compare it.
+        # TensorFlow's text, including its two spaces: programs compare it.
         return (
             f"tf.distribute.ValueContext(replica id {self.replica_id_in_sync_group},  "
             f"total replicas in sync: {self.num_replicas_in_sync})"

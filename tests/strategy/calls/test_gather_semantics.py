@@ -1,4 +1,4 @@
-"""``strategy.gather`` and ``all_gather``: the arrays of all replicas, one behind the other."""
+"""``strategy.gather`` and ``all_gather``: concatenation of the arrays of all replicas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TWO = STRATEGIES[2]
 
 
 def both_ways(strategy: ringlet.Strategy, value: Any, axis: int) -> list[Any]:
-    """What gather gives, and what all_gather gives every replica."""
+    """Return the result of gather, and that of all_gather on every replica."""
     everywhere = strategy.run(lambda x: replica().all_gather(x, axis), args=(value,))
     return [strategy.gather(value, axis), *strategy.experimental_local_results(everywhere)]
 
@@ -104,7 +104,7 @@ def test_dtypes_that_differ_are_refused_and_shown():
     assert_usable(TWO)
 
 
-def test_replicas_that_gather_different_structures_are_told():
+def test_gathering_different_structures_is_an_error():
     with pytest.raises(CollectiveMismatchError, match="all_gather with different structures"):
         TWO.run(lambda: replica().all_gather({f"k{replica_id()}": np.ones(1)}, 0))
     with pytest.raises(CollectiveMismatchError):

@@ -1,0 +1,21 @@
+"""Notes below an exception that record where it was raised."""
+
+from __future__ import annotations
+
+__all__ = ["add_note"]
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add a line that tracebacks show below an exception, unless the exception has it already.
+
+    Examples
+    --------
+    >>> error = KeyError("x")
+    >>> add_note(error, "in element 3")
+    >>> error.__notes__
+    ['in element 3']
+    """
+    # BaseException.add_note exists from Python 3.11 on; before, programs can read the list.
+    notes = list(getattr(error, "__notes__", ()))
+    if note not in notes:
+        error.__notes__ = [*notes, note]  # type: ignore[attr-defined,unused-ignore]

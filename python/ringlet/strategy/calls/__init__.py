@@ -1,0 +1,1 @@
+"""Arguments, options and semantics of strategy calls, shared by replicas and strategies."""

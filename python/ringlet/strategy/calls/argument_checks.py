@@ -1,0 +1,70 @@
+"""Checks of the arguments and options of strategy calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import CodeType
+from typing import Any
+
+__all__ = ["check_arguments", "check_function", "check_input_options", "refuse_per_replica"]
+
+# inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_IS_ASYNC = 0x80 | 0x200
+
+
+def check_arguments(args: Any, kwargs: Any) -> None:
+    """Raise unless `args` is a list or tuple (ValueError) and `kwargs` a mapping or None (TypeError).
+
+    Examples
+    --------
+    >>> check_arguments((1, 2), {"x": 3})
+    >>> check_arguments(5, None)
+    Traceback (most recent call last):
+        ...
+    ValueError: positional args must be a list or tuple, got 5 of type <class 'int'>: write args=(value,)
+    """
+    if not isinstance(args, (list, tuple)):
+        raise ValueError(
+            f"positional args must be a list or tuple, got {args!r} of type {type(args)}: write args=(value,)"
+        )
+    if kwargs is not None and type(kwargs) is not dict and not isinstance(kwargs, Mapping):
+        raise TypeError(
+            f"kwargs must be a mapping of names to values or None, got {kwargs!r} of type {type(kwargs)}: write "
+            "kwargs={'name': value}, or give positional arguments as args"
+        )
+
+
+def check_function(fn: Any) -> None:
+    """Raise TypeError if a step function is an ``async def``, whose coroutines would never be awaited."""
+    code = getattr(fn, "__code__", None)
+    if code is None:  # a callable object, such as a partial
+        call = getattr(fn, "func", None) or getattr(type(fn), "__call__", None)  # noqa: B004  # may be a C function
+        code = getattr(call, "__code__", None)
+    if isinstance(code, CodeType) and code.co_flags & _IS_ASYNC:
+        raise TypeError(
+            f"{fn!r} is an async function: its replicas would return coroutines, and its body would not run. Write a "
+            "step function with def; it may call asyncio.run(...)"
+        )
+
+
+def check_input_options(options: Any) -> None:
+    """Raise TypeError unless the options of a distributed dataset are an InputOptions or None."""
+    if options is None:
+        return
+    from ringlet.data import InputOptions  # imported on first use
+
+    if not isinstance(options, InputOptions):
+        raise TypeError(
+            f"options must be a ringlet.data.InputOptions or None, got {options!r} of type {type(options).__name__}: "
+            "write options=InputOptions(...)"
+        )
+
+
+def refuse_per_replica(extended: Any, options: Any) -> None:
+    """Raise NotImplementedError if the options request PER_REPLICA of a strategy that supports PER_WORKER only."""
+    if options is not None and options.experimental_replication_mode.name == "PER_REPLICA":
+        raise NotImplementedError(
+            "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function of "
+            f"MirroredStrategy, not of {extended._container_strategy()!r}. Use PER_WORKER, which distributes its "
+            "batches to the replicas round-robin"
+        )
