@@ -31,12 +31,12 @@ tell("collected")
 """,
     "on the thread of the guard": """
 from ringlet.rendezvous import late_arrivals
-refuse, done = guard.refuse, threading.Event()
+refuse, done = late_arrivals.refuse, threading.Event()
 def collect_and_refuse(*arguments, **options):
     gc.collect()
     refuse(*arguments, **options)
     done.set()
-guard.refuse = collect_and_refuse
+late_arrivals.refuse = collect_and_refuse
 tell("waits")
 assert done.wait(50)
 tell("collected")
@@ -78,7 +78,7 @@ TOO_MANY = """
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.rendezvous import meet
 from ringlet.rendezvous import host
-gathering.MOST_PROCESSES = 2
+host.MOST_PROCESSES = 2
 try:
     meet(Job(sys.argv[2], "", 4), [int(sys.argv[1])], 50)
 except Exception as error:

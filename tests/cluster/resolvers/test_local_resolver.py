@@ -24,7 +24,7 @@ STOP_SECONDS = 2.0
 PROGRAM = """
 from ringlet.cluster import LocalClusterResolver
 from ringlet.cluster.resolvers import local_resolver
-local._MAIN = "tests.cluster.echoing"
+local_resolver._MAIN = "tests.cluster.echoing"
 os.environ["RINGLET_TEST_MARK"] = sys.argv[1]
 resolver = LocalClusterResolver(2, 1)
 cluster = resolver.start()
