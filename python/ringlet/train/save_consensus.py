@@ -1,6 +1,6 @@
-"""What the workers of a strategy tell each other while they save and restore together: each hears of what went wrong.
+"""Agreement among the workers of a strategy during saves and restores: an error on one is raised on all.
 
-All of them call these functions together, in the same order.
+All workers call these functions together, in the same order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Message", "chosen_by_chief", "exchanged", "folder_of", "joined", "re
 Message = dict[str, Any]
 T = TypeVar("T")
 
-# Errors that others raise as the same class; for all other classes CollectiveAborted stands.
+# Errors that are re-raised on the other workers in the same class; other classes become CollectiveAborted.
 _SAME_CLASS = {
     "CheckpointCorruptError", "FailedPreconditionError", "InvalidArgumentError", "ModuleNotFoundError", "NotFoundError",
     "OSError", "PermissionError", "RuntimeError", "TypeError", "ValueError",
@@ -29,12 +29,12 @@ _SAME_CLASS = {
 
 
 def joined(options: CheckpointOptions | None = None) -> Workers | None:
-    """Give what joins the workers that save together; None for a process that saves by itself.
+    """Return the workers that save together; None for a process that saves alone.
 
     Parameters
     ----------
     options : CheckpointOptions, optional
-        Who says there who writes, or how to wait, joins nobody.
+        A process that gives `is_chief` or `barrier` saves alone.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def joined(options: CheckpointOptions | None = None) -> Workers | None:
 
 
 def folder_of(path: str) -> str:
-    """Give the folder of a path, the same text for the same folder.
+    """Return the canonical path of a checkpoint's folder.
 
     Examples
     --------
@@ -61,19 +61,19 @@ def folder_of(path: str) -> str:
 def exchanged(
     workers: Workers, what: str, message: Message, error: BaseException | None = None, data: bytes = b""
 ) -> list[tuple[Message, bytes]]:
-    """Give what all workers say, or raise on all of them what went wrong on one.
+    """Exchange messages among all workers; an error on one worker is raised on all.
 
     Parameters
     ----------
     workers : Workers
     what : str
-        What they do, as in "save ckpt-3"; the same on all.
+        The action, as in "save ckpt-3"; the same on all workers.
     message : dict
-        What JSON can hold.
+        Serializable as JSON.
     error : BaseException, optional
-        What went wrong here. It is raised here once the others have heard of it.
+        The error of this worker, raised here once the others have received it.
     data : bytes
-        More than JSON can hold.
+        Binary payload.
 
     Returns
     -------
@@ -83,11 +83,11 @@ def exchanged(
     Raises
     ------
     BaseException
-        `error`; or, of another worker's error, one of the same class if that is a plain one, which names the worker.
+        `error`; for another worker's error, one of the same class if that is a builtin, which names the worker.
     CollectiveAborted
         For errors of other classes.
     CollectiveMismatchError
-        If the workers do different things.
+        If the workers perform different actions.
     """
     told = message if error is None else {"error": _described(error)}
     head = json.dumps(told).encode("ascii")
@@ -96,7 +96,7 @@ def exchanged(
         pieces = workers.exchange(len(head).to_bytes(8, "little") + head + data)
     except Exception:
         if error is not None:
-            raise error from None  # the others are gone, or do something else: what went wrong first counts
+            raise error from None  # the others left or do something else: the first error counts
         raise
     if error is not None:
         raise error
@@ -113,7 +113,7 @@ def exchanged(
 def restored_together(
     workers: Workers, path: str, read: Callable[[], tuple[T, int, Callable[[], Any]]]
 ) -> tuple[T, int]:
-    """Have all workers read, then, if every one of them could, change what they restore.
+    """Read on all workers, then, if all of them succeeded, change their objects.
 
     Parameters
     ----------
@@ -121,17 +121,17 @@ def restored_together(
     path : str
         Of the checkpoint.
     read : callable
-        Gives something, the moment at which the file was written, and what changes objects.
+        Returns an object, the time at which the file was written, and the function that changes objects.
 
     Returns
     -------
     object, int
-        The first two of them.
+        The first two of these.
 
     Raises
     ------
     FailedPreconditionError
-        If workers that look into the same folder have found files of different moments.
+        If workers with the same folder read files of different times.
     BaseException
         As :func:`exchanged` does.
     """
@@ -145,20 +145,20 @@ def restored_together(
     for number, each in enumerate(told):
         if each["folder"] == told[0]["folder"] and each["saved"] != told[0]["saved"]:
             raise FailedPreconditionError(
-                f"workers 0 and {number} have read different files as {path}, and nothing was changed: one was written "
-                "over meanwhile, or their disks differ. Restore again, from a folder that all workers share"
+                f"workers 0 and {number} have read different files as {path}, and nothing was changed: one was "
+                "overwritten meanwhile, or their disks differ. Restore again, from a folder that all workers share"
             )
-    assert found is not None  # or this has raised
+    assert found is not None  # exchanged() raised otherwise
     try:
         found[2]()
     except Exception as caught:
         error = caught
-    exchanged(workers, f"take what {name} holds", {}, error)
+    exchanged(workers, f"restore {name}", {}, error)
     return found[0], found[1]
 
 
 def chosen_by_chief(workers: Workers, path: str | None, folder: str) -> str | None:
-    """Give the checkpoint that the chief has chosen, for those workers that look into the same folder.
+    """Return the chief's checkpoint for the workers with the same folder.
 
     Parameters
     ----------
@@ -166,12 +166,12 @@ def chosen_by_chief(workers: Workers, path: str | None, folder: str) -> str | No
     path : str or None
         The choice of this worker.
     folder : str
-        Where it looks.
+        Its folder.
 
     Returns
     -------
     str or None
-        The chief's choice in this worker's words; its own if it looks elsewhere.
+        The chief's choice as a path of this worker; its own if its folder differs.
     """
     mine = {"folder": os.path.realpath(folder), "name": None if path is None else os.path.relpath(path, folder)}
     chief = exchanged(workers, "choose a checkpoint", mine)[0][0]

@@ -1,4 +1,4 @@
-"""Saving: who writes, what of whom, and how everybody hears whether it was written."""
+"""One save: choice of the writer, state of the other workers, and agreement on success."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["Saving"]
 
 
 class Saving:
-    """One save, a context manager: inside of it whoever :attr:`writes` does so, and at its end the others know.
+    """One save, as a context manager: the chief writes inside of it, and the other workers wait at its exit.
 
-    The workers of a strategy agree on it: one writes for all that name the same folder. Those that name another folder
-    write for themselves, as they do in TensorFlow.
+    One worker writes for all workers with the same folder. Workers with another folder write for themselves, as in
+    TensorFlow.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Saving:
             error = caught
         mine = {"folder": folder_of(self._path), "parts": {name: part.digest for name, part in parts.items()}}
         told = [message for message, _ in exchanged(workers, what, mine, error)]
-        chief = 0  # the first worker is the chief where there is none by name
+        chief = 0  # the first worker is the chief if no task is named chief
         self.writes = me == chief or told[me]["folder"] != told[chief]["folder"]
         digests = [message["parts"] for message in told]
         unlike = {name for each in digests for name in each if len({other.get(name) for other in digests}) > 1}
@@ -78,7 +78,7 @@ class Saving:
             self._tensors += tensors
 
     def write(self) -> None:
-        """Write the file, if this process writes; it is on the disk afterwards."""
+        """Write the file durably, if this process writes."""
         if not self.writes:
             return
         tree, tensors = encode(self._value)
