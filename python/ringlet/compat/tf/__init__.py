@@ -1,6 +1,6 @@
 """TensorFlow's names for programs of ``tf.distribute``: ``from ringlet.compat import tf`` is the only line to change.
 
-``docs/porting.md`` tells what is the same, what differs and what is absent; a name that is absent says what to use.
+``docs/porting.md`` lists equal, different and absent names; the error for an absent name says what to use.
 
 Examples
 --------
@@ -85,7 +85,7 @@ __all__ = [
 ]
 __all__ += list(DTYPES)
 
-# The version of TensorFlow whose names and answers these are.
+# The TensorFlow version whose names and behaviour these follow.
 __version__ = "2.21.0"
 newaxis = None
 

@@ -1,4 +1,4 @@
-"""tf.distribute: strategies, and what they hand out."""
+"""``tf.distribute``: strategies, replica contexts and distributed values."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ InputReplicationMode = data.InputReplicationMode
 _RESOLVERS = {
     name: getattr(ringlet_cluster_resolver, name)
     for name in ringlet_cluster_resolver.__all__
-    # TensorFlow has the first under no public name, and not the second.
+    # TensorFlow has the first one under no public name, and lacks the second.
     if name not in {"SageMakerClusterResolver", "LocalClusterResolver"}
 }
 cluster_resolver = namespace("tf.distribute.cluster_resolver", "Which cluster a process is in.", _RESOLVERS)
@@ -130,7 +130,7 @@ experimental = namespace(
 
 
 def get_loss_reduction() -> ReduceOp:
-    """Give how the losses of replicas are combined where nothing else is said.
+    """Return the default reduction of the replicas' losses.
 
     Returns
     -------
@@ -185,7 +185,7 @@ _V1: dict[str, Any] = {
     "in_cross_replica_context": in_cross_replica_context,
 }
 
-# tf.compat, with what TensorFlow 1 had, and tf.types, with the classes of distributed values.
+# tf.compat with names of TensorFlow 1, and tf.types with the classes of distributed values.
 compat = namespace(
     "tf.compat",
     "Other versions of TensorFlow.",

@@ -1,4 +1,4 @@
-"""tf.io: files of records, and the examples in them."""
+"""``tf.io``: files of records, and examples in them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _parser(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A parser that takes tensors and gives tensors, by names in their order, as TensorFlow's does."""
+    """Return a parser that takes and returns tensors, in a dictionary ordered by name, as in TensorFlow."""
 
     @wraps(original)
     def parse(serialized: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""tf.tpu: where the cores of a TPU slice sit, and which replica runs on which."""
+"""``tf.tpu``: topology of TPU slices and device assignment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tf.train: checkpoints, and clusters."""
+"""``tf.train``: checkpoints and cluster specifications."""
 
 from __future__ import annotations
 
