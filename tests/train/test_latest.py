@@ -8,7 +8,7 @@ import pytest
 
 from ringlet.errors import CheckpointCorruptError
 from ringlet.train import Checkpoint, latest_checkpoint
-from ringlet.train.latest import checkpoints_in, file_of, known_state, last_good
+from ringlet.train.latest import checkpoints_in, file_of, known_state, newest_intact
 from ringlet.train.state_file import FolderState, write_state
 
 
@@ -77,5 +77,5 @@ def test_the_last_good_one_is_whole_to_its_last_byte(folder):
     assert latest_checkpoint(folder) == path, "its header is whole"
     with pytest.raises(CheckpointCorruptError, match=r"newest intact one in its folder is .*ckpt-3|no intact"):
         whole.restore(path)
-    assert last_good(str(folder), file_of(path)) == str(folder / "ckpt-3")
-    assert last_good(str(folder), file_of(path), "big") is None
+    assert newest_intact(str(folder), file_of(path)) == str(folder / "ckpt-3")
+    assert newest_intact(str(folder), file_of(path), "big") is None

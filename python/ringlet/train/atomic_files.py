@@ -77,11 +77,11 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
     except OSError as error:
         if error.errno is None:  # not an error of the system
             raise
-        raise _explained(error, error.errno, folder, target) from error
+        raise _with_target(error, error.errno, folder, target) from error
     return target
 
 
-def _explained(error: OSError, number: int, folder: str, target: str) -> OSError:
+def _with_target(error: OSError, number: int, folder: str, target: str) -> OSError:
     """Return the system's error with the target and the remedy added, in the same class."""
     remedy = "Files saved before are unchanged"
     if number in _FULL:
@@ -220,14 +220,14 @@ def make_folder(folder: str) -> None:
         _flush(os.path.dirname(path))
 
 
-class _Held(threading.local):
+class _LockedFolders(threading.local):
     """The folders that this thread has locked."""
 
     def __init__(self) -> None:
         self.folders: list[str] = []
 
 
-_held = _Held()
+_held = _LockedFolders()
 
 
 @contextmanager

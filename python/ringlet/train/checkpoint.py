@@ -17,10 +17,10 @@ from ringlet.train.checkpoint_options import CheckpointOptions
 from ringlet.train.checkpoint_reader import open_file
 from ringlet.train.decoding import Node
 from ringlet.train.encoding import Path, name_of
-from ringlet.train.latest import SUFFIX, file_of, last_good, latest_checkpoint
+from ringlet.train.latest import SUFFIX, file_of, latest_checkpoint, newest_intact
 from ringlet.train.load_status import CheckpointLoadStatus, InitializationOnlyStatus, Matches
 from ringlet.train.restoring import Restoration, leaf_names
-from ringlet.train.save_consensus import joined, restored_together
+from ringlet.train.save_consensus import restore_together, saving_workers
 from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
 from ringlet.train.trackable_types import Group, kind_of_object, refusal
@@ -71,11 +71,11 @@ class Checkpoint(Group):
 
     _objects: dict[str, Any]
     # Restore callbacks of attributes that are in a file and are not set yet.
-    _waiting: dict[str, Callable[[Any], Any]]
+    _deferred: dict[str, Callable[[Any], Any]]
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
         object.__setattr__(self, "_objects", {})
-        object.__setattr__(self, "_waiting", {})
+        object.__setattr__(self, "_deferred", {})
         if root is not None:
             self.root = root
         inner = self._of_root()
@@ -97,11 +97,11 @@ class Checkpoint(Group):
         return objects[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if hasattr(type(self), name) or name in ("_objects", "_waiting"):
+        if hasattr(type(self), name) or name in ("_objects", "_deferred"):
             raise ValueError(f"{name!r} is an attribute of every Checkpoint: save the object under another name")
         if kind_of_object(value) is None:
             raise ValueError(refusal(value, name))
-        restore = self._waiting.pop(name, None)
+        restore = self._deferred.pop(name, None)
         self._objects[name] = value
         if restore is not None:
             self._objects[name] = restore(value)
@@ -128,14 +128,14 @@ class Checkpoint(Group):
         inner = self._of_root()
         return {**inner, **{name: value for name, value in self._objects.items() if name != "root" or not inner}}
 
-    def _take(self, values: dict[str, Any]) -> None:
+    def _replace_values(self, values: dict[str, Any]) -> None:
         """Replace the values of attributes without validating them."""
         root = self._objects.get("root")
         for name, value in values.items():
             if name in self._objects:
                 self._objects[name] = value
             elif isinstance(root, Checkpoint):
-                root._take({name: value})
+                root._replace_values({name: value})
             else:
                 self._objects["root"][name] = value
 
@@ -145,7 +145,7 @@ class Checkpoint(Group):
         if _COUNTER not in self._objects:
             counter = create_plain(None, VariableRequest(0, False, name=_COUNTER, dtype=np.int64))
             self._objects[_COUNTER] = counter
-            restore = self._waiting.pop(_COUNTER, None)
+            restore = self._deferred.pop(_COUNTER, None)
             if restore is not None:
                 restore(counter)
         found: Variable = self._objects[_COUNTER]
@@ -251,14 +251,14 @@ class Checkpoint(Group):
         """Restore everything from a file that :meth:`write` wrote: as :meth:`restore`, except for ``save_counter``."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
-        workers = joined(options)
+        workers = saving_workers(options)
         if workers is None:
             restoration, saved_ns, change = self._read_file(path, strict)
             change()
         else:
-            restoration, saved_ns = restored_together(workers, path, lambda: self._read_file(path, strict))
+            restoration, saved_ns = restore_together(workers, path, lambda: self._read_file(path, strict))
         matches = Matches(path, set(restoration.matched), set(restoration.unexpected))
-        _wait(restoration, path, saved_ns, matches)
+        _defer(restoration, path, saved_ns, matches)
         return CheckpointLoadStatus(matches, lambda: leaf_names(self))
 
     def _read_file(self, path: str, strict: bool) -> tuple[Restoration, int, Callable[[], Any]]:
@@ -314,7 +314,7 @@ class Checkpoint(Group):
         variables. Arrays obtained from variables earlier do not change.
         """
         if save_path is None:
-            workers = joined(options)
+            workers = saving_workers(options)
             if workers is not None:
                 workers.barrier("restore nothing")
             return InitializationOnlyStatus()
@@ -328,7 +328,7 @@ class Checkpoint(Group):
             raise
 
 
-class _Later:
+class _DeferredRestore:
     """Restores the saved value of an attribute when the attribute is set."""
 
     def __init__(self, path: str, saved_ns: int, node: Node, place: Path, matches: Matches) -> None:
@@ -348,15 +348,15 @@ class _Later:
             restoration.check(False)
             result = restoration.apply(make)
         self._matches.found_place(restoration.matched)
-        _wait(restoration, self._path, self._saved_ns, self._matches)
+        _defer(restoration, self._path, self._saved_ns, self._matches)
         return result
 
 
-def _wait(restoration: Restoration, path: str, saved_ns: int, matches: Matches) -> None:
+def _defer(restoration: Restoration, path: str, saved_ns: int, matches: Matches) -> None:
     """Register the values that are only in the file for restoring when their attributes are set."""
     for group, name, node, place in restoration.later:
         if isinstance(group, Checkpoint):
-            group._waiting[name] = _Later(path, saved_ns, node, place, matches)
+            group._deferred[name] = _DeferredRestore(path, saved_ns, node, place, matches)
 
 
 def _prefix_of(path: Any) -> str:
@@ -368,7 +368,7 @@ def _prefix_of(path: Any) -> str:
 def _with_advice(error: CheckpointCorruptError, path: str) -> CheckpointCorruptError:
     """Return the error with the newest intact checkpoint of the folder added."""
     folder, name = os.path.split(path)
-    good = last_good(folder or os.curdir, file_of(path), name.rpartition("-")[0])
+    good = newest_intact(folder or os.curdir, file_of(path), name.rpartition("-")[0])
     advice = (
         "its folder holds no intact checkpoint" if good is None else f"the newest intact one in its folder is {good}"
     )

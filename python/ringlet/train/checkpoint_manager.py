@@ -15,8 +15,8 @@ from ringlet.errors import CheckpointCorruptError
 from ringlet.train.atomic_files import clean, locked, make_folder, remove_files
 from ringlet.train.checkpoint import Checkpoint
 from ringlet.train.checkpoint_options import CheckpointOptions
-from ringlet.train.latest import SUFFIX, file_of, known_state, last_good
-from ringlet.train.save_consensus import chosen_by_chief, joined
+from ringlet.train.latest import SUFFIX, file_of, known_state, newest_intact
+from ringlet.train.save_consensus import chief_choice, saving_workers
 from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
 
@@ -116,7 +116,7 @@ class CheckpointManager:
 
     def _recover(self) -> None:
         base = os.path.basename(self._name)
-        state, is_told = known_state(self._directory, f"{base}-")
+        state, is_from_file = known_state(self._directory, f"{base}-")
         if state is None:
             return
         self._latest = self._path(state.latest)
@@ -125,7 +125,7 @@ class CheckpointManager:
             self._last_preserved = min(state.last_preserved, now)
         timestamps = state.timestamps or (self._last_preserved,) * len(state.paths)
         known = {self._path(name): min(time, now) for name, time in zip(state.paths, timestamps, strict=True)}
-        if is_told:
+        if is_from_file:
             self._timestamps = {path: time for path, time in known.items() if time > self._last_preserved}
         else:
             # Some of these may be kept permanently, which is no longer recorded: the oldest ones are not removed.
@@ -230,9 +230,9 @@ class CheckpointManager:
 
     def _join_others(self) -> None:
         """Add the checkpoints that other managers saved in this folder and drop those that they removed."""
-        state, is_told = known_state(self._directory)
+        state, is_from_file = known_state(self._directory)
         others = {}
-        if state is not None and is_told:
+        if state is not None and is_from_file:
             others = {self._path(name): time for name, time in zip(state.paths, state.timestamps, strict=False)}
             self._last_preserved = max(self._last_preserved, state.last_preserved or 0.0)
         mine = {path: time for path, time in self._timestamps.items() if os.path.exists(file_of(path))}
@@ -278,9 +278,9 @@ class CheckpointManager:
         InvalidArgumentError
             If an object does not match the file; lists every mismatch. Nothing was changed.
         """
-        workers = joined()
+        workers = saving_workers()
         if workers is not None:
-            self._latest = chosen_by_chief(workers, self._latest, self._directory)
+            self._latest = chief_choice(workers, self._latest, self._directory)
         if self._latest is None:
             if self._init_fn is not None:
                 self._init_fn()
@@ -296,10 +296,10 @@ class CheckpointManager:
             self._checkpoint.restore(path)
         except (CheckpointCorruptError, FileNotFoundError) as error:
             base = os.path.basename(self._name)
-            good = last_good(os.path.dirname(self._path(self._name)), file_of(path), f"{base}-")
-            workers = joined()
+            good = newest_intact(os.path.dirname(self._path(self._name)), file_of(path), f"{base}-")
+            workers = saving_workers()
             if workers is not None:
-                good = chosen_by_chief(workers, good, self._directory)
+                good = chief_choice(workers, good, self._directory)
             if good is None:
                 raise
             warnings.warn(f"{error} Restoring that one instead: {good}", RuntimeWarning, stacklevel=3)

@@ -128,7 +128,7 @@ def write_file(path: str, tree: Any, tensors: Sequence[Tensor], saved_ns: int) -
     try:
         library.serialize_file({tensor.name: _spec(library, tensor) for tensor in tensors}, path, metadata=metadata)
     except library.SafetensorError as error:
-        raise _explained(error, path, metadata) from error
+        raise _with_remedy(error, path, metadata) from error
     for tensor in tensors:
         if not tensor.is_steady and tensor.crc32c() != sums[tensor.name]:
             raise RuntimeError(
@@ -147,7 +147,7 @@ def _spec(library: Any, tensor: Tensor) -> Any:
     )
 
 
-def _explained(error: Exception, path: str, metadata: Mapping[str, str]) -> Exception:
+def _with_remedy(error: Exception, path: str, metadata: Mapping[str, str]) -> Exception:
     found = _SYSTEM_ERROR.search(str(error))
     if "header too large" in str(error):
         return ValueError(

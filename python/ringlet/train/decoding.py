@@ -17,13 +17,13 @@ from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 __all__ = [
     "Malformed",
     "Node",
+    "check_tree",
     "children_of_node",
     "decode",
     "entries_of",
     "inner",
     "kind_of_node",
     "saved_variable",
-    "whole",
 ]
 
 Node = Any
@@ -44,7 +44,7 @@ class Malformed(Exception):
     """The tree is not one that :mod:`ringlet.train.encoding` writes."""
 
 
-def whole(file: CheckpointFile, action: Callable[[], Any]) -> Any:
+def check_tree(file: CheckpointFile, action: Callable[[], Any]) -> Any:
     """Call `action`; report the file as damaged if its tree is malformed."""
     try:
         return action()

@@ -11,7 +11,15 @@ from ringlet.errors import CheckpointCorruptError, InvalidArgumentError
 from ringlet.train.checkpoint_reader import open_file
 from ringlet.train.state_file import STATE_NAME, FolderState, read_state
 
-__all__ = ["SUFFIX", "Found", "checkpoints_in", "file_of", "known_state", "last_good", "latest_checkpoint"]
+__all__ = [
+    "SUFFIX",
+    "FolderEntry",
+    "checkpoints_in",
+    "file_of",
+    "known_state",
+    "latest_checkpoint",
+    "newest_intact",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +40,7 @@ def file_of(path: Any) -> str:
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Found:
+class FolderEntry:
     """A checkpoint in a folder; the newest one compares greatest.
 
     Attributes
@@ -50,7 +58,7 @@ class Found:
     path: str
 
 
-def checkpoints_in(folder: str, prefix: str = "") -> list[Found]:
+def checkpoints_in(folder: str, prefix: str = "") -> list[FolderEntry]:
     """Return the checkpoints of a folder with an intact header, from the oldest to the newest.
 
     Parameters
@@ -75,13 +83,13 @@ def checkpoints_in(folder: str, prefix: str = "") -> list[Found]:
             with open_file(path) as file:
                 number = name.removesuffix(SUFFIX).rpartition("-")[2]
                 is_number = number.isascii() and number.isdigit() and len(number) < 20
-                found.append(Found(file.saved_ns, int(number) if is_number else -1, path.removesuffix(SUFFIX)))
+                found.append(FolderEntry(file.saved_ns, int(number) if is_number else -1, path.removesuffix(SUFFIX)))
         except (CheckpointCorruptError, InvalidArgumentError, OSError) as error:
             _log.debug("%s is ignored as a checkpoint: %s", path, error)
     return sorted(found)
 
 
-def last_good(folder: str, besides: str, prefix: str = "") -> str | None:
+def newest_intact(folder: str, besides: str, prefix: str = "") -> str | None:
     """Return the newest intact checkpoint of a folder, excluding one; its whole contents are verified.
 
     Parameters
@@ -123,7 +131,7 @@ def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME
     -------
     state : FolderState or None
         None if there is no checkpoint.
-    is_told : bool
+    is_from_file : bool
         Whether it comes from the state file.
     """
     try:

@@ -26,7 +26,7 @@ from ringlet.train.encoding import Node, Path, encode, name_of, refuse_depth
 from ringlet.train.tensor_dtypes import bytes_of, form_of_text
 from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 
-__all__ = ["Part", "SavedParts", "noted", "pack", "parts_of", "unpack"]
+__all__ = ["Part", "SavedParts", "pack", "parts_of", "unpack", "with_parts"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +132,7 @@ def unpack(data: bytes) -> tuple[list[Any], list[Tensor]]:
 # --- storage in files -------------------------------------------------------------------------------------------------
 
 
-def noted(tree: Node, worker: int, num_workers: int, parts: dict[int, list[Any]]) -> Node:
+def with_parts(tree: Node, worker: int, num_workers: int, parts: dict[int, list[Any]]) -> Node:
     """Return the root node of a file with the parts of the other workers added.
 
     Parameters
@@ -146,7 +146,7 @@ def noted(tree: Node, worker: int, num_workers: int, parts: dict[int, list[Any]]
 
     Examples
     --------
-    >>> noted(["group", []], 0, 2, {1: [["data", 3]]})
+    >>> with_parts(["group", []], 0, 2, {1: [["data", 3]]})
     ['group', [], {'workers': 2, 'worker': 0, 'parts': {'1': [['data', 3]]}}]
     """
     texts = {str(number): pairs for number, pairs in parts.items()}

@@ -15,6 +15,7 @@ from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 from ringlet.train.checkpoint_reader import CheckpointFile
 from ringlet.train.decoding import (
     Node,
+    check_tree,
     children_of_node,
     decode,
     entries_of,
@@ -22,7 +23,6 @@ from ringlet.train.decoding import (
     kind_of_node,
     rebuilt,
     saved_variable,
-    whole,
 )
 from ringlet.train.encoding import Path, name_of, refuse_depth
 from ringlet.train.per_worker_state import SavedParts
@@ -112,7 +112,7 @@ class Restoration:
         callable
             Returns the restored object: a new one if its kind is replaced, not changed in place.
         """
-        maker: Maker = whole(self._file, lambda: self._match(value, node, path))
+        maker: Maker = check_tree(self._file, lambda: self._match(value, node, path))
         return maker
 
     def _match(self, value: Any, node: Node, path: Path) -> Maker:
@@ -243,7 +243,7 @@ class Restoration:
         """Read everything, and return the function that then changes the objects, as :meth:`apply` does."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
         states = [(value, kind, make(), name) for value, kind, make, name in self._read_states()]
-        result = whole(self._file, maker)
+        result = check_tree(self._file, maker)
 
         def change() -> Any:
             self._set_states(states)
@@ -256,7 +256,7 @@ class Restoration:
 
     def _read_states(self) -> list[tuple[Any, Kind, Maker, str]]:
         def reading(make: Maker) -> Maker:
-            return lambda: whole(self._file, make)
+            return lambda: check_tree(self._file, make)
 
         return [(value, kind, reading(make), name) for value, kind, make, name in self._states]
 
@@ -305,7 +305,7 @@ class Restoration:
         if kind is Kind.NAMEDTUPLE or (kind is Kind.DATACLASS and _is_frozen(value)):
             return rebuilt(value, {**present, **changed}, kind)
         if kind is Kind.GROUP:
-            self._commits.append(lambda: value._take(changed))
+            self._commits.append(lambda: value._replace_values(changed))
         elif kind is Kind.DATACLASS:
             self._commits.append(lambda: _set_fields(value, changed))
         else:

@@ -16,7 +16,7 @@ from ringlet.errors import CollectiveAborted, FailedPreconditionError
 from ringlet.strategy.multi_worker.ambient_worker_group import Workers, current_workers
 from ringlet.train.checkpoint_options import CheckpointOptions
 
-__all__ = ["Message", "chosen_by_chief", "exchanged", "folder_of", "joined", "restored_together"]
+__all__ = ["Message", "chief_choice", "exchange_messages", "folder_of", "restore_together", "saving_workers"]
 
 Message = dict[str, Any]
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _SAME_CLASS = {
 }  # fmt: skip
 
 
-def joined(options: CheckpointOptions | None = None) -> Workers | None:
+def saving_workers(options: CheckpointOptions | None = None) -> Workers | None:
     """Return the workers that save together; None for a process that saves alone.
 
     Parameters
@@ -38,7 +38,7 @@ def joined(options: CheckpointOptions | None = None) -> Workers | None:
 
     Examples
     --------
-    >>> joined() is None
+    >>> saving_workers() is None
     True
     """
     if options is not None and (options.is_chief is not None or options.barrier is not None):
@@ -58,7 +58,7 @@ def folder_of(path: str) -> str:
     return os.path.realpath(os.path.dirname(path) or os.curdir)
 
 
-def exchanged(
+def exchange_messages(
     workers: Workers, what: str, message: Message, error: BaseException | None = None, data: bytes = b""
 ) -> list[tuple[Message, bytes]]:
     """Exchange messages among all workers; an error on one worker is raised on all.
@@ -89,8 +89,8 @@ def exchanged(
     CollectiveMismatchError
         If the workers perform different actions.
     """
-    told = message if error is None else {"error": _described(error)}
-    head = json.dumps(told).encode("ascii")
+    described = message if error is None else {"error": _described(error)}
+    head = json.dumps(described).encode("ascii")
     try:
         workers.barrier(what)
         pieces = workers.exchange(len(head).to_bytes(8, "little") + head + data)
@@ -105,12 +105,12 @@ def exchanged(
         end = 8 + int.from_bytes(piece[:8], "little")
         answer = json.loads(piece[8:end])
         if "error" in answer:
-            raise _like(answer["error"], f"worker {number} could not {what}")
+            raise _remote_error(answer["error"], f"worker {number} could not {what}")
         answers.append((answer, piece[end:]))
     return answers
 
 
-def restored_together(
+def restore_together(
     workers: Workers, path: str, read: Callable[[], tuple[T, int, Callable[[], Any]]]
 ) -> tuple[T, int]:
     """Read on all workers, then, if all of them succeeded, change their objects.
@@ -133,7 +133,7 @@ def restored_together(
     FailedPreconditionError
         If workers with the same folder read files of different times.
     BaseException
-        As :func:`exchanged` does.
+        As :func:`exchange_messages` does.
     """
     name, found, error = os.path.basename(path), None, None
     try:
@@ -141,23 +141,23 @@ def restored_together(
     except Exception as caught:
         error = caught
     mine = {"folder": folder_of(path), "saved": None if found is None else found[1]}
-    told = [message for message, _ in exchanged(workers, f"restore {name}", mine, error)]
-    for number, each in enumerate(told):
-        if each["folder"] == told[0]["folder"] and each["saved"] != told[0]["saved"]:
+    described = [message for message, _ in exchange_messages(workers, f"restore {name}", mine, error)]
+    for number, each in enumerate(described):
+        if each["folder"] == described[0]["folder"] and each["saved"] != described[0]["saved"]:
             raise FailedPreconditionError(
                 f"workers 0 and {number} have read different files as {path}, and nothing was changed: one was "
                 "overwritten meanwhile, or their disks differ. Restore again, from a folder that all workers share"
             )
-    assert found is not None  # exchanged() raised otherwise
+    assert found is not None  # exchange_messages() raised otherwise
     try:
         found[2]()
     except Exception as caught:
         error = caught
-    exchanged(workers, f"restore {name}", {}, error)
+    exchange_messages(workers, f"restore {name}", {}, error)
     return found[0], found[1]
 
 
-def chosen_by_chief(workers: Workers, path: str | None, folder: str) -> str | None:
+def chief_choice(workers: Workers, path: str | None, folder: str) -> str | None:
     """Return the chief's checkpoint for the workers with the same folder.
 
     Parameters
@@ -174,7 +174,7 @@ def chosen_by_chief(workers: Workers, path: str | None, folder: str) -> str | No
         The chief's choice as a path of this worker; its own if its folder differs.
     """
     mine = {"folder": os.path.realpath(folder), "name": None if path is None else os.path.relpath(path, folder)}
-    chief = exchanged(workers, "choose a checkpoint", mine)[0][0]
+    chief = exchange_messages(workers, "choose a checkpoint", mine)[0][0]
     if chief["folder"] != mine["folder"]:
         return path
     return None if chief["name"] is None else os.path.join(folder, chief["name"])
@@ -189,9 +189,9 @@ def _described(error: BaseException) -> dict[str, Any]:
     return described
 
 
-def _like(told: dict[str, Any], lead: str) -> Exception:
-    text = f"{lead}: {told['name']}: {told['text']}"
-    if told["kind"] not in _SAME_CLASS:
+def _remote_error(described: dict[str, Any], lead: str) -> Exception:
+    text = f"{lead}: {described['name']}: {described['text']}"
+    if described["kind"] not in _SAME_CLASS:
         return CollectiveAborted(text)
-    found: type[Exception] = getattr(errors, told["kind"], None) or getattr(builtins, told["kind"])
-    return found(told["number"], text, told["file"]) if "number" in told else found(text)
+    found: type[Exception] = getattr(errors, described["kind"], None) or getattr(builtins, described["kind"])
+    return found(described["number"], text, described["file"]) if "number" in described else found(text)

@@ -156,7 +156,7 @@ def test_repeated_off_mesh_and_absent_cores_are_refused(cores, words):
     ("options", "words"),
     [
         ({"num_replicas": -1}, "num_replicas must not be negative; got -1. At most 8"),
-        ({"computation_shape": [1, 1, 1.5, 1]}, "computation_shape must be whole numbers; got 1.5"),
+        ({"computation_shape": [1, 1, 1.5, 1]}, "computation_shape must be integers; got 1.5"),
         ({"computation_shape": [1, 1, 1, 2**40]}, "32 bits"),
         ({"computation_shape": [2**16, 2**16, 1, 1], "computation_stride": [2**16, 2**16, 1, 1]}, "does not fit"),
         ({"computation_shape": [[1, 1, 1, 1]]}, r"computation_shape must have shape \[4\]; got \(1, 4\)"),

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from ringlet.compat.tensorflow.names import TENSORFLOW_NAMES
 
-__all__ = ["ALTERNATIVES", "namespace", "namespace_getter", "refusal", "refuser"]
+__all__ = ["ALTERNATIVES", "absent_error", "absent_getter", "namespace", "namespace_getter"]
 
 # Sections of docs/porting.md.
 GRADIENTS = "docs/porting.md#gradients"
@@ -176,7 +176,7 @@ ALTERNATIVES: dict[str, str] = {
 }
 
 
-def refusal(path: str, known: Iterable[str] = ()) -> AttributeError:
+def absent_error(path: str, known: Iterable[str] = ()) -> AttributeError:
     """Return the error about an absent name.
 
     Parameters
@@ -192,10 +192,10 @@ def refusal(path: str, known: Iterable[str] = ()) -> AttributeError:
 
     Examples
     --------
-    >>> print(refusal("tf.reduce_sum"))
+    >>> print(absent_error("tf.reduce_sum"))
     ringlet has no tf.reduce_sum: use numpy.sum, whose results of tensors are tensors
-    >>> print(refusal("tf.constnat", ["constant"]))
-    module 'tf' has no attribute 'constnat', and neither has TensorFlow's. The nearest names that are: constant
+    >>> print(absent_error("tf.constnat", ["constant"]))
+    module 'tf' has no attribute 'constnat', and neither has TensorFlow's. The nearest available names: constant
     """
     parent, _, name = path.rpartition(".")
     instead = _alternative(path)
@@ -219,7 +219,7 @@ def _alternative(path: str) -> str | None:
     return ALTERNATIVES.get(parent) if name in TENSORFLOW_NAMES.get(parent, ()) else None
 
 
-def refuser(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
+def absent_getter(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
     """Return the ``__getattr__`` of a namespace, which raises.
 
     Parameters
@@ -231,14 +231,14 @@ def refuser(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
 
     Examples
     --------
-    >>> refuser("tf.nest", [])("flattn")
+    >>> absent_getter("tf.nest", [])("flattn")
     Traceback (most recent call last):
     AttributeError: module 'tf.nest' has no attribute 'flattn', and neither has TensorFlow's
     """
     names = list(known)
 
     def refuse(name: str) -> NoReturn:
-        raise refusal(f"{path}.{name}", names)
+        raise absent_error(f"{path}.{name}", names)
 
     return refuse
 
@@ -261,7 +261,7 @@ def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any
     def get(name: str) -> Any:
         if name in names:
             return names[name]
-        raise refusal(f"{path}.{name}", names)
+        raise absent_error(f"{path}.{name}", names)
 
     return get
 
@@ -287,5 +287,5 @@ def namespace(path: str, description: str, names: Mapping[str, Any]) -> Any:
     ['a', 'b']
     """
     module = ModuleType(path, description)
-    module.__dict__.update(names, __all__=sorted(names), __getattr__=refuser(path, names))
+    module.__dict__.update(names, __all__=sorted(names), __getattr__=absent_getter(path, names))
     return module

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import data
-from ringlet.compat.tensorflow.absent import ALTERNATIVES, refusal
+from ringlet.compat.tensorflow.absent import ALTERNATIVES, absent_error
 from ringlet.compat.tensorflow.elements import TensorElements, as_arrays, as_plain, as_tensors, with_tensors
 from ringlet.compat.tensorflow.tensor import Tensor, tensor_of
 
@@ -29,7 +29,7 @@ class _DatasetType(type):
     def __getattr__(cls, name: str) -> Any:
         path = f"tf.data.Dataset.{name}"
         if path in ALTERNATIVES:
-            raise refusal(path)
+            raise absent_error(path)
         raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}", name=name, obj=cls)
 
 

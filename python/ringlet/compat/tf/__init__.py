@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ringlet.compat.tensorflow.absent import namespace, refusal
+from ringlet.compat.tensorflow.absent import absent_error, namespace
 from ringlet.compat.tensorflow.basics import (
     cast,
     constant,
@@ -95,7 +95,7 @@ experimental = namespace("tf.experimental", "What of tf may still change.", {"Op
 def __getattr__(name: str) -> Any:
     if name in DTYPES:
         return as_dtype(DTYPES[name])
-    raise refusal(f"tf.{name}", __all__)
+    raise absent_error(f"tf.{name}", __all__)
 
 
 def __dir__() -> list[str]:

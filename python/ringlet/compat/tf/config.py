@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ringlet.cluster.connecting import experimental_connect_to_cluster, experimental_connect_to_host
-from ringlet.compat.tensorflow.absent import namespace, refuser
+from ringlet.compat.tensorflow.absent import absent_getter, namespace
 from ringlet.devices import Device, logical_devices, set_logical_devices
 from ringlet.tpu.topology.tpu_system import tpu_devices
 
@@ -207,7 +207,7 @@ experimental = namespace(
     },
 )
 
-__getattr__ = refuser("tf.config", __all__)
+__getattr__ = absent_getter("tf.config", __all__)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ import ringlet.experimental as ringlet_experimental
 from ringlet import cluster_resolver as ringlet_cluster_resolver
 from ringlet import data
 from ringlet.collectives import ReduceOp
-from ringlet.compat.tensorflow.absent import namespace, refuser
+from ringlet.compat.tensorflow.absent import absent_getter, namespace
 from ringlet.compat.tensorflow.coordinator import ClusterCoordinator, experimental_get_current_worker_index
 from ringlet.compat.tensorflow.parameter_server import ParameterServerStrategy, ParameterServerStrategyV1
 from ringlet.compat.tensorflow.strategies import (
@@ -219,7 +219,7 @@ types = namespace(
     },
 )
 
-__getattr__ = refuser("tf.distribute", __all__)
+__getattr__ = absent_getter("tf.distribute", __all__)
 
 
 def __dir__() -> list[str]:

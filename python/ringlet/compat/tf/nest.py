@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ringlet import nest
-from ringlet.compat.tensorflow.absent import refuser
+from ringlet.compat.tensorflow.absent import absent_getter
 from ringlet.values import IndexedSlices, PerReplica, ShardedVariable
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
@@ -198,7 +198,7 @@ def is_nested(structure: Any) -> bool:
     return nest.is_nested(structure) and not nest.is_composite(structure)
 
 
-__getattr__ = refuser("tf.nest", __all__)
+__getattr__ = absent_getter("tf.nest", __all__)
 
 
 def __dir__() -> list[str]:

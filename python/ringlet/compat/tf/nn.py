@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import values
-from ringlet.compat.tensorflow.absent import refuser
+from ringlet.compat.tensorflow.absent import absent_getter
 from ringlet.compat.tensorflow.elements import as_tensors
 
 __all__ = ["embedding_lookup"]
@@ -41,7 +41,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name:
     return as_tensors(np.asarray(values.embedding_lookup(params, ids, max_norm)))
 
 
-__getattr__ = refuser("tf.nn", __all__)
+__getattr__ = absent_getter("tf.nn", __all__)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringlet import tpu
-from ringlet.compat.tensorflow.absent import namespace, refuser
+from ringlet.compat.tensorflow.absent import absent_getter, namespace
 
 __all__ = ["experimental"]
 
@@ -22,7 +22,7 @@ NAMES = {
 
 experimental = namespace("tf.tpu.experimental", "Slices, and what is placed on them.", NAMES)
 
-__getattr__ = refuser("tf.tpu", __all__)
+__getattr__ = absent_getter("tf.tpu", __all__)
 
 
 def __dir__() -> list[str]:
