@@ -81,7 +81,7 @@ def test_hosts_and_ports_are_those_that_are_given():
 
 @pytest.mark.parametrize("processes", [0, -1, 1, 3, 16])
 def test_processes_that_cannot_share_evenly_are_refused_with_those_that_can(processes):
-    with pytest.raises(ValueError, match=rf"{processes} processes cannot share v4-16 evenly.* Take 2, 4, 8 processes"):
+    with pytest.raises(ValueError, match=rf"{processes} processes cannot share v4-16 evenly.* Use 2, 4, 8 processes"):
         environment("v4-16", processes)
 
 

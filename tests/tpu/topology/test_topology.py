@@ -206,7 +206,7 @@ def test_arrays_make_a_slice_of_a_generation_too():
     assert (topology.cores_per_chip, topology.is_megacore) == (2, True)
     unknown = Topology(mesh_shape=[4, 4, 4, 1], device_coordinates=coordinates)
     assert (unknown.generation, unknown.wrap, unknown.accelerator_type) == (None, (False, False, False), None)
-    with pytest.raises(ValueError, match="no generation 'v9': expected v2, v3, v4"):
+    with pytest.raises(ValueError, match="unknown generation 'v9': expected one of v2, v3, v4"):
         Topology(mesh_shape=[4, 4, 4, 1], device_coordinates=coordinates, generation="v9")
 
 
