@@ -125,9 +125,9 @@ def test_other_speeds_can_be_given():
         ({"flops": -1.0}, ValueError, "finite and not negative, got -1.0"),
         ({"flops": 1.0, "flops_per_second": 0}, ValueError, "flops_per_second must be positive, got 0"),
         ({"flops": "4e12"}, ValueError, "finite and not negative, got '4e12'"),
-        ({"collectives": ["all_reduce"]}, TypeError, "consists of Collective.*, got 'all_reduce'"),
-        ({"collectives": "all_reduce"}, TypeError, "consists of Collective.*, got 'all_reduce'"),
-        ({"collectives": [[3]]}, TypeError, "consists of Collective.*, got 3"),
+        ({"collectives": ["all_reduce"]}, TypeError, "must consist of Collective.*, got 'all_reduce'"),
+        ({"collectives": "all_reduce"}, TypeError, "must consist of Collective.*, got 'all_reduce'"),
+        ({"collectives": [[3]]}, TypeError, "must consist of Collective.*, got 3"),
         ({"bandwith": 1.0}, TypeError, "did you mean 'bandwidth'"),
     ],
 )
