@@ -115,7 +115,7 @@ ALTERNATIVES: dict[str, str] = {
         "compat.v1.train.get_checkpoint_state compat.v1.train.latest_checkpoint",
         "use tf.train.Checkpoint and its manager",
     ),
-    "tf.train.checkpoints_iterator": "ask tf.train.latest_checkpoint(folder) from time to time",
+    "tf.train.checkpoints_iterator": "call tf.train.latest_checkpoint(folder) periodically",
     **_same(
         "compat.v1.train.AdamOptimizer compat.v1.train.GradientDescentOptimizer compat.v1.train.MomentumOptimizer "
         "compat.v1.train.Optimizer",

@@ -89,7 +89,7 @@ __all__ += list(DTYPES)
 __version__ = "2.21.0"
 newaxis = None
 
-experimental = namespace("tf.experimental", "What of tf may still change.", {"Optional": data.experimental.Optional})
+experimental = namespace("tf.experimental", "Experimental names of tf.", {"Optional": data.experimental.Optional})
 
 
 def __getattr__(name: str) -> Any:

@@ -58,7 +58,7 @@ _NAMES = {
     "Iterator": DatasetIterator,
     "experimental": namespace(
         "tf.data.experimental",
-        "What of tf.data may still change.",
+        "Experimental names of tf.data.",
         {
             **_same("AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "SHARD_HINT"),
             **_same("AutoShardPolicy", "DistributeOptions", "ExternalStatePolicy", "ThreadingOptions"),

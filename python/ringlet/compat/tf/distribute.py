@@ -89,11 +89,11 @@ _RESOLVERS = {
     # TensorFlow has the first one under no public name, and lacks the second.
     if name not in {"SageMakerClusterResolver", "LocalClusterResolver"}
 }
-cluster_resolver = namespace("tf.distribute.cluster_resolver", "Which cluster a process is in.", _RESOLVERS)
+cluster_resolver = namespace("tf.distribute.cluster_resolver", "Cluster resolvers.", _RESOLVERS)
 
 coordinator = namespace(
     "tf.distribute.coordinator",
-    "Functions on the workers of a cluster.",
+    "Coordinator of functions on the workers of a cluster.",
     {
         "ClusterCoordinator": ClusterCoordinator,
         "PerWorkerValue": PerWorkerValues,
@@ -104,7 +104,7 @@ coordinator = namespace(
 
 experimental = namespace(
     "tf.distribute.experimental",
-    "What of tf.distribute may still change.",
+    "Experimental names of tf.distribute.",
     {
         **{name: getattr(ringlet_experimental, name) for name in ringlet_experimental.__all__},
         "CentralStorageStrategy": CentralStorageStrategy,
@@ -113,7 +113,7 @@ experimental = namespace(
         "TPUStrategy": ExperimentalTPUStrategy,
         "coordinator": namespace(
             "tf.distribute.experimental.coordinator",
-            "Functions on the workers of a cluster.",
+            "Coordinator of functions on the workers of a cluster.",
             {
                 "ClusterCoordinator": ClusterCoordinator,
                 "PerWorkerValues": PerWorkerValues,
@@ -122,7 +122,7 @@ experimental = namespace(
         ),
         "partitioners": namespace(
             "tf.distribute.experimental.partitioners",
-            "What cuts variables into shards.",
+            "Partitioners of variables.",
             {name: getattr(partitioners, name) for name in partitioners.__all__},
         ),
     },
@@ -160,12 +160,10 @@ _V1: dict[str, Any] = {
     "Server": Server,
     "Strategy": StrategyV1,
     "StrategyExtended": StrategyExtended,
-    "cluster_resolver": namespace(
-        "tf.compat.v1.distribute.cluster_resolver", "Which cluster a process is in.", _RESOLVERS
-    ),
+    "cluster_resolver": namespace("tf.compat.v1.distribute.cluster_resolver", "Cluster resolvers.", _RESOLVERS),
     "experimental": namespace(
         "tf.compat.v1.distribute.experimental",
-        "What of tf.compat.v1.distribute may still change.",
+        "Experimental names of tf.compat.v1.distribute.",
         {
             "CentralStorageStrategy": CentralStorageStrategyV1,
             "CollectiveCommunication": ringlet_experimental.CollectiveCommunication,
@@ -188,13 +186,13 @@ _V1: dict[str, Any] = {
 # tf.compat with names of TensorFlow 1, and tf.types with the classes of distributed values.
 compat = namespace(
     "tf.compat",
-    "Other versions of TensorFlow.",
+    "Names of other TensorFlow versions.",
     {
         "v1": namespace(
             "tf.compat.v1",
             "TensorFlow 1.",
             {
-                "distribute": namespace("tf.compat.v1.distribute", "Strategies as TensorFlow 1 has them.", _V1),
+                "distribute": namespace("tf.compat.v1.distribute", "Strategies with TensorFlow 1's interface.", _V1),
                 "tpu": namespace("tf.compat.v1.tpu", "TPU slices.", {"experimental": tpu.experimental}),
                 "train": namespace("tf.compat.v1.train", "Clusters.", {"ClusterSpec": ClusterSpec, "Server": Server}),
             },
@@ -203,11 +201,11 @@ compat = namespace(
 )
 types = namespace(
     "tf.types",
-    "Classes to check for.",
+    "Types for isinstance checks.",
     {
         "experimental": namespace(
             "tf.types.experimental",
-            "Classes to check for that may still change.",
+            "Experimental types for isinstance checks.",
             {
                 "distributed": namespace(
                     "tf.types.experimental.distributed",

@@ -20,7 +20,7 @@ NAMES = {
     )
 }
 
-experimental = namespace("tf.tpu.experimental", "Slices, and what is placed on them.", NAMES)
+experimental = namespace("tf.tpu.experimental", "Topologies of slices and device assignments.", NAMES)
 
 __getattr__ = absent_getter("tf.tpu", __all__)
 

@@ -92,7 +92,7 @@ def shortest_ways(source: ArrayLike, target: ArrayLike, periods: Sequence[Period
 
 
 def ring_hops(ring: ArrayLike, periods: Sequence[Period]) -> list[Hop]:
-    """Give the hops of a closed ring, the last of them back to its beginning.
+    """Return the hops of a closed ring, the last of them back to the start.
 
     Parameters
     ----------
