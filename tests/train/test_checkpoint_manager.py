@@ -195,7 +195,7 @@ def test_if_all_are_damaged_that_is_an_error(checkpoint, tmp_path):
     m.save(), m.save()
     for path in m.checkpoints:
         damage(path)
-    with pytest.raises(CheckpointCorruptError, match="holds no intact checkpoint"):
+    with pytest.raises(CheckpointCorruptError, match="holds no intact one"):
         m.restore_or_initialize()
 
 

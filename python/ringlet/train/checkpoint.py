@@ -369,7 +369,5 @@ def _with_advice(error: CheckpointCorruptError, path: str) -> CheckpointCorruptE
     """Return the error with the newest intact checkpoint of the folder added."""
     folder, name = os.path.split(path)
     good = newest_intact(folder or os.curdir, file_of(path), name.rpartition("-")[0])
-    advice = (
-        "its folder holds no intact checkpoint" if good is None else f"the newest intact one in its folder is {good}"
-    )
+    advice = "its folder holds no intact one" if good is None else f"the newest intact one in its folder is {good}"
     return CheckpointCorruptError(f"{error}. Nothing was restored; {advice}", error.file, error.offset)

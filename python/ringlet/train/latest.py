@@ -11,15 +11,7 @@ from ringlet.errors import CheckpointCorruptError, InvalidArgumentError
 from ringlet.train.checkpoint_reader import open_file
 from ringlet.train.state_file import STATE_NAME, FolderState, read_state
 
-__all__ = [
-    "SUFFIX",
-    "FolderEntry",
-    "checkpoints_in",
-    "file_of",
-    "known_state",
-    "latest_checkpoint",
-    "newest_intact",
-]
+__all__ = ["SUFFIX", "FolderEntry", "checkpoints_in", "file_of", "known_state", "latest_checkpoint", "newest_intact"]
 
 _log = logging.getLogger(__name__)
 

@@ -159,9 +159,7 @@ def holds_state(value: Any) -> bool:
 def refusal(value: Any, name: str) -> str:
     """Return a message that says why an object cannot be saved, and what can."""
     if isinstance(value, enum.Enum):
-        return (
-            f"{name} is {value!r}, a member of an enumeration: save its value, and look the member up after restoring"
-        )
+        return f"{name} is {value!r}, a member of an enumeration: save its value, and look up the member afterwards"
     if isinstance(value, np.ma.MaskedArray):
         return f"{name} is a masked array: save its data and its mask, each under its own name"
     shown = repr(value)

@@ -56,8 +56,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     Raises
     ------
     TypeError
-        If a number does not fit the dtype, a tensor has another dtype, or the number of elements does not match
-        `shape`.
+        If a number does not fit the dtype, a tensor has another dtype, or `shape` another number of elements.
     ValueError
         If the value cannot be converted.
 
@@ -244,9 +243,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     wanted = np.dtype(np.float32) if wanted.kind == "f" and not _any_wide(numbers) and dtype is None else wanted
     begin, end, step = (number.item() for number in numbers)
     if step == 0 or (end - begin) * step < 0:
-        raise InvalidArgumentError(
-            f"range from {begin} to {end} in steps of {step} never ends: change the sign of delta"
-        )
+        raise InvalidArgumentError(f"range from {begin} to {end} in steps of {step} never ends: negate delta")
     return tensor_of(np.arange(begin, end, step, dtype=wanted))
 
 

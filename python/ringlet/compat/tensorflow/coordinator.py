@@ -8,13 +8,13 @@ import numpy as np
 
 from ringlet import coordinator
 from ringlet.compat.tensorflow.elements import as_tensors
-from ringlet.compat.tensorflow.strategies import EquivalentType
+from ringlet.compat.tensorflow.strategies import AliasType
 from ringlet.tf_function import Function
 
 __all__ = ["ClusterCoordinator", "experimental_get_current_worker_index"]
 
 
-class ClusterCoordinator(coordinator.ClusterCoordinator, metaclass=EquivalentType):
+class ClusterCoordinator(coordinator.ClusterCoordinator, metaclass=AliasType):
     """:class:`ringlet.coordinator.ClusterCoordinator`, which schedules results of ``tf.function`` only.
 
     Parameters

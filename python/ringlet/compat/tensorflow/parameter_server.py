@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
 from ringlet.cluster.cluster_queries import is_chief
 from ringlet.cluster.worker_job_key import task_name
-from ringlet.compat.tensorflow.strategies import EquivalentType, StrategyV1, TensorCalls
+from ringlet.compat.tensorflow.strategies import AliasType, StrategyV1, TensorCalls
 from ringlet.strategy import Strategy, StrategyExtended
 from ringlet.strategy.api.argument_checks import refuse_per_replica
 from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
@@ -18,7 +18,7 @@ from ringlet.strategy.parameter_server import parameter_server_strategy
 __all__ = ["ParameterServerStrategy", "ParameterServerStrategyV1"]
 
 
-class ParameterServerStrategy(TensorCalls, parameter_server_strategy.ParameterServerStrategy, metaclass=EquivalentType):
+class ParameterServerStrategy(TensorCalls, parameter_server_strategy.ParameterServerStrategy, metaclass=AliasType):
     """:class:`ringlet.ParameterServerStrategy` returning tensors (``tf.distribute.ParameterServerStrategy``).
 
     Parameters

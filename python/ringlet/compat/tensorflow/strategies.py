@@ -68,7 +68,7 @@ def _with_tensors(distributed: Any) -> Any:
 # --- strategies -------------------------------------------------------------------------------------------------------
 
 
-class EquivalentType(type):
+class AliasType(type):
     """Metaclass of strategies: instances of the base class of ringlet are instances of the class, and vice versa.
 
     ``isinstance`` thus gives the same result for both names of a strategy.
@@ -124,7 +124,7 @@ def _results(value: Any) -> Any:
     )
 
 
-class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=EquivalentType):
+class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=AliasType):
     """:class:`ringlet.MirroredStrategy` returning tensors (``tf.distribute.MirroredStrategy``).
 
     Parameters
@@ -143,7 +143,7 @@ class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=Equiv
     _stands_for = strategies.MirroredStrategy
 
 
-class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=EquivalentType):
+class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=AliasType):
     """:class:`ringlet.OneDeviceStrategy` returning tensors (``tf.distribute.OneDeviceStrategy``).
 
     Parameters
@@ -154,7 +154,7 @@ class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=Equ
     _stands_for = strategies.OneDeviceStrategy
 
 
-class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, metaclass=EquivalentType):
+class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, metaclass=AliasType):
     """``ringlet.experimental.CentralStorageStrategy`` returning tensors.
 
     Parameters
@@ -166,9 +166,7 @@ class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, met
     _stands_for = strategies.CentralStorageStrategy
 
 
-class MultiWorkerMirroredStrategy(
-    TensorCalls, multi_worker_strategy.MultiWorkerMirroredStrategy, metaclass=EquivalentType
-):
+class MultiWorkerMirroredStrategy(TensorCalls, multi_worker_strategy.MultiWorkerMirroredStrategy, metaclass=AliasType):
     """:class:`ringlet.MultiWorkerMirroredStrategy` returning tensors.
 
     Parameters

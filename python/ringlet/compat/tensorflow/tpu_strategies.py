@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.compat.tensorflow.strategies import EquivalentType, StrategyV1, TensorCalls
+from ringlet.compat.tensorflow.strategies import AliasType, StrategyV1, TensorCalls
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor
 from ringlet.sharding import ShardedArray
 from ringlet.strategy.tpu import tpu_strategy
@@ -17,7 +17,7 @@ from ringlet.values import PerReplica
 __all__ = ["ExperimentalTPUStrategy", "TPUStrategy", "TPUStrategyV1"]
 
 
-class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=EquivalentType):
+class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=AliasType):
     """:class:`ringlet.TPUStrategy` returning tensors (``tf.distribute.TPUStrategy``).
 
     Parameters
@@ -50,7 +50,7 @@ class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=EquivalentTyp
         return super().experimental_replicate_to_logical_devices(_tensor(tensor))
 
 
-class ExperimentalTPUStrategy(TensorCalls, tpu_strategy.ExperimentalTPUStrategy, metaclass=EquivalentType):
+class ExperimentalTPUStrategy(TensorCalls, tpu_strategy.ExperimentalTPUStrategy, metaclass=AliasType):
     """``ringlet.experimental.TPUStrategy`` returning tensors.
 
     Parameters

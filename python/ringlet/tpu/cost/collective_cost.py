@@ -33,7 +33,7 @@ __all__ = [
     "Collective",
     "StageCost",
     "collective_cost",
-    "evaluate_collective",
+    "evaluate",
     "fabric_of",
     "options_of",
     "stage_costs",
@@ -191,7 +191,7 @@ def collective_cost(
     ('rotated', '20.833 ms', 'ICI')
     """
     wanted = Collective(collective, nbytes, axis, groups, algorithm, slices, shift, root, target)
-    return evaluate_collective(assignment, wanted, fabric_of(assignment, options_of(speeds)), model).cost
+    return evaluate(assignment, wanted, fabric_of(assignment, options_of(speeds)), model).cost
 
 
 def options_of(speeds: dict[str, Any]) -> FabricOptions:
@@ -223,7 +223,7 @@ def fabric_of(assignment: DeviceAssignment | Topology, options: FabricOptions) -
     return Fabric.of(topology_of(assignment), _cores(assignment).reshape(-1, 4), options)
 
 
-def evaluate_collective(
+def evaluate(
     assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric, model: str = "exact"
 ) -> ActiveCollective:
     """Compute a collective's cost: every applicable algorithm, the fastest in detail.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.tpu.cost.collective_cost import ActiveCollective, Collective, evaluate_collective, fabric_of, options_of
+from ringlet.tpu.cost.collective_cost import ActiveCollective, Collective, evaluate, fabric_of, options_of
 from ringlet.tpu.cost.cost_fabric import Fabric
 from ringlet.tpu.cost.cost_results import StepCost
 from ringlet.tpu.cost.link_traffic import FloatArray
@@ -84,8 +84,7 @@ def simulate(
     peak, memory = (speeds.pop(name, None) for name in ("flops_per_second", "hbm_bytes_per_second"))
     fabric = fabric_of(assignment, options_of(speeds))
     rounds = [
-        [evaluate_collective(assignment, wanted, fabric, model) for wanted in together]
-        for together in _as_rounds(collectives)
+        [evaluate(assignment, wanted, fabric, model) for wanted in together] for together in _as_rounds(collectives)
     ]
     parts = [_run_concurrently(round_, fabric) for round_ in rounds]
     compute = _device_seconds(assignment, "flops", flops, peak)

@@ -99,8 +99,8 @@ class _Paths:
                 self.draw_wrap_end(hop.source, hop.axis, hop.direction)
                 self.draw_wrap_end(hop.target, hop.axis, -hop.direction)
             elif hop.kind is HopKind.LAYER:
-                self.draw_slice_exit(start, hop.direction, self.lines, self.knobs)
-                self.draw_slice_exit(stop, -hop.direction, self.lines, self.knobs)
+                self.draw_exit(start, hop.direction, self.lines, self.knobs)
+                self.draw_exit(stop, -hop.direction, self.lines, self.knobs)
             else:
                 self.draw_long_hop(hop, start, stop)
 
@@ -126,9 +126,7 @@ class _Paths:
         tip = (tip[0], point[1]) if axis == 0 else (point[0], tip[1])
         self.lines.append([point, tip])
 
-    def draw_slice_exit(
-        self, point: Point | None, direction: int, lines: list[list[Point]], knobs: list[Point]
-    ) -> None:
+    def draw_exit(self, point: Point | None, direction: int, lines: list[list[Point]], knobs: list[Point]) -> None:
         """Draw a stroke to the next or previous slice."""
         if point is None:
             return
@@ -141,8 +139,8 @@ class _Paths:
         """Draw an arc within the slice, or strokes out of it at both ends."""
         if hop.source[2] != hop.target[2]:
             direction = 1 if hop.target[2] > hop.source[2] else -1
-            self.draw_slice_exit(start, direction, self.far_lines, self.far_knobs)
-            self.draw_slice_exit(stop, -direction, self.far_lines, self.far_knobs)
+            self.draw_exit(start, direction, self.far_lines, self.far_knobs)
+            self.draw_exit(stop, -direction, self.far_lines, self.far_knobs)
         elif (
             start
             and stop
