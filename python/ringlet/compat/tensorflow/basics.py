@@ -243,7 +243,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     wanted = np.dtype(np.float32) if wanted.kind == "f" and not _any_wide(numbers) and dtype is None else wanted
     begin, end, step = (number.item() for number in numbers)
     if step == 0 or (end - begin) * step < 0:
-        raise InvalidArgumentError(f"range from {begin} to {end} in steps of {step} never ends: negate delta")
+        raise InvalidArgumentError(f"range from {begin} to {end} in steps of {step} never ends: change delta")
     return tensor_of(np.arange(begin, end, step, dtype=wanted))
 
 
