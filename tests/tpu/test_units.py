@@ -38,7 +38,7 @@ def test_a_size_is_a_number_and_a_unit(text, nbytes):
         ("1,5GB", "Write a number and a unit"),
         ("1G", "Write 1GiB or 1GB"),
         ("2.5k", "Write 2.5KiB or 2.5kB"),
-        ("1 parsec", "no unit 'parsec'"),
+        ("1 parsec", "unknown unit 'parsec'"),
         ("0", "at least 1"),
         ("1.5B", "whole number of bytes"),
         ("1e400GB", "whole number of bytes"),

@@ -102,7 +102,7 @@ def test_a_number_may_be_given_and_the_counter_counts_all_the_same(checkpoint, t
     assert int(checkpoint.save_counter) == 5
     assert names(m.checkpoints) == ["ckpt-78", "ckpt-77", "ckpt--5"]
     for number in ("x", 1.5):
-        with pytest.raises(TypeError, match="checkpoint_number is a whole number"):
+        with pytest.raises(TypeError, match="checkpoint_number must be a whole number"):
             m.save(checkpoint_number=number)
 
 
@@ -181,7 +181,7 @@ def test_if_the_newest_is_damaged_the_last_good_one_is_restored_with_a_warning(c
     damage(m.checkpoints[2])
     damage(m.checkpoints[1])
     again = CheckpointManager(checkpoint, tmp_path, 3)
-    with pytest.warns(RuntimeWarning, match=r"ckpt-3.* is damaged at byte .*That one is restored: .*ckpt-1"):
+    with pytest.warns(RuntimeWarning, match=r"ckpt-3.* is damaged at byte .*Restoring that one instead: .*ckpt-1"):
         assert names([again.restore_or_initialize()]) == ["ckpt-1"]
     assert (float(checkpoint.v), names([again.latest_checkpoint])) == (1.0, ["ckpt-1"])
     checkpoint.v.assign(5.0)
@@ -195,7 +195,7 @@ def test_if_all_are_damaged_that_is_an_error(checkpoint, tmp_path):
     m.save(), m.save()
     for path in m.checkpoints:
         damage(path)
-    with pytest.raises(CheckpointCorruptError, match="there is no other in its folder"):
+    with pytest.raises(CheckpointCorruptError, match="holds no intact one"):
         m.restore_or_initialize()
 
 
@@ -324,5 +324,5 @@ def test_replicas_do_not_save_and_count_nothing(checkpoint, tmp_path):
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
-    with pytest.raises(TypeError, match=r"is a ringlet\.train\.Checkpoint, got \{'v': 1\}"):
+    with pytest.raises(TypeError, match=r"must be a ringlet\.train\.Checkpoint, got \{'v': 1\}"):
         CheckpointManager({"v": 1}, tmp_path, 2)

@@ -155,7 +155,7 @@ def test_a_tree_that_is_nested_too_deeply_is_refused(memory_disk):
         header["__metadata__"]["tree"] = '["list", [' * 100_000 + "]]" * 100_000
 
     path.write_bytes(with_header(content, deepen))
-    with pytest.raises(CheckpointCorruptError, match="makes no sense"):
+    with pytest.raises(CheckpointCorruptError, match="header is invalid"):
         Checkpoint(a=1).restore(path)
 
 
@@ -174,7 +174,7 @@ def test_a_header_that_promises_much_allocates_nothing(memory_disk):
 def test_a_file_of_another_program_is_no_checkpoint(tmp_path):
     safetensors.numpy.save_file({"a": np.ones(2)}, tmp_path / "a.safetensors")
     with (
-        pytest.raises(CheckpointCorruptError, match=r"is no checkpoint of ringlet.*load_file, and assign"),
+        pytest.raises(CheckpointCorruptError, match=r"is not a checkpoint of ringlet.*load_file and assign"),
         open_file(str(tmp_path / "a.safetensors")),
     ):
         pass
@@ -184,13 +184,15 @@ def test_a_file_of_a_later_version_says_so(tmp_path):
     content = small_checkpoint(tmp_path)
     path = tmp_path / "later.safetensors"
     path.write_bytes(with_header(content, lambda header: header["__metadata__"].update(format="ringlet checkpoint 2")))
-    words = r"is a 'ringlet checkpoint 2', and this version.*reads"
+    words = r"format is 'ringlet checkpoint 2', and this version.*reads"
     # With a checksum that fits it is no damage; in another version the checksum may be another one, too.
     with pytest.raises(InvalidArgumentError, match=words), open_file(str(path)):
         pass
     path.write_bytes(path.read_bytes().replace(b"ringlet checkpoint 2", b"ringlet checkpoint 3"))
     with (
-        pytest.raises(CheckpointCorruptError, match="of another one; or it is a 'ringlet checkpoint 3'"),
+        pytest.raises(
+            CheckpointCorruptError, match="does not match its checksum; or its format is 'ringlet checkpoint 3'"
+        ),
         open_file(str(path)),
     ):
         pass
@@ -210,7 +212,7 @@ def test_a_file_that_ends_too_early_is_refused_where_it_ends(tmp_path, size):
     path = tmp_path / "short.safetensors"
     path.write_bytes(content[:size])
     with (
-        pytest.raises(CheckpointCorruptError, match=f"at byte {size} of {size}: it ends inside its header"),
+        pytest.raises(CheckpointCorruptError, match=f"at byte {size} of {size}: the file ends inside the header"),
         open_file(str(path)),
     ):
         pass
@@ -225,7 +227,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(tmp_path):
     path = tmp_path / "small-1.safetensors"
     with open_file(str(path)) as file:
         os.truncate(path, path.stat().st_size - 100)
-        with pytest.raises(CheckpointCorruptError, match="it ends there"):
+        with pytest.raises(CheckpointCorruptError, match="the file ends there"):
             file.verify()
 
 

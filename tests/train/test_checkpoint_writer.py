@@ -45,7 +45,7 @@ def test_the_checksum_covers_every_text_name_dtype_and_shape():
 WORDS = [
     # what the library says, class, what the user reads
     ("I/O error: No space left on device (os error 28)", OSError, "No space left on device"),
-    ("Error while serializing: header too large", ValueError, "numbers, text and bytes .* Save long lists as arrays"),
+    ("Error while serializing: header too large", ValueError, "numbers, text and bytes .* save long lists as arrays"),
     ("something new", RuntimeError, "the library safetensors cannot write .*: something new"),
 ]
 

@@ -52,7 +52,7 @@ def test_what_nobody_wrote_is_refused(file, node):
 
 def test_names_are_texts():
     assert children_of_node(["group", [["v", 1]]], Kind.GROUP) == [("v", 1)]
-    with pytest.raises(Malformed, match="a group has a name that is no text"):
+    with pytest.raises(Malformed, match="a group has a name that is not text"):
         children_of_node(["group", [[3, 1]]], Kind.GROUP)
     assert kind_of_node(None) is Kind.NONE
 
@@ -61,12 +61,12 @@ def test_a_class_comes_from_the_program_and_never_from_the_file(file):
     modules = set(sys.modules)
     node = ["namedtuple", [["x", 1], ["y", 2]]]
     assert decode(file, node, Point(0, 0)) == Point(1, 2)
-    with pytest.raises(ValueError, match="fields x, y, and there is nothing that tells its class"):
+    with pytest.raises(ValueError, match="fields x, y, and the program has no object that determines its class"):
         decode(file, node)
     assert set(sys.modules) == modules
 
 
 def test_an_object_of_other_fields_tells_no_class():
     assert rebuilt(Frozen(0.1), {"rate": 0.2}, Kind.DATACLASS) == Frozen(0.2)
-    with pytest.raises(ValueError, match="the fields a, and there is one with rate"):
+    with pytest.raises(ValueError, match="the fields a, and the program has one with rate"):
         rebuilt(Frozen(0.1), {"a": 1}, Kind.DATACLASS)

@@ -112,7 +112,7 @@ def test_dataclasses_and_namedtuples_take_their_class_from_what_is_there(tmp_pat
     assert restored["settings"] is settings
     assert (settings.rate, settings.names, restored["frozen"]) == (0.5, ["a"], Frozen(0.25))
     assert restored["point"].x == 1
-    with pytest.raises(ValueError, match="nothing that tells its class"):
+    with pytest.raises(ValueError, match="no object that determines its class"):
         there_and_back(tmp_path, Point(1, 2), None)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ringlet.errors import CheckpointCorruptError
 from ringlet.train import Checkpoint, latest_checkpoint
-from ringlet.train.latest import checkpoints_in, file_of, known_state, last_good
+from ringlet.train.latest import checkpoints_in, file_of, known_state, newest_intact
 from ringlet.train.state_file import FolderState, write_state
 
 
@@ -44,7 +44,7 @@ def test_a_damaged_state_file_is_not_believed(folder, content, caplog):
 def test_a_state_file_that_names_what_is_gone_is_not_believed(folder, caplog):
     (folder / "ckpt-3.safetensors").unlink()
     assert latest_checkpoint(folder) == str(folder / "ckpt-2")
-    assert "names ckpt-3, which is not there" in caplog.text
+    assert "names ckpt-3, which does not exist" in caplog.text
 
 
 def test_another_file_may_tell(folder):
@@ -75,7 +75,7 @@ def test_the_last_good_one_is_whole_to_its_last_byte(folder):
         file.seek(-100, os.SEEK_END)
         file.write(b"y")
     assert latest_checkpoint(folder) == path, "its header is whole"
-    with pytest.raises(CheckpointCorruptError, match=r"newest good one in its folder is .*ckpt-3|no other"):
+    with pytest.raises(CheckpointCorruptError, match=r"newest intact one in its folder is .*ckpt-3|no intact"):
         whole.restore(path)
-    assert last_good(str(folder), file_of(path)) == str(folder / "ckpt-3")
-    assert last_good(str(folder), file_of(path), "big") is None
+    assert newest_intact(str(folder), file_of(path)) == str(folder / "ckpt-3")
+    assert newest_intact(str(folder), file_of(path), "big") is None

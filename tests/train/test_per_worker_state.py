@@ -7,7 +7,7 @@ import pytest
 
 import ringlet
 from ringlet.train import Checkpoint
-from ringlet.train.per_worker_state import SavedParts, noted, pack, parts_of, unpack
+from ringlet.train.per_worker_state import SavedParts, pack, parts_of, unpack, with_parts
 from tests.train.objects import Counter
 
 
@@ -73,6 +73,6 @@ def test_a_file_without_parts_has_those_of_one_worker():
 
 
 def test_a_worker_takes_its_own_part_and_else_that_of_the_writer():
-    saved = SavedParts(noted(["group", []], 0, 3, {1: [["a", "one"]]}))
+    saved = SavedParts(with_parts(["group", []], 0, 3, {1: [["a", "one"]]}))
     assert [saved.node_for(worker, "a", "zero") for worker in range(4)] == ["zero", "one", "zero", "zero"]
     assert saved.nodes("a", "zero") == ["zero", "one", "zero"]

@@ -53,7 +53,7 @@ def test_a_state_dict_with_another_shape_is_refused_before_anything_is_loaded(tm
     path = Checkpoint(model=Model(2.0)).save(tmp_path / "ckpt")
     other = Model(0.0)
     other.weights = np.zeros(4)
-    with pytest.raises(InvalidArgumentError, match=r"model/weights: saved with the shape \(3,\), and has \(4,\) there"):
+    with pytest.raises(InvalidArgumentError, match=r"model/weights: saved with the shape \(3,\), but has \(4,\) here"):
         Checkpoint(model=other).restore(path)
 
 
@@ -70,7 +70,7 @@ def test_everything_that_does_not_fit_is_named_at_once_and_nothing_is_changed(tm
     lines = str(caught.value).splitlines()
     expected = [
         "a: Received incompatible tensor with shape (2,)",
-        "b: saved as float64, and variable",
+        "b: saved as float64, but variable",
         "d: saved as an",
         "f: is not in the file",
         "e: is in the file",
@@ -99,7 +99,7 @@ def test_a_damaged_tensor_leaves_all_variables_as_they_were(tmp_path):
     content = bytearray(file.read_bytes())
     content[-5] ^= 1
     file.write_bytes(content)
-    with pytest.raises(CheckpointCorruptError, match=r"'b' there are not those that were written.*no other") as caught:
+    with pytest.raises(CheckpointCorruptError, match=r"'b' there are not those that were written.*no intact") as caught:
         checkpoint.restore(path)
     assert (caught.value.file, caught.value.offset) == (str(file), len(content) - 800)
     assert set(checkpoint.a.numpy()) == {7.0}
@@ -112,7 +112,7 @@ def test_the_error_of_a_damaged_file_names_the_newest_good_one(tmp_path):
         with open(path + ".safetensors", "r+b") as file:
             file.truncate(os.path.getsize(path + ".safetensors") - 3)
     with pytest.raises(
-        CheckpointCorruptError, match=r"damaged at byte \d+.*the newest good one in its folder is .*ckpt-2"
+        CheckpointCorruptError, match=r"damaged at byte \d+.*the newest intact one in its folder is .*ckpt-2"
     ):
         checkpoint.restore(paths[3])
 

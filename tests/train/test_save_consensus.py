@@ -18,7 +18,7 @@ from ringlet.errors import (
 from ringlet.testing import run_on_ranks
 from ringlet.train import save_consensus
 from ringlet.train.checkpoint_options import CheckpointOptions
-from ringlet.train.save_consensus import chosen_by_chief, exchanged, folder_of, joined, restored_together
+from ringlet.train.save_consensus import chief_choice, exchange_messages, folder_of, restore_together, saving_workers
 
 
 class Stand:
@@ -59,16 +59,16 @@ def on_workers(count, step):
 
 
 def test_nobody_is_joined_without_workers_or_by_who_says_who_writes(monkeypatch):
-    assert joined() is None
+    assert saving_workers() is None
 
     class Two:
         num_workers, is_chief = 2, False
 
     monkeypatch.setattr(save_consensus, "current_workers", Two)
-    assert joined() is not None
-    assert joined(CheckpointOptions()) is not None
-    assert joined(CheckpointOptions(is_chief=False)) is None
-    assert joined(CheckpointOptions(barrier=print)) is None
+    assert saving_workers() is not None
+    assert saving_workers(CheckpointOptions()) is not None
+    assert saving_workers(CheckpointOptions(is_chief=False)) is None
+    assert saving_workers(CheckpointOptions(barrier=print)) is None
 
 
 def test_folders_are_the_same_however_they_are_written(tmp_path, monkeypatch):
@@ -79,7 +79,7 @@ def test_folders_are_the_same_however_they_are_written(tmp_path, monkeypatch):
 
 
 def test_all_hear_what_each_says_in_order():
-    answers = on_workers(3, lambda workers: exchanged(workers, "a", {"n": workers.worker_index}, data=b"x" * 3))
+    answers = on_workers(3, lambda workers: exchange_messages(workers, "a", {"n": workers.worker_index}, data=b"x" * 3))
     assert answers == [[({"n": rank}, b"xxx") for rank in range(3)]] * 3
 
 
@@ -98,7 +98,7 @@ def test_all_hear_what_each_says_in_order():
     ],
 )
 def test_an_error_of_one_is_raised_by_all(error, kind, text):
-    answers = on_workers(3, lambda w: exchanged(w, "save a", {}, error if w.worker_index == 1 else None))
+    answers = on_workers(3, lambda w: exchange_messages(w, "save a", {}, error if w.worker_index == 1 else None))
     assert answers[1] is error
     for other in (answers[0], answers[2]):
         assert type(other) is kind or (kind is OSError and type(other) is type(error))
@@ -109,7 +109,9 @@ def test_an_error_of_one_is_raised_by_all(error, kind, text):
 
 def test_an_error_is_raised_even_when_the_others_do_something_else():
     error = ValueError("first")
-    answers = on_workers(2, lambda w: exchanged(w, f"do {w.worker_index}", {}, None if w.worker_index else error))
+    answers = on_workers(
+        2, lambda w: exchange_messages(w, f"do {w.worker_index}", {}, None if w.worker_index else error)
+    )
     assert answers[0] is error
     assert type(answers[1]) is CollectiveMismatchError
 
@@ -120,7 +122,7 @@ def test_files_of_different_moments_are_refused():
     def read(workers):
         return lambda: ("what", workers.worker_index, lambda: changed.append(1))
 
-    answers = on_workers(2, lambda workers: restored_together(workers, "/tmp/ckpt", read(workers)))
+    answers = on_workers(2, lambda workers: restore_together(workers, "/tmp/ckpt", read(workers)))
     assert all(type(answer) is FailedPreconditionError for answer in answers)
     assert "workers 0 and 1 have read different files as /tmp/ckpt" in str(answers[0])
     assert changed == []
@@ -137,7 +139,7 @@ def test_nobody_changes_anything_unless_all_could_read():
 
         return reading
 
-    answers = on_workers(2, lambda workers: restored_together(workers, "/tmp/ckpt", read(workers)))
+    answers = on_workers(2, lambda workers: restore_together(workers, "/tmp/ckpt", read(workers)))
     assert [type(answer) for answer in answers] == [NotFoundError] * 2
     assert changed == []
 
@@ -145,7 +147,7 @@ def test_nobody_changes_anything_unless_all_could_read():
 def test_all_take_the_choice_of_the_chief_in_their_folder(tmp_path):
     def choose(workers):
         name = ["ckpt-3", "ckpt-2", None][workers.worker_index]
-        return chosen_by_chief(workers, None if name is None else f"{tmp_path}/{name}", str(tmp_path))
+        return chief_choice(workers, None if name is None else f"{tmp_path}/{name}", str(tmp_path))
 
     assert on_workers(3, choose) == [f"{tmp_path}/ckpt-3"] * 3
 
@@ -153,7 +155,7 @@ def test_all_take_the_choice_of_the_chief_in_their_folder(tmp_path):
 def test_who_looks_elsewhere_chooses_for_itself(tmp_path):
     def choose(workers):
         folder = f"{tmp_path}/{workers.worker_index}"
-        return chosen_by_chief(workers, f"{folder}/ckpt-{workers.worker_index}", folder)
+        return chief_choice(workers, f"{folder}/ckpt-{workers.worker_index}", folder)
 
     assert on_workers(2, choose) == [f"{tmp_path}/0/ckpt-0", f"{tmp_path}/1/ckpt-1"]
 

@@ -59,7 +59,9 @@ def test_a_damaged_file_is_named(tmp_path):
     write_state(str(tmp_path), STATE)
     path = tmp_path / "checkpoint"
     path.write_bytes(path.read_bytes()[:-1].replace(b"ckpt-12", b"ckpt-13"))
-    with pytest.raises(CheckpointCorruptError, match="damaged, or was edited: its checksum") as caught:
+    with pytest.raises(
+        CheckpointCorruptError, match="damaged, or was edited: its lines do not match its checksum"
+    ) as caught:
         read_state(str(tmp_path))
     assert (caught.value.file, caught.value.offset) == (str(path), 0)
 
@@ -70,5 +72,5 @@ def test_a_damaged_file_is_named(tmp_path):
 def test_lines_that_make_no_sense_are_refused_even_with_their_checksum(lines):
     from ringlet import _core
 
-    with pytest.raises(ValueError, match=r"line|newest|no text"):
+    with pytest.raises(ValueError, match=r"line|newest|not text"):
         FolderState.of_text(f"{lines}# crc32c: {_core.crc32c(lines.encode()):08x}\n")

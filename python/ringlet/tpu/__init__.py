@@ -1,4 +1,4 @@
-"""TPU slices without a TPU: where cores sit, which replica runs on which, what a collective would cost, and pictures.
+"""TPU slices without TPU hardware: topology, device assignment, collective cost model and drawings.
 
 Names load on first use.
 """

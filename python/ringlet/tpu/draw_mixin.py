@@ -1,22 +1,22 @@
-"""How slices and assignments show themselves; the drawing itself is loaded when it is asked for."""
+"""Mixin with the drawing methods of slices and assignments; the drawing code is imported on first use."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-__all__ = ["Pictured"]
+__all__ = ["Drawable"]
 
 
-class Pictured:
-    """What :class:`Topology` and :class:`DeviceAssignment` share: pictures of themselves."""
+class Drawable:
+    """Base class of objects that can be drawn: :class:`Topology` and :class:`DeviceAssignment`."""
 
     def draw(self, **options: Any) -> None:
-        """Print the slice in characters: chips, hosts and wraps, and replicas and rings of an assignment.
+        """Print the slice as text: chips, hosts and wraps, and the replicas and rings of an assignment.
 
         Parameters
         ----------
         **options
-            Those of ``ringlet.tpu.drawing.draw``: ``loads``, ``rings`` (of an assignment), ``slices``, ``width``,
+            As for ``ringlet.tpu.drawing.draw``: ``loads``, ``rings`` (of an assignment), ``slices``, ``width``,
             ``color``, ``file``.
         """
         from ringlet.tpu import drawing
@@ -29,7 +29,7 @@ class Pictured:
         Parameters
         ----------
         **options
-            Those of ``ringlet.tpu.drawing.plot``: ``loads``, ``rings`` (of an assignment), ``slices``, ``axes``.
+            As for ``ringlet.tpu.drawing.plot``: ``loads``, ``rings`` (of an assignment), ``slices``, ``axes``.
 
         Returns
         -------

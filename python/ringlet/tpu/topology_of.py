@@ -1,4 +1,4 @@
-"""What costs and drawings are about: an assignment, or a slice alone."""
+"""Topology of an assignment, a cost or a slice."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["topology_of"]
 
 
 def topology_of(placed: DeviceAssignment | Topology | CollectiveCost | StepCost) -> Topology:
-    """Return the slice of an assignment or of a cost; a topology is its own.
+    """Return the slice of an assignment or of a cost; a topology is returned unchanged.
 
     Raises
     ------
     TypeError
-        If it is neither.
+        If it is none of these.
     """
     topology = getattr(placed, "topology", placed)
     if not isinstance(topology, Topology):

@@ -1,4 +1,4 @@
-"""Sizes and times as people read and write them."""
+"""Parsing and formatting of sizes and times."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def parse_bytes(text: str) -> int:
-    """Read a size such as ``1GiB``, ``1.5 MB`` or ``4096``.
+    """Parse a size such as ``1GiB``, ``1.5 MB`` or ``4096``.
 
     Parameters
     ----------
     text : str
-        A number and a unit: B, KiB, MiB, GiB, TiB, PiB (powers of 1024) or kB, MB, GB, TB, PB (powers of 1000);
-        capitals do not matter. A number alone means bytes.
+        A number and a unit: B, KiB, MiB, GiB, TiB, PiB (powers of 1024) or kB, MB, GB, TB, PB (powers of 1000),
+        case-insensitive. A number alone means bytes.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def parse_bytes(text: str) -> int:
     Raises
     ------
     ValueError
-        If it is no such text, or no whole number of bytes.
+        If the text is not a size, or not a whole number of bytes.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def parse_bytes(text: str) -> int:
         raise ValueError(_unknown_unit(text, number + exponent, unit))
     nbytes = float(number + exponent) * factor
     if not math.isfinite(nbytes) or nbytes != int(nbytes) or nbytes < 1:
-        raise ValueError(f"{text!r} is {nbytes:g} bytes. A size is a whole number of bytes, at least 1.")
+        raise ValueError(f"{text!r} is {nbytes:g} bytes. A size must be a whole number of bytes, at least 1.")
     return int(nbytes)
 
 
@@ -64,11 +64,11 @@ def _unknown_unit(text: str, number: str, unit: str) -> str:
             f"{text!r} is not a size: {unit!r} may be 1024**{power} or 1000**{power}. "
             f"Write {number}{letter}iB or {number}{decimal}B."
         )
-    return f"{text!r} is not a size: there is no unit {unit!r}. Write B, KiB, MiB, GiB, TiB, or kB, MB, GB, TB."
+    return f"{text!r} is not a size: unknown unit {unit!r}. Write B, KiB, MiB, GiB, TiB, or kB, MB, GB, TB."
 
 
 def format_bytes(nbytes: float) -> str:
-    """Write a number of bytes with three digits or so: in powers of 1024, or of 1000 where only these come out even.
+    """Return a number of bytes with about three digits: in powers of 1024, or of 1000 if only these are even.
 
     Examples
     --------
@@ -90,12 +90,12 @@ def _scaled(nbytes: float, base: int) -> tuple[float, int]:
 
 
 def _is_even(value: float) -> bool:
-    """Whether a number of at most four digits says it all."""
+    """Return whether at most four digits represent a number exactly."""
     return float(f"{value:.4g}") == value
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a time with three or four digits.
+    """Return a time with three or four digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What keeps a training program's state: checkpoints, and managers of them; and which processes it runs in."""
+"""Checkpoints, checkpoint managers and cluster specifications (``tf.train``)."""
 
 from __future__ import annotations
 

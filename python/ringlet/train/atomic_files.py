@@ -1,8 +1,8 @@
-"""Puts files into a folder so that they are there whole or not at all, whatever ends the program and whenever.
+"""Atomic and durable writes of files into a folder: a crash leaves the whole file or none.
 
-A file is written in a folder of its own beside its final place, which is named as only this module does, and brought to
-the disk; then it takes its name, in one step, and the name is brought to the disk. The folder is locked while it is in
-use, so that those which a killed program left behind are known, and removed by whoever saves next.
+A file is written in a staging folder beside its target, flushed, and renamed over the target; then the folder is
+flushed. The staging folder is locked while it is in use, so that the next save can remove the ones that killed
+programs left behind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ringlet.errors import CheckpointCorruptError, DeadlineExceededError
 
 try:
     import fcntl
-except ImportError:  # where there are no such locks, folders in use are not known from others, and none are removed
+except ImportError:  # without file locks, staging folders in use cannot be recognized, and none are removed
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["clean", "locked", "make_folder", "open_to_read", "remove_files", "write_durably"]
@@ -34,16 +34,16 @@ _POLL_SECONDS = 0.005
 
 
 def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
-    """Write a file that is on the disk, under its name, when this returns; one that had the name is there until then.
+    """Write a file atomically: it is on the disk when this returns, and until then the old file stays in place.
 
     Parameters
     ----------
     folder : str
-        There already.
+        An existing folder.
     name : str
-        Without a folder.
+        Name of the file in the folder.
     write : callable
-        Takes a path, and writes a file there.
+        Function of a path that writes the file there.
 
     Returns
     -------
@@ -53,8 +53,7 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
     Raises
     ------
     OSError
-        If the system refuses, for example because the disk is full; says what was to be written. What was there before
-        is there still.
+        If the system refuses, for example because the disk is full; names the target. The old file is unchanged.
 
     Examples
     --------
@@ -68,7 +67,7 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
     try:
         with _staging(folder) as staging:
             path = os.path.join(staging, "file")
-            # Made here, so that it gets the permissions that files of this process have.
+            # Created here, so that the file gets the default permissions of this process.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
             permissions = os.stat(path).st_mode & 0o777
             write(path)
@@ -76,15 +75,15 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
             os.replace(path, target)
             _flush(folder)
     except OSError as error:
-        if error.errno is None:  # none of the system's
+        if error.errno is None:  # not an error of the system
             raise
-        raise _explained(error, error.errno, folder, target) from error
+        raise _with_target(error, error.errno, folder, target) from error
     return target
 
 
-def _explained(error: OSError, number: int, folder: str, target: str) -> OSError:
-    """The error of the system with what it means for who saves; of the same class."""
-    remedy = "What was saved before is there as it was"
+def _with_target(error: OSError, number: int, folder: str, target: str) -> OSError:
+    """Return the system's error with the target and the remedy added, in the same class."""
+    remedy = "Files saved before are unchanged"
     if number in _FULL:
         with suppress(OSError, AttributeError):
             free = os.statvfs(folder)
@@ -93,7 +92,7 @@ def _explained(error: OSError, number: int, folder: str, target: str) -> OSError
 
 
 def _flush(path: str, permissions: int | None = None) -> None:
-    """Bring a file, or the names in a folder, to the disk."""
+    """Flush a file, or a folder's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if permissions is not None:
@@ -104,7 +103,7 @@ def _flush(path: str, permissions: int | None = None) -> None:
 
 
 def open_to_read(path: str) -> int:
-    """Give a descriptor of a file.
+    """Open a regular file for reading and return its descriptor.
 
     Parameters
     ----------
@@ -113,7 +112,7 @@ def open_to_read(path: str) -> int:
     Raises
     ------
     CheckpointCorruptError
-        If it is a folder, or a pipe or a device, which might keep who reads it waiting for ever.
+        If it is a folder, a pipe or a device (a read of a pipe could block forever).
     OSError
         If the system refuses.
     """
@@ -123,22 +122,22 @@ def open_to_read(path: str) -> int:
         return descriptor
     os.close(descriptor)
     what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
-    raise CheckpointCorruptError(f"{path} is {what}, and should be a file", path, 0)
+    raise CheckpointCorruptError(f"{path} is {what}, expected a regular file", path, 0)
 
 
-# --- folders for what is being written --------------------------------------------------------------------------------
+# --- staging folders --------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def _staging(folder: str) -> Iterator[str]:
-    """A new folder in `folder` that is known to be in use, and is removed with what is left in it."""
+    """Create a locked staging folder in `folder`; remove it with its contents at exit."""
     while True:
         path = os.path.join(folder, f".ringlet-{secrets.token_hex(8)}.saving")
         os.mkdir(path, 0o700)
         descriptor = _try_lock(path)
         if descriptor is not None and os.path.exists(path):
             break
-        if descriptor is not None:  # somebody took it for one that was left behind, before it was locked
+        if descriptor is not None:  # another process removed it as left over before it was locked
             _unlock(descriptor)
     try:
         yield path
@@ -148,14 +147,14 @@ def _staging(folder: str) -> Iterator[str]:
 
 
 def _try_lock(path: str) -> int | None:
-    """An open descriptor of a folder with the lock of it; -1 where it cannot be locked, None if another has it."""
+    """Return a descriptor that holds the folder's lock; -1 if it cannot be locked, None if the lock is taken."""
     if fcntl is None:
         return -1
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
-    except PermissionError:  # it belongs to another user
+    except PermissionError:  # the folder belongs to another user
         return -1
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -166,15 +165,14 @@ def _try_lock(path: str) -> int | None:
 
 
 def _unlock(descriptor: int) -> None:
-    """Give back what :func:`_try_lock` gave."""
     if descriptor >= 0:
-        # Not only closed: a process that was forked meanwhile has the descriptor, too, and would keep the lock.
+        # Unlock before close: a process forked meanwhile inherited the descriptor and would keep the lock.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 
 def _remove(path: str) -> None:
-    """Remove a folder of ours with the files in it; what cannot be removed now is left to :func:`clean`."""
+    """Remove a staging folder and its files; :func:`clean` retries what fails here."""
     with suppress(OSError):
         for name in os.listdir(path):
             os.unlink(os.path.join(path, name))
@@ -182,7 +180,7 @@ def _remove(path: str) -> None:
 
 
 def clean(folder: str) -> None:
-    """Remove what programs that were killed while they saved have left in a folder.
+    """Remove the staging folders that killed programs left in a folder.
 
     Examples
     --------
@@ -206,11 +204,11 @@ def clean(folder: str) -> None:
                 _unlock(descriptor)
 
 
-# --- folders of checkpoints -------------------------------------------------------------------------------------------
+# --- checkpoint folders -----------------------------------------------------------------------------------------------
 
 
 def make_folder(folder: str) -> None:
-    """Make a folder, and those above it, that are there after a crash, too."""
+    """Create a folder and its parents durably: they survive a crash of the machine."""
     missing = []
     path = os.path.abspath(folder)
     while not os.path.isdir(path):
@@ -222,21 +220,21 @@ def make_folder(folder: str) -> None:
         _flush(os.path.dirname(path))
 
 
-class _Held(threading.local):
+class _LockedFolders(threading.local):
     """The folders that this thread has locked."""
 
     def __init__(self) -> None:
         self.folders: list[str] = []
 
 
-_held = _Held()
+_held = _LockedFolders()
 
 
 @contextmanager
 def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None]:
-    """Keep others who call this out of a folder, threads and processes.
+    """Hold the lock of a folder, exclusive among threads and processes.
 
-    A signal handler that saves while its own thread is in here does not wait for it: it would for ever.
+    The lock is reentrant within a thread, so that a signal handler that saves does not deadlock.
 
     Parameters
     ----------
@@ -246,7 +244,7 @@ def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None
     Raises
     ------
     DeadlineExceededError
-        If another has it for longer.
+        If the lock is taken for longer.
     """
     place = os.path.realpath(folder)
     if place in _held.folders:
@@ -256,8 +254,8 @@ def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None
     while (descriptor := _try_lock(folder)) is None:
         if time.monotonic() > deadline:
             raise DeadlineExceededError(
-                f"another program has had the lock of the folder {folder} for {timeout_seconds:g} s: nothing takes "
-                "that long there, so look whether it was stopped (Ctrl-Z, or a debugger), and let it go on or end it"
+                f"another program has held the lock of the folder {folder} for {timeout_seconds:g} s, normally held "
+                "for milliseconds: check whether that program is stopped (Ctrl-Z, or a debugger), and resume or end it"
             )
         time.sleep(_POLL_SECONDS)
     _held.folders.append(place)
@@ -269,7 +267,7 @@ def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None
 
 
 def remove_files(paths: list[str]) -> None:
-    """Remove files that may be gone already."""
+    """Remove files; missing ones are ignored."""
     for path in paths:
         with suppress(FileNotFoundError):
             os.unlink(path)

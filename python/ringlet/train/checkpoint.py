@@ -1,4 +1,4 @@
-"""Checkpoint: objects by name, saved to a file and restored from it."""
+"""Checkpoint: named objects that are saved to a file and restored from it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ringlet.train.checkpoint_options import CheckpointOptions
 from ringlet.train.checkpoint_reader import open_file
 from ringlet.train.decoding import Node
 from ringlet.train.encoding import Path, name_of
-from ringlet.train.latest import SUFFIX, file_of, last_good, latest_checkpoint
+from ringlet.train.latest import SUFFIX, file_of, latest_checkpoint, newest_intact
 from ringlet.train.load_status import CheckpointLoadStatus, InitializationOnlyStatus, Matches
 from ringlet.train.restoring import Restoration, leaf_names
-from ringlet.train.save_consensus import joined, restored_together
+from ringlet.train.save_consensus import restore_together, saving_workers
 from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
 from ringlet.train.trackable_types import Group, kind_of_object, refusal
@@ -31,29 +31,29 @@ from ringlet.values.variables.variable_spec import VariableRequest
 __all__ = ["Checkpoint"]
 
 _COUNTER = "save_counter"
-# Held while a number is taken: two threads that save one checkpoint write two files. A signal handler may save, too.
+# Held while a save number is assigned: concurrent saves write different files. Reentrant for signal handlers.
 _numbering = threading.RLock()
 
 
 class Checkpoint(Group):
-    """Objects by name, which are saved to a file together and restored from it (``tf.train.Checkpoint``).
+    """Named objects that are saved to a file together and restored from it (``tf.train.Checkpoint``).
 
-    They are attributes of the checkpoint; more may be set later. They may be variables; numbers, text, bytes, None,
-    arrays; lists, tuples, dictionaries, sets, dataclasses and namedtuples of these; other checkpoints; and any object
-    with the methods ``get_state`` and ``set_state`` or ``state_dict`` and ``load_state_dict``, such as iterators of
-    datasets, models and optimizers of PyTorch.
+    The objects are attributes of the checkpoint; attributes may be added later. Supported are variables; numbers, text,
+    bytes, None, arrays; lists, tuples, dictionaries, sets, dataclasses and namedtuples of these; other checkpoints; and
+    objects with the methods ``get_state`` and ``set_state`` or ``state_dict`` and ``load_state_dict``, such as dataset
+    iterators and PyTorch models and optimizers.
 
     Parameters
     ----------
     root : object, optional
-        Saved under the name ``root``; of a Checkpoint or a dictionary, what is in it under its own name.
+        Saved under the name ``root``; the items of a Checkpoint or a dictionary are saved under their own names.
     **kwargs
-        The objects.
+        The objects by name.
 
     Raises
     ------
     ValueError
-        If an object is of another kind, or its name is one that the checkpoint itself has.
+        If an object is of an unsupported type, or its name is an attribute of every Checkpoint.
 
     Examples
     --------
@@ -70,45 +70,45 @@ class Checkpoint(Group):
     """
 
     _objects: dict[str, Any]
-    # Of attributes that are in a file and not yet here: what restores each of them.
-    _waiting: dict[str, Callable[[Any], Any]]
+    # Restore callbacks of attributes that are in a file and are not set yet.
+    _deferred: dict[str, Callable[[Any], Any]]
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
         object.__setattr__(self, "_objects", {})
-        object.__setattr__(self, "_waiting", {})
+        object.__setattr__(self, "_deferred", {})
         if root is not None:
             self.root = root
         inner = self._of_root()
         for name, value in sorted(kwargs.items()):
             if name in inner and inner[name] is not value:
                 raise ValueError(
-                    f"Cannot create a Checkpoint with keyword argument {name} if root.{name} already exists: give it "
+                    f"Cannot create a Checkpoint with keyword argument {name} if root.{name} already exists: use "
                     "another name"
                 )
             setattr(self, name, value)
 
-    # Its attributes
+    # Attributes
 
     def __getattr__(self, name: str) -> Any:
-        objects = self.__dict__.get("_objects", {})  # empty while it is being copied
+        objects = self.__dict__.get("_objects", {})  # empty while the checkpoint is being copied
         if name not in objects:
             present = ", ".join(objects) or "nothing yet"
-            raise AttributeError(f"this Checkpoint has no {name!r}, it has: {present}", name=name, obj=self)
+            raise AttributeError(f"this Checkpoint has no attribute {name!r}; it has: {present}", name=name, obj=self)
         return objects[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if hasattr(type(self), name) or name in ("_objects", "_waiting"):
-            raise ValueError(f"{name!r} is a name that every Checkpoint has: give the object another one")
+        if hasattr(type(self), name) or name in ("_objects", "_deferred"):
+            raise ValueError(f"{name!r} is an attribute of every Checkpoint: save the object under another name")
         if kind_of_object(value) is None:
             raise ValueError(refusal(value, name))
-        restore = self._waiting.pop(name, None)
+        restore = self._deferred.pop(name, None)
         self._objects[name] = value
         if restore is not None:
             self._objects[name] = restore(value)
 
     def __delattr__(self, name: str) -> None:
         if name not in self._objects:
-            raise AttributeError(f"this Checkpoint has no {name!r}", name=name, obj=self)
+            raise AttributeError(f"this Checkpoint has no attribute {name!r}", name=name, obj=self)
         del self._objects[name]
 
     def __dir__(self) -> list[str]:
@@ -128,24 +128,24 @@ class Checkpoint(Group):
         inner = self._of_root()
         return {**inner, **{name: value for name, value in self._objects.items() if name != "root" or not inner}}
 
-    def _take(self, values: dict[str, Any]) -> None:
-        """Take other values for attributes, without looking at them again."""
+    def _replace_values(self, values: dict[str, Any]) -> None:
+        """Replace the values of attributes without validating them."""
         root = self._objects.get("root")
         for name, value in values.items():
             if name in self._objects:
                 self._objects[name] = value
             elif isinstance(root, Checkpoint):
-                root._take({name: value})
+                root._replace_values({name: value})
             else:
                 self._objects["root"][name] = value
 
     @property
     def save_counter(self) -> Variable:
-        """How often this was saved, in all its runs: a variable, which is saved, too, and numbers the files."""
+        """The number of saves over all runs of the program: a saved variable that numbers the files."""
         if _COUNTER not in self._objects:
             counter = create_plain(None, VariableRequest(0, False, name=_COUNTER, dtype=np.int64))
             self._objects[_COUNTER] = counter
-            restore = self._waiting.pop(_COUNTER, None)
+            restore = self._deferred.pop(_COUNTER, None)
             if restore is not None:
                 restore(counter)
         found: Variable = self._objects[_COUNTER]
@@ -154,14 +154,14 @@ class Checkpoint(Group):
     # Saving
 
     def write(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
-        """Save everything to one file, and do no more: no number, no note of which file is the newest.
+        """Save everything to one file, without a number and without recording it as the newest checkpoint.
 
         Parameters
         ----------
         file_prefix : str or path
-            Where; the file has ``.safetensors`` behind it. Its folder is made if it is not there.
+            Path of the file without the suffix ``.safetensors``. Its folder is created if it is missing.
         options : CheckpointOptions, optional
-            Who writes where there are several processes.
+            Which process writes, if there are several.
 
         Returns
         -------
@@ -171,18 +171,18 @@ class Checkpoint(Group):
         Raises
         ------
         ValueError
-            If an object, or one in it, cannot be saved; says which.
+            If an object, or one nested in it, cannot be saved; the message names it.
         RuntimeError
-            If it is called inside ``strategy.run``, or an array was written to meanwhile.
+            If called inside ``strategy.run``, or if an array was modified during the save.
         OSError
-            If the system refuses. A file that was there before is still there.
+            If the system refuses. An existing file of that name is unchanged.
         ModuleNotFoundError
             If the library safetensors is not installed.
 
         Notes
         -----
-        What variables hold at one moment is saved, and written from where it lies: programs may go on to assign. Arrays
-        of other kinds must not be written to meanwhile; that is noticed.
+        The values of all variables at one instant are saved, without a copy; the program may assign to them meanwhile.
+        Other arrays must not be modified during the save; a modification is detected.
         """
         self._refuse_replicas("saved")
         path = _prefix_of(file_prefix)
@@ -191,14 +191,14 @@ class Checkpoint(Group):
         return path
 
     def save(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
-        """Save everything to a new file with a number, and note in its folder that it is the newest.
+        """Save everything to a new numbered file and record it as the newest checkpoint of its folder.
 
         Parameters
         ----------
         file_prefix : str or path
-            ``runs/ckpt`` is saved to ``runs/ckpt-1.safetensors`` first.
+            Path without number; the first save to ``runs/ckpt`` writes ``runs/ckpt-1.safetensors``.
         options : CheckpointOptions, optional
-            Who writes where there are several processes.
+            Which process writes, if there are several.
 
         Returns
         -------
@@ -228,11 +228,11 @@ class Checkpoint(Group):
             return int(self.save_counter)
 
     def sync(self) -> None:
-        """Do nothing: every save is on the disk when it returns. For programs that wait for TensorFlow's."""
+        """Do nothing: a save is on the disk when it returns. For programs written for TensorFlow."""
 
     @staticmethod
     def latest(directory: Any) -> str | None:
-        """Give the newest checkpoint of a folder, as :func:`latest_checkpoint` does; None if there is none."""
+        """Return the path of the newest checkpoint of a folder, or None (see :func:`latest_checkpoint`)."""
         return latest_checkpoint(directory)
 
     def _refuse_replicas(self, what: str) -> None:
@@ -240,7 +240,7 @@ class Checkpoint(Group):
         if mode is not None and mode.local_replica_id is not None:
             raise RuntimeError(
                 f"a checkpoint is {what} once for all replicas, and this is replica {mode.local_replica_id}: call it "
-                "outside of strategy.run, or from the function of merge_call"
+                "outside strategy.run, or from the function of merge_call"
             )
 
     # Restoring
@@ -248,21 +248,21 @@ class Checkpoint(Group):
     def read(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
     ) -> CheckpointLoadStatus:
-        """Restore everything from a file that :meth:`write` wrote: as :meth:`restore`, but for the ``save_counter``."""
+        """Restore everything from a file that :meth:`write` wrote: as :meth:`restore`, except for ``save_counter``."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
-        workers = joined(options)
+        workers = saving_workers(options)
         if workers is None:
             restoration, saved_ns, change = self._read_file(path, strict)
             change()
         else:
-            restoration, saved_ns = restored_together(workers, path, lambda: self._read_file(path, strict))
+            restoration, saved_ns = restore_together(workers, path, lambda: self._read_file(path, strict))
         matches = Matches(path, set(restoration.matched), set(restoration.unexpected))
-        _wait(restoration, path, saved_ns, matches)
+        _defer(restoration, path, saved_ns, matches)
         return CheckpointLoadStatus(matches, lambda: leaf_names(self))
 
     def _read_file(self, path: str, strict: bool) -> tuple[Restoration, int, Callable[[], Any]]:
-        """Compare and read everything: what goes where, when the file was written, and what changes the objects."""
+        """Compare and read everything; return the match, the file's time and the function that changes the objects."""
         try:
             with open_file(file_of(path)) as file:
                 restoration = Restoration(file)
@@ -277,44 +277,44 @@ class Checkpoint(Group):
     ) -> CheckpointLoadStatus:
         """Restore everything from a file that :meth:`save` wrote.
 
-        Names that only one side has are no error: what is in the program keeps its value, and what is in the file is
-        restored once an attribute of that name is set. The status tells.
+        Names only in the program keep their values; names only in the file are restored when an attribute of that name
+        is set. The returned status reports both.
 
         Parameters
         ----------
         save_path : str, path or None
-            What :meth:`save` or :func:`latest_checkpoint` gave; nothing happens if it is None.
+            Path from :meth:`save` or :func:`latest_checkpoint`; nothing is restored if it is None.
         options : CheckpointOptions, optional
-            Every process reads. The workers of a strategy restore together, unless it says who the chief is.
+            Every process reads. The workers of a strategy restore together, unless `is_chief` is given.
         strict : bool
-            Whether names that only one side has are an error.
+            Whether names that are only in the program or only in the file are an error.
 
         Returns
         -------
         CheckpointLoadStatus
-            Has the checks ``assert_consumed``, ``assert_existing_objects_matched`` and ``assert_nontrivial_match``.
+            Status with ``assert_consumed``, ``assert_existing_objects_matched`` and ``assert_nontrivial_match``.
 
         Raises
         ------
         NotFoundError
-            If there is no such file.
+            If there is no file at that path.
         CheckpointCorruptError
-            If it is not what was written; names the newest one in the same folder that is.
+            If the file is damaged; the message names the newest intact checkpoint of the same folder.
         InvalidArgumentError
-            If something does not fit, such as a shape; names everything that does not. Nothing was changed.
+            If an object does not match the file, such as in its shape; lists every mismatch. Nothing was changed.
         RuntimeError
-            If it is called inside ``strategy.run``.
+            If called inside ``strategy.run``.
         FailedPreconditionError
-            If the workers of a strategy have different files under that name. What goes wrong on one of them is raised
-            on all, and none has changed anything.
+            If the workers of a strategy read different files at that path. An error of one worker is raised on all of
+            them, and none has changed anything.
 
         Notes
         -----
-        Everything is compared and read before anything is changed, which needs memory for another copy of the
-        variables. Arrays that were read before do not change.
+        Everything is compared and read before anything is changed, which needs memory for a second copy of the
+        variables. Arrays obtained from variables earlier do not change.
         """
         if save_path is None:
-            workers = joined(options)
+            workers = saving_workers(options)
             if workers is not None:
                 workers.barrier("restore nothing")
             return InitializationOnlyStatus()
@@ -328,35 +328,35 @@ class Checkpoint(Group):
             raise
 
 
-class _Later:
-    """Restores what a file has for an attribute when that is set."""
+class _DeferredRestore:
+    """Restores the saved value of an attribute when the attribute is set."""
 
     def __init__(self, path: str, saved_ns: int, node: Node, place: Path, matches: Matches) -> None:
         self._path, self._saved_ns = os.path.abspath(path), saved_ns
         self._node, self._place, self._matches = node, place, matches
 
     def __call__(self, value: Any) -> Any:
-        """Give what belongs in the place of the value, which is the value itself if it keeps its identity."""
+        """Return the restored value: `value` itself if its type is restored in place."""
         with open_file(file_of(self._path)) as file:
             if file.saved_ns != self._saved_ns:
                 raise FailedPreconditionError(
-                    f"{name_of(self._place)} is to be restored from {self._path}, and there is another checkpoint now: "
-                    "set it before another one of that name is saved, or restore again"
+                    f"{name_of(self._place)} is restored from {self._path} when it is set, and that file was replaced "
+                    "meanwhile: set the attribute before the next save to that path, or restore again"
                 )
             restoration = Restoration(file)
             make = restoration.match(value, self._node, self._place)
             restoration.check(False)
             result = restoration.apply(make)
         self._matches.found_place(restoration.matched)
-        _wait(restoration, self._path, self._saved_ns, self._matches)
+        _defer(restoration, self._path, self._saved_ns, self._matches)
         return result
 
 
-def _wait(restoration: Restoration, path: str, saved_ns: int, matches: Matches) -> None:
-    """Have what only the file has restored once it is there."""
+def _defer(restoration: Restoration, path: str, saved_ns: int, matches: Matches) -> None:
+    """Register the values that are only in the file for restoring when their attributes are set."""
     for group, name, node, place in restoration.later:
         if isinstance(group, Checkpoint):
-            group._waiting[name] = _Later(path, saved_ns, node, place, matches)
+            group._deferred[name] = _DeferredRestore(path, saved_ns, node, place, matches)
 
 
 def _prefix_of(path: Any) -> str:
@@ -366,8 +366,8 @@ def _prefix_of(path: Any) -> str:
 
 
 def _with_advice(error: CheckpointCorruptError, path: str) -> CheckpointCorruptError:
-    """The error with the name of what can be restored instead."""
+    """Return the error with the newest intact checkpoint of the folder added."""
     folder, name = os.path.split(path)
-    good = last_good(folder or os.curdir, file_of(path), name.rpartition("-")[0])
-    advice = "there is no other in its folder" if good is None else f"the newest good one in its folder is {good}"
+    good = newest_intact(folder or os.curdir, file_of(path), name.rpartition("-")[0])
+    advice = "its folder holds no intact one" if good is None else f"the newest intact one in its folder is {good}"
     return CheckpointCorruptError(f"{error}. Nothing was restored; {advice}", error.file, error.offset)

@@ -1,4 +1,4 @@
-"""CheckpointManager: the checkpoints of one folder, of which it keeps the newest."""
+"""CheckpointManager: numbered checkpoints in one folder, of which the newest are kept."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ringlet.errors import CheckpointCorruptError
 from ringlet.train.atomic_files import clean, locked, make_folder, remove_files
 from ringlet.train.checkpoint import Checkpoint
 from ringlet.train.checkpoint_options import CheckpointOptions
-from ringlet.train.latest import SUFFIX, file_of, known_state, last_good
-from ringlet.train.save_consensus import chosen_by_chief, joined
+from ringlet.train.latest import SUFFIX, file_of, known_state, newest_intact
+from ringlet.train.save_consensus import chief_choice, saving_workers
 from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
 
@@ -27,36 +27,36 @@ _now: Callable[[], float] = time.time
 
 
 class CheckpointManager:
-    """Saves a checkpoint again and again in one folder, and removes the oldest ones (``tf.train.CheckpointManager``).
+    """Saves numbered checkpoints in one folder and removes the oldest ones (``tf.train.CheckpointManager``).
 
-    What it knows is in the folder's file ``checkpoint``: a manager that is made later goes on with it. Several managers
-    may be at work in one folder; together they keep `max_to_keep` files.
+    The state of the manager is in the folder's file ``checkpoint``; a later manager of the folder continues from it.
+    Several managers may use one folder; together they keep `max_to_keep` files.
 
     Parameters
     ----------
     checkpoint : Checkpoint
     directory : str or path
     max_to_keep : int or None
-        How many to keep: the others are removed, the oldest first, once a new one is on the disk. None keeps all.
+        Number of checkpoints to keep: older ones are removed once a new one is on the disk. None keeps all.
     keep_checkpoint_every_n_hours : float, optional
-        Of those that would be removed, one is kept for good if it was saved so many hours after the last such one.
+        Keep one of the checkpoints to be removed permanently if this many hours have passed since the last one kept.
     checkpoint_name : str
-        What files are named before their number.
+        Prefix of the file names.
     step_counter : Variable, optional
-        The step of the program, for `checkpoint_interval`.
+        The variable that counts steps, for `checkpoint_interval`.
     checkpoint_interval : int, optional
-        How many steps to go at least until :meth:`save` saves again.
+        Least number of steps between two checkpoints.
     init_fn : callable, optional
-        Called by :meth:`restore_or_initialize` where there is no checkpoint.
+        Called by :meth:`restore_or_initialize` if there is no checkpoint.
     last_checkpoint_step : int, optional
-        The step of the last checkpoint, for `checkpoint_interval`.
+        Step of the last checkpoint, for `checkpoint_interval`.
 
     Raises
     ------
     TypeError
-        If `checkpoint` is none.
+        If `checkpoint` is not a Checkpoint.
     ValueError
-        If `max_to_keep` is not positive, or there is a `checkpoint_interval` and no `step_counter`.
+        If `max_to_keep` is not positive, or `checkpoint_interval` is given without `step_counter`.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class CheckpointManager:
     ['checkpoint', 'ckpt-2.safetensors', 'ckpt-3.safetensors'] ckpt-3
     """
 
-    def __init__(  # noqa: PLR0917  # as TensorFlow has them
+    def __init__(  # noqa: PLR0917  # TensorFlow's signature
         self,
         checkpoint: Checkpoint,
         directory: Any,
@@ -86,12 +86,12 @@ class CheckpointManager:
             raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}.")
         if checkpoint_interval is not None and step_counter is None:
             raise ValueError(
-                "`step_counter` should be passed if `checkpoint_interval` is not None: give the variable that counts "
+                "`step_counter` should be passed if `checkpoint_interval` is not None: pass the variable that counts "
                 "steps"
             )
         if not isinstance(checkpoint, Checkpoint):
             raise TypeError(
-                f"checkpoint is a ringlet.train.Checkpoint, got {checkpoint!r}: make one, such as "
+                f"checkpoint must be a ringlet.train.Checkpoint, got {checkpoint!r}: create one, such as "
                 "Checkpoint(weights=weights, step=step)"
             )
         self._checkpoint = checkpoint
@@ -105,19 +105,18 @@ class CheckpointManager:
         self._last_step = last_checkpoint_step
         self._timestamps: dict[str, float] = {}
         self._latest: str | None = None
-        # Held while what it knows changes: threads may save at once. A signal handler may save, too.
+        # Held while the manager's state changes: threads may save concurrently. Reentrant for signal handlers.
         self._knowing = threading.RLock()
-        # A little before now, as in TensorFlow: what is saved at once is newer.
+        # Slightly before now, as in TensorFlow: a checkpoint saved immediately is newer.
         self._last_preserved = _now() - 1.0
         clean(self._directory)
         self._recover()
 
-    # What it knows
+    # State
 
     def _recover(self) -> None:
-        """Take over what the folder tells."""
         base = os.path.basename(self._name)
-        state, is_told = known_state(self._directory, f"{base}-")
+        state, is_from_file = known_state(self._directory, f"{base}-")
         if state is None:
             return
         self._latest = self._path(state.latest)
@@ -126,10 +125,10 @@ class CheckpointManager:
             self._last_preserved = min(state.last_preserved, now)
         timestamps = state.timestamps or (self._last_preserved,) * len(state.paths)
         known = {self._path(name): min(time, now) for name, time in zip(state.paths, timestamps, strict=True)}
-        if is_told:
+        if is_from_file:
             self._timestamps = {path: time for path, time in known.items() if time > self._last_preserved}
         else:
-            # Some of them may be kept for good, which nothing tells any more: the oldest ones are let alone.
+            # Some of these may be kept permanently, which is no longer recorded: the oldest ones are not removed.
             newest = list(known.items())[-int(self._max_to_keep or len(known)) :]
             self._timestamps = dict(newest)
             self._last_preserved = min([time for _, time in newest], default=now) - 1.0
@@ -139,27 +138,27 @@ class CheckpointManager:
 
     @property
     def directory(self) -> str:
-        """The folder."""
+        """The folder of the checkpoints."""
         return self._directory
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What is saved."""
+        """The Checkpoint that is saved."""
         return self._checkpoint
 
     @property
     def checkpoint_interval(self) -> int | None:
-        """How many steps to go at least until :meth:`save` saves again."""
+        """Least number of steps between two checkpoints."""
         return self._interval
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """Path of the newest checkpoint; None if there is none."""
+        """Path of the newest checkpoint, or None."""
         return self._latest
 
     @property
     def checkpoints(self) -> list[str]:
-        """Paths of the checkpoints that may be removed one day, from the oldest to the newest."""
+        """Paths of the checkpoints that are subject to removal, from the oldest to the newest."""
         return list(self._timestamps)
 
     # Saving
@@ -167,26 +166,26 @@ class CheckpointManager:
     def save(
         self, checkpoint_number: Any = None, check_interval: bool = True, options: CheckpointOptions | None = None
     ) -> str | None:
-        """Save a new checkpoint, and then remove what is too old.
+        """Save a new checkpoint, then remove the oldest ones beyond `max_to_keep`.
 
         Parameters
         ----------
         checkpoint_number : int or Variable, optional
-            At the end of its name; how often the checkpoint was saved, unless given.
+            Number in the file name; default: the number of saves.
         check_interval : bool
-            Whether the `checkpoint_interval` counts. Even if not, nothing is saved twice at one step.
+            Whether `checkpoint_interval` applies. In either case a step is saved once only.
         options : CheckpointOptions, optional
-            Who writes where there are several processes.
+            Which process writes, if there are several.
 
         Returns
         -------
         str or None
-            The path of the checkpoint; None if it is too early for one.
+            Path of the checkpoint; None if `checkpoint_interval` has not passed.
 
         Raises
         ------
         ValueError, RuntimeError, OSError, ModuleNotFoundError
-            As :meth:`Checkpoint.write` does; no checkpoint was removed then.
+            As :meth:`Checkpoint.write`; no checkpoint was removed.
         """
         step = None
         if self._interval is not None:
@@ -202,7 +201,7 @@ class CheckpointManager:
             if saving.writes:
                 self._note(path, step, self._write_and_sweep)
         if not saving.writes:
-            self._note(path, step, self._sweep)  # the chief removes them
+            self._note(path, step, self._sweep)  # the chief removes the files
         return path
 
     def _note(self, path: str, step: int | None, then: Callable[[], Any]) -> None:
@@ -223,26 +222,26 @@ class CheckpointManager:
         make_folder(self._directory)
         with locked(self._directory):
             self._join_others()
-            self._write_state()  # before anything is removed
+            self._write_state()  # before files are removed
             count = len(self._timestamps)
             remove_files([file_of(path) for path in self._sweep()])
             if len(self._timestamps) != count:
                 self._write_state()
 
     def _join_others(self) -> None:
-        """Count what other managers have saved here meanwhile, and do not count what they have removed."""
-        state, is_told = known_state(self._directory)
+        """Add the checkpoints that other managers saved in this folder and drop those that they removed."""
+        state, is_from_file = known_state(self._directory)
         others = {}
-        if state is not None and is_told:
+        if state is not None and is_from_file:
             others = {self._path(name): time for name, time in zip(state.paths, state.timestamps, strict=False)}
             self._last_preserved = max(self._last_preserved, state.last_preserved or 0.0)
         mine = {path: time for path, time in self._timestamps.items() if os.path.exists(file_of(path))}
         every = {**{path: time for path, time in others.items() if time > self._last_preserved}, **mine}
-        # The new one is the newest, whatever the clock has done.
+        # The new checkpoint counts as the newest even if the clock was set back.
         self._timestamps = dict(sorted(every.items(), key=lambda item: (item[0] == self._latest, item[1])))
 
     def _sweep(self) -> list[str]:
-        """Forget what is too old, and give those that are to be removed."""
+        """Drop the checkpoints beyond `max_to_keep` from the state and return their paths."""
         removed: list[str] = []
         while self._max_to_keep and len(self._timestamps) > self._max_to_keep:
             path = next(iter(self._timestamps))
@@ -254,7 +253,7 @@ class CheckpointManager:
         return removed
 
     def _write_state(self) -> None:
-        assert self._latest is not None  # there is one that was just saved
+        assert self._latest is not None  # set by the save
         names = tuple([os.path.relpath(path, self._directory) for path in self._timestamps])
         latest = os.path.relpath(self._latest, self._directory)
         state = FolderState(latest, names, tuple(self._timestamps.values()), self._last_preserved)
@@ -263,30 +262,29 @@ class CheckpointManager:
     # Restoring
 
     def restore_or_initialize(self) -> str | None:
-        """Restore the newest checkpoint; where there is none, call `init_fn`.
+        """Restore the newest checkpoint; call `init_fn` if there is none.
 
-        If the newest one is damaged, the newest one of which every byte is what was written is restored instead, with a
-        warning.
+        If the newest checkpoint is damaged, the newest intact one is restored instead, with a warning.
 
         Returns
         -------
         str or None
-            The path of what was restored; None if nothing was.
+            Path of the restored checkpoint; None if there is none.
 
         Raises
         ------
         CheckpointCorruptError
-            If all that are there are damaged.
+            If every checkpoint is damaged.
         InvalidArgumentError
-            If something does not fit; names everything that does not. Nothing was changed.
+            If an object does not match the file; lists every mismatch. Nothing was changed.
         """
-        workers = joined()
+        workers = saving_workers()
         if workers is not None:
-            self._latest = chosen_by_chief(workers, self._latest, self._directory)
+            self._latest = chief_choice(workers, self._latest, self._directory)
         if self._latest is None:
             if self._init_fn is not None:
                 self._init_fn()
-                _log.info("there is no checkpoint in %s: init_fn was called", self._directory)
+                _log.info("no checkpoint in %s: init_fn was called", self._directory)
             return None
         path = self._restore(self._latest)
         if self._interval is not None:
@@ -298,20 +296,20 @@ class CheckpointManager:
             self._checkpoint.restore(path)
         except (CheckpointCorruptError, FileNotFoundError) as error:
             base = os.path.basename(self._name)
-            good = last_good(os.path.dirname(self._path(self._name)), file_of(path), f"{base}-")
-            workers = joined()
+            good = newest_intact(os.path.dirname(self._path(self._name)), file_of(path), f"{base}-")
+            workers = saving_workers()
             if workers is not None:
-                good = chosen_by_chief(workers, good, self._directory)
+                good = chief_choice(workers, good, self._directory)
             if good is None:
                 raise
-            warnings.warn(f"{error} That one is restored: {good}", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"{error} Restoring that one instead: {good}", RuntimeWarning, stacklevel=3)
             self._checkpoint.restore(good)
             self._latest = good
             return good
         return path
 
     def sync(self) -> None:
-        """Do nothing: every save is on the disk when it returns. For programs that wait for TensorFlow's."""
+        """Do nothing: a save is on the disk when it returns. For programs written for TensorFlow."""
 
 
 def _whole_number(number: Any) -> int:
@@ -320,5 +318,5 @@ def _whole_number(number: Any) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(
-            f"checkpoint_number is a whole number, or a variable that holds one, got {number!r}: give int(number)"
+            f"checkpoint_number must be a whole number or a variable that holds one, got {number!r}: pass int(number)"
         ) from None

@@ -1,4 +1,4 @@
-"""CheckpointOptions: which process writes, how the others wait, and what is called afterwards."""
+"""CheckpointOptions: which process writes, how the others wait, and callbacks after a write."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ __all__ = ["CheckpointOptions", "call_back", "wait_for_chief", "writes"]
 
 @dataclasses.dataclass(eq=False)
 class CheckpointOptions:
-    """How checkpoints are written where several processes hold the same values (``tf.train.CheckpointOptions``).
+    """Options for saving where several processes hold the same values (``tf.train.CheckpointOptions``).
 
-    Every process calls ``save``, and they agree on the path; one of them, the chief, writes. The workers of a strategy
-    need none of this: they find out who writes, wait for it, and hear of what goes wrong there.
+    Every process calls ``save`` with the same path; the chief writes. The workers of a strategy need no options: they
+    choose the writer, wait for it, and raise its errors.
 
     Parameters
     ----------
     experimental_io_device : str, optional
-        Changes nothing: every process reads and writes its own files.
+        Ignored: every process reads and writes local files.
     experimental_enable_async_checkpoint, enable_async : bool
-        Change nothing: a file is on the disk when the call returns. Each is true if either was given.
+        Ignored: a file is on the disk when the call returns. Each is true if either is given.
     experimental_write_callbacks : list of callable, optional
-        Called in this order once a file is written, before it is noted as the newest; each takes its path, or nothing.
+        Called in this order once a file is written, before it is recorded as newest; each takes the path or nothing.
     experimental_skip_slot_variables : bool
-        Changes nothing: there are no slot variables.
+        Ignored: there are no slot variables.
     experimental_sharding_callback : None
-        A checkpoint is one file.
+        Must be None: a checkpoint is one file.
     is_chief : bool, optional
-        Whether this process writes. Whoever says so saves and restores by itself. Unless given, the current strategy
-        tells: ``extended.should_checkpoint``.
+        Whether this process writes. A process for which it is given saves and restores independently of the other
+        workers. Default: ``extended.should_checkpoint`` of the current strategy.
     barrier : callable, optional
-        Takes a name, and returns when all processes have called it with that name: called when the chief has written,
-        and by the others instead of writing. :meth:`ringlet.collectives.Member.barrier` is one. Processes without a
-        strategy do not wait without it.
+        Function of a name that returns once all processes have called it with that name, such as
+        :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing, the others instead of writing.
+        Without it, processes outside a strategy do not wait.
 
     Raises
     ------
     AssertionError
-        If a callback takes more than the path.
+        If a callback takes more parameters than the path.
     ValueError
         If a sharding callback is given.
 
@@ -77,13 +77,13 @@ class CheckpointOptions:
                 )
         if self.experimental_sharding_callback is not None:
             raise ValueError(
-                f"experimental_sharding_callback is None, since a checkpoint is one file, got "
-                f"{self.experimental_sharding_callback!r}: leave it out"
+                f"experimental_sharding_callback must be None, because a checkpoint is one file, got "
+                f"{self.experimental_sharding_callback!r}: omit the argument"
             )
 
 
 def writes(options: CheckpointOptions | None) -> bool:
-    """Whether this process is the one that writes.
+    """Return whether this process writes the file.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def writes(options: CheckpointOptions | None) -> bool:
 
 
 def wait_for_chief(options: CheckpointOptions | None, path: str) -> None:
-    """Wait until all processes are here, if they said how.
+    """Call the barrier, if there is one.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def wait_for_chief(options: CheckpointOptions | None, path: str) -> None:
 
 
 def call_back(options: CheckpointOptions | None, path: str) -> None:
-    """Call what is to be called when a file is written.
+    """Call the write callbacks.
 
     Examples
     --------

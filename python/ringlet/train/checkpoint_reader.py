@@ -1,4 +1,4 @@
-"""Reads one checkpoint file, and believes nothing in it that its checksums do not confirm."""
+"""Checkpoint file reader: every byte is verified against the file's checksums before it is used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of_text
 
 __all__ = ["CheckpointFile", "Entry", "open_file"]
 
-# What is read before its checksum is computed: it is still in the cache then.
+# Size of the chunks read before each is checksummed, while it is still in the CPU cache.
 _PIECE_BYTES = 1 << 20
 _HEADER_AT = 8
 
@@ -38,9 +38,9 @@ class Entry:
     shape : tuple of int
         In memory.
     offset, size_bytes : int
-        Where its bytes are in the file.
+        Position and length of its bytes in the file.
     crc32c : int
-        Of its bytes.
+        Checksum of its bytes.
     """
 
     name: str
@@ -52,17 +52,17 @@ class Entry:
 
 
 class CheckpointFile:
-    """A checkpoint file that is open for reading. Made by :func:`open_file`.
+    """A checkpoint file that is open for reading. Created by :func:`open_file`.
 
     Attributes
     ----------
     path : str
     saved_ns : int
-        When it was written.
+        Time of writing.
     tree : object
-        What was given to :func:`~ringlet.train.checkpoint_writer.write_file`.
+        The `tree` passed to :func:`~ringlet.train.checkpoint_writer.write_file`.
     entries : dict of str to Entry
-        Its tensors by name.
+        The tensors by name.
     """
 
     def __init__(self, path: str, descriptor: int) -> None:
@@ -73,15 +73,15 @@ class CheckpointFile:
         texts, tensors = self._header()
         self.saved_ns, self.tree, self.entries = self._understood(texts, tensors)
 
-    # The header
+    # Header
 
     def _header(self) -> tuple[dict[str, str], list[tuple[str, str, list[int]]]]:
-        """Metadata, and name, dtype and shape of the tensors in the order of their bytes: as the library reads them."""
+        """Return the metadata, and (name, dtype, shape) of each tensor in file order, as parsed by the library."""
         library = safetensors()
         first = os.pread(self._descriptor, _HEADER_AT, 0)
         self._data_at = _HEADER_AT + int.from_bytes(first, "little")
         if len(first) < _HEADER_AT or self._data_at > self._size_bytes:
-            self._refuse(self._size_bytes, "it ends inside its header")
+            self._refuse(self._size_bytes, "the file ends inside the header")
         try:
             with library.safe_open(self.path, framework="numpy") as opened:
                 if os.stat(self.path).st_ino != os.fstat(self._descriptor).st_ino:
@@ -90,9 +90,9 @@ class CheckpointFile:
                 tensors = [(name, found.get_dtype(), found.get_shape()) for name, found in slices]
                 return opened.metadata() or {}, tensors
         except library.SafetensorError as error:
-            # The library does not tell where; bytes that are missing are missing at the end.
+            # The library does not report a position; missing bytes are missing at the end.
             is_cut = "not fully covered" in str(error) or "IncompleteBuffer" in str(error)
-            self._refuse(self._size_bytes if is_cut else _HEADER_AT, f"the library safetensors says: {error}")
+            self._refuse(self._size_bytes if is_cut else _HEADER_AT, f"the library safetensors reports: {error}")
 
     def _understood(
         self, texts: dict[str, str], tensors: list[tuple[str, str, list[int]]]
@@ -100,15 +100,15 @@ class CheckpointFile:
         version = texts.get("format", "")
         if "checksum" not in texts or not version.startswith("ringlet checkpoint "):
             raise CheckpointCorruptError(
-                f"the file {self.path} is no checkpoint of ringlet, or its header was changed: if another program "
-                "wrote it, read its arrays with safetensors.numpy.load_file, and assign them to the variables",
+                f"the file {self.path} is not a checkpoint of ringlet, or its header was changed: if another program "
+                "wrote it, read its arrays with safetensors.numpy.load_file and assign them to the variables",
                 self.path,
                 _HEADER_AT,
             )
-        other = f"it is a {version!r}, and this version of ringlet reads {FORMAT!r}"
+        other = f"its format is {version!r}, and this version of ringlet reads {FORMAT!r}"
         shapes = {name: (code, shape) for name, code, shape in tensors}
         if checksum_of(texts, shapes) != texts["checksum"]:
-            changed = "its header was changed: the checksum is that of another one"
+            changed = "the header does not match its checksum"
             self._refuse(_HEADER_AT, changed if version == FORMAT else f"{changed}; or {other}")
         if version != FORMAT:
             raise InvalidArgumentError(
@@ -124,7 +124,7 @@ class CheckpointFile:
                 offset += entry.size_bytes
             return int(texts["saved"]), json.loads(texts["tree"]), entries
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            self._refuse(_HEADER_AT, f"its header makes no sense: {error!r}")
+            self._refuse(_HEADER_AT, f"the header is invalid: {error!r}")
 
     def _refuse(self, offset: int, reason: str) -> NoReturn:
         raise CheckpointCorruptError(
@@ -134,22 +134,22 @@ class CheckpointFile:
     # Tensors
 
     def read_into(self, entry: Entry, array: Array) -> None:
-        """Read a tensor into an array, and check that it is what was written.
+        """Read a tensor into an array and verify its checksum.
 
         Parameters
         ----------
         entry : Entry
         array : ndarray
-            Contiguous, of the tensor's shape, and of its dtype in the order of bytes of this machine.
+            Contiguous, of the tensor's shape and dtype in native byte order.
 
         Raises
         ------
         CheckpointCorruptError
-            If it is not; what the array holds is worth nothing then.
+            If the bytes differ from those written; the contents of the array are undefined then.
         """
         memory = bytes_of(array)
         if len(memory) != entry.size_bytes:
-            self._refuse(_HEADER_AT, f"'{entry.name}' has {entry.size_bytes} bytes, and its shape {len(memory)}")
+            self._refuse(_HEADER_AT, f"'{entry.name}' has {entry.size_bytes} bytes, its shape {len(memory)}")
         crc = 0
         for begin in range(0, entry.size_bytes, _PIECE_BYTES):
             piece = memory[begin : begin + _PIECE_BYTES]
@@ -159,7 +159,7 @@ class CheckpointFile:
             self._refuse(
                 entry.offset,
                 f"the {entry.size_bytes} bytes of '{entry.name}' there are not those that were written (CRC32C "
-                f"{crc:08x}, not {entry.crc32c:08x})",
+                f"{crc:08x}, expected {entry.crc32c:08x})",
             )
 
     def _read_piece(self, piece: memoryview, offset: int) -> None:
@@ -168,29 +168,29 @@ class CheckpointFile:
         while done < len(piece):
             count = self._raw.readinto(piece[done:])
             if not count:
-                self._refuse(offset + done, "it ends there")
+                self._refuse(offset + done, "the file ends there")
             done += count
 
     def read(self, entry: Entry) -> Array:
-        """Give a tensor as a new array, in the order of bytes that it was saved in."""
+        """Return a tensor as a new array in the byte order of the file."""
         array = np.empty(entry.shape, entry.form.dtype.newbyteorder("<"))
         self.read_into(entry, array)
         return array.astype(entry.form.dtype, copy=False)
 
     def verify(self) -> None:
-        """Read everything, and keep nothing.
+        """Read and verify the whole file, keeping nothing in memory.
 
         Raises
         ------
         CheckpointCorruptError
-            If anything is not what was written.
+            If any byte differs from what was written.
         """
         for entry in self.entries.values():
             self.read(entry)
 
 
 class _ReplacedMeanwhile(Exception):
-    """Another file has taken the place of the one that was opened."""
+    """The file was replaced by another one after it was opened."""
 
 
 def _form(text: str, code: str) -> Form:
@@ -224,9 +224,9 @@ def open_file(path: str) -> Iterator[CheckpointFile]:
     NotFoundError
         If there is no such file.
     CheckpointCorruptError
-        If it is no file, or its header is not what was written.
+        If it is not a regular file, or its header is damaged.
     InvalidArgumentError
-        If a later version of ringlet wrote it, in another format.
+        If a later version of ringlet wrote it in another format.
     OSError
         If the system refuses.
     """
@@ -254,7 +254,7 @@ def _opened(path: str) -> int:
         raise NotFoundError(
             f"there is no checkpoint at {path.removesuffix('.safetensors')}: no file {path}. Please double-check that "
             "the path is correct; you may be missing the number at its end (e.g. the '-1' in 'path/to/ckpt-1'). "
-            "ringlet.train.latest_checkpoint(folder) gives the newest one of a folder"
+            "ringlet.train.latest_checkpoint(folder) returns the newest checkpoint of a folder"
         ) from None
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)

@@ -1,8 +1,8 @@
-"""Writes one checkpoint file: arrays from where they lie, and what says which of them is what.
+"""Checkpoint file writer: tensors without a copy, and the tree that describes them.
 
-The file is a safetensors file, which any program with that library can read. What is ours is in its metadata, texts all
-of them: ``format``; ``saved``, when, in nanoseconds; ``tree``, JSON of :mod:`ringlet.train.encoding`; ``tensors``, JSON
-of the dtype and the CRC32C of every tensor; ``checksum``, a CRC32C of all these and of the names, dtypes and shapes.
+The file is a safetensors file, readable by any program with that library. Ringlet's metadata entries are texts:
+``format``; ``saved``, the time in nanoseconds; ``tree``, JSON of :mod:`ringlet.train.encoding`; ``tensors``, JSON of
+each tensor's dtype and CRC32C; ``checksum``, a CRC32C of these entries and of all names, dtypes and shapes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["FORMAT", "Tensor", "checksum_of", "write_file"]
 
 FORMAT = "ringlet checkpoint 1"
 
-# How the library spells an error of the system.
+# How the library formats an error of the system.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
-# What the library calls an element of which the format has a name, and ours where they differ.
+# The library's names of element types that differ from the file format's.
 _SPEC_NAMES = {"U8": "uint8"}
 
 
@@ -37,13 +37,13 @@ class Tensor:
     Attributes
     ----------
     name : str
-        In the file.
+        Name in the file.
     array : ndarray
-        As it lies in files.
+        In file layout.
     form : Form
-        What it is in memory.
+        Layout of the original dtype.
     is_steady : bool
-        Whether nobody can write to the array meanwhile.
+        Whether the array cannot change during the write.
 
     Examples
     --------
@@ -59,24 +59,24 @@ class Tensor:
 
     @classmethod
     def of(cls, name: str, array: Array, is_steady: bool) -> Tensor:
-        """Prepare an array; one that does not lie as in files is copied."""
+        """Return the tensor of an array, copied only if its layout differs from the file's."""
         written = in_file_order(array)
         return cls(name, written, form_of(array.dtype), is_steady or not np.may_share_memory(written, array))
 
     def crc32c(self) -> int:
-        """Give the CRC32C of its bytes."""
+        """Return the CRC32C of its bytes."""
         return _core.crc32c(bytes_of(self.array))
 
 
 def checksum_of(texts: Mapping[str, str], shapes: Mapping[str, tuple[str, Sequence[int]]]) -> str:
-    """Give the checksum of everything in a file but the bytes of tensors, of which there are others.
+    """Return the checksum of everything in a file except the bytes of the tensors.
 
     Parameters
     ----------
     texts : mapping of str to str
-        The metadata; its own entry ``checksum`` does not count.
+        The metadata; its entry ``checksum`` is ignored.
     shapes : mapping of str to (str, sequence of int)
-        For each name of a tensor its dtype and shape in the file.
+        Dtype and shape in the file by tensor name.
 
     Examples
     --------
@@ -91,27 +91,27 @@ def checksum_of(texts: Mapping[str, str], shapes: Mapping[str, tuple[str, Sequen
 
 
 def write_file(path: str, tree: Any, tensors: Sequence[Tensor], saved_ns: int) -> None:
-    """Write a checkpoint to a file; neither safe from a crash nor at once there: see :mod:`ringlet.train.atomic_files`.
+    """Write a checkpoint to a file, neither durably nor atomically: see :mod:`ringlet.train.atomic_files`.
 
     Parameters
     ----------
     path : str
-        Of a file that nobody reads yet.
+        Of a file that no process reads yet.
     tree : object
-        What JSON can hold.
+        Serializable as JSON.
     tensors : sequence of Tensor
-        Their names differ.
+        With distinct names.
     saved_ns : int
-        What time it is, in nanoseconds.
+        The current time.
 
     Raises
     ------
     ValueError
-        If what is not in arrays is too much.
+        If the data outside of arrays exceeds the header's limit.
     OSError
         If the system refuses.
     RuntimeError
-        If somebody wrote to an array meanwhile.
+        If an array was modified during the write.
     ModuleNotFoundError
         If the library safetensors is not installed.
     """
@@ -128,12 +128,12 @@ def write_file(path: str, tree: Any, tensors: Sequence[Tensor], saved_ns: int) -
     try:
         library.serialize_file({tensor.name: _spec(library, tensor) for tensor in tensors}, path, metadata=metadata)
     except library.SafetensorError as error:
-        raise _explained(error, path, metadata) from error
+        raise _with_remedy(error, path, metadata) from error
     for tensor in tensors:
         if not tensor.is_steady and tensor.crc32c() != sums[tensor.name]:
             raise RuntimeError(
-                f"the array '{tensor.name}' was written to while it was saved, so that nothing was saved: wait for who "
-                "writes to it, or hold it in a ringlet.Variable, which may be assigned at any time"
+                f"the array '{tensor.name}' was written to while it was saved, so nothing was saved: wait for the "
+                "thread that writes to it, or hold it in a ringlet.Variable, which may be assigned at any time"
             )
 
 
@@ -147,12 +147,12 @@ def _spec(library: Any, tensor: Tensor) -> Any:
     )
 
 
-def _explained(error: Exception, path: str, metadata: Mapping[str, str]) -> Exception:
+def _with_remedy(error: Exception, path: str, metadata: Mapping[str, str]) -> Exception:
     found = _SYSTEM_ERROR.search(str(error))
     if "header too large" in str(error):
         return ValueError(
-            f"numbers, text and bytes that are in no array take {len(metadata['tree'])} bytes, and the names of arrays "
-            f"{len(metadata['tensors'])}: a file has room for about 100 MB of these. Save long lists as arrays"
+            f"numbers, text and bytes outside of arrays take {len(metadata['tree'])} bytes, and the names of arrays "
+            f"{len(metadata['tensors'])}; a file holds about 100 MB of these: save long lists as arrays"
         )
     if found is None:
         return RuntimeError(f"the library safetensors cannot write {path}: {error}")

@@ -1,4 +1,4 @@
-"""Makes plain values from the tree of a checkpoint file: the other direction of :mod:`ringlet.train.encoding`."""
+"""Decoder of a checkpoint file's tree: the inverse of :mod:`ringlet.train.encoding`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 __all__ = [
     "Malformed",
     "Node",
+    "check_tree",
     "children_of_node",
     "decode",
     "entries_of",
     "inner",
     "kind_of_node",
     "saved_variable",
-    "whole",
 ]
 
 Node = Any
@@ -41,21 +41,21 @@ _LEAVES = {Kind.NONE, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.COMPLEX, Kind.STR, K
 
 
 class Malformed(Exception):
-    """A tree that no program of ours wrote."""
+    """The tree is not one that :mod:`ringlet.train.encoding` writes."""
 
 
-def whole(file: CheckpointFile, action: Callable[[], Any]) -> Any:
-    """Call a function on the tree of a file, and say that the file is damaged where that makes no sense."""
+def check_tree(file: CheckpointFile, action: Callable[[], Any]) -> Any:
+    """Call `action`; report the file as damaged if its tree is malformed."""
     try:
         return action()
     except (Malformed, RecursionError) as error:
         raise CheckpointCorruptError(
-            f"the checkpoint {file.path} is damaged: what it tells of its tensors makes no sense: {error}", file.path, 8
+            f"the checkpoint {file.path} is damaged: its tree is invalid: {error}", file.path, 8
         ) from error
 
 
 def kind_of_node(node: Node) -> Kind:
-    """Tell what a node stands for.
+    """Return the kind of object that a node encodes.
 
     Examples
     --------
@@ -67,11 +67,11 @@ def kind_of_node(node: Node) -> Kind:
     try:
         return Kind(node[0])
     except (ValueError, TypeError, IndexError, KeyError) as error:
-        raise Malformed(f"there is a node {str(node)[:100]}") from error
+        raise Malformed(f"unknown node {str(node)[:100]}") from error
 
 
 def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
-    """Give the key and the node of everything in a container; the keys of names are texts.
+    """Return the keys and nodes in a container; keys that are names are texts.
 
     Examples
     --------
@@ -82,11 +82,11 @@ def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
         if kind in _PAIRS:
             pairs = [(_key(key), child) for key, child in node[1]]
             if kind is not Kind.DICT and not all(isinstance(key, str) for key, _ in pairs):
-                raise Malformed(f"a {kind.value} has a name that is no text")
+                raise Malformed(f"a {kind.value} has a name that is not text")
             return pairs
         return list(enumerate(node[1])) if kind in _ITEMS else []
     except (ValueError, TypeError, IndexError, KeyError) as error:
-        raise Malformed(f"a {kind.value} has {str(node)[:100]}") from error
+        raise Malformed(f"a {kind.value} with {str(node)[:100]}") from error
 
 
 def _key(node: Node) -> Any:
@@ -95,11 +95,11 @@ def _key(node: Node) -> Any:
         return _ITEMS[kind]([_key(child) for _, child in children_of_node(node, kind)])
     if kind in _LEAVES:
         return _leaf(None, node, kind)
-    raise Malformed(f"a {kind.value} is a key")
+    raise Malformed(f"a {kind.value} as a key")
 
 
 def _leaf(file: CheckpointFile | None, node: Node, kind: Kind) -> Any:
-    """A number, text, bytes or None; only short ones where there is no file."""
+    """Return a number, text, bytes or None; without a file, only those held in the tree itself."""
     if type(node) in _SCALARS:
         return node
     try:
@@ -111,18 +111,18 @@ def _leaf(file: CheckpointFile | None, node: Node, kind: Kind) -> Any:
         if content is None and file is not None:
             content = file.read(_entry(file, node, -1)).tobytes()
         if content is None:
-            raise Malformed(f"a key is {str(node)[:100]}")
+            raise Malformed(f"a key with {str(node)[:100]}")
         if kind is Kind.STR:
             return content.decode("utf-8", "surrogatepass")
         return content if kind is Kind.BYTES else bytearray(content)
     except (ValueError, TypeError, IndexError) as error:
         if isinstance(error, CheckpointCorruptError):
             raise
-        raise Malformed(f"a {kind.value} is {str(node)[:100]}") from error
+        raise Malformed(f"a {kind.value} with {str(node)[:100]}") from error
 
 
 def entries_of(file: CheckpointFile, node: Node) -> Iterator[Entry]:
-    """Give the tensors of a node and of everything below it."""
+    """Yield the tensors of a node and its descendants."""
     kind = kind_of_node(node)
     if kind is Kind.VARIABLE:
         yield from saved_variable(file, node).entries
@@ -135,34 +135,34 @@ def entries_of(file: CheckpointFile, node: Node) -> Iterator[Entry]:
 
 
 def inner(node: Node) -> Node:
-    """Give the node of what an object's own method gave."""
+    """Return the node of an object's state."""
     try:
         return node[1]
     except IndexError as error:
-        raise Malformed(f"an object has no state: {node}") from error
+        raise Malformed(f"an object without state: {node}") from error
 
 
 def _entry(file: CheckpointFile, node: Node, place: int) -> Entry:
     try:
         return file.entries[node[place]]
     except (KeyError, TypeError, IndexError) as error:
-        raise Malformed(f"it lacks the tensor of {str(node)[:100]}") from error
+        raise Malformed(f"no tensor for {str(node)[:100]}") from error
 
 
 def saved_variable(file: CheckpointFile, node: Node) -> SavedVariable:
-    """Give what a file has of a variable."""
+    """Return the saved variable that a node encodes."""
     try:
         _, sort, aggregation, names = node
         entries = [file.entries[name] for name in names]
         if not entries or not isinstance(aggregation, str):
-            raise Malformed(f"a variable has {str(node)[:100]}")
+            raise Malformed(f"a variable with {str(node)[:100]}")
         return SavedVariable(Sort(sort), aggregation, entries)
     except (KeyError, TypeError, ValueError) as error:
-        raise Malformed(f"a variable has {str(node)[:100]}") from error
+        raise Malformed(f"a variable with {str(node)[:100]}") from error
 
 
 def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
-    """Make the value that a node stands for, from new memory.
+    """Return the value that a node encodes, in new memory.
 
     Parameters
     ----------
@@ -170,16 +170,16 @@ def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
     node : object
         Without variables and groups.
     like : object
-        What is there now, where it may tell the class of a dataclass, of a namedtuple or of an array.
+        The present value, which determines the class of a dataclass, namedtuple or array.
 
     Raises
     ------
     Malformed
-        If nobody wrote such a node.
+        If the node is not one that the encoder writes.
     CheckpointCorruptError
-        If a tensor is not what was written.
+        If a tensor fails its checksum.
     ValueError
-        If there is nothing that tells the class.
+        If the class cannot be determined.
     """
     kind = kind_of_node(node)
     if kind in _LEAVES:
@@ -191,12 +191,12 @@ def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
     if kind is Kind.TENSOR:
         return _tensor(file, node, like)
     if kind in (Kind.STATE, Kind.STATE_DICT):
-        raise Malformed("an object with a state of its own is inside a plain value")
+        raise Malformed("an object with its own state inside a plain value")
     return _container(file, node, kind, like)
 
 
 def _tensor(file: CheckpointFile, node: Node, like: Any) -> Any:
-    """An array of another library; NumPy's where nobody knows that library."""
+    """Return an array of another library, or a NumPy array if that library is not imported."""
     entry = _entry(file, node, 2)
     writeable, readable = result_memory(entry.shape, entry.form.dtype.newbyteorder("="))
     file.read_into(entry, writeable)
@@ -207,9 +207,9 @@ def _tensor(file: CheckpointFile, node: Node, like: Any) -> Any:
 
 
 def _kind_named(name: Any) -> ArrayKind | None:
-    """The kind of that name, where its library was imported and can tell without an array of it."""
+    """Return the kind with that name if its library is imported and the kind can be found without an array."""
     if name == "torch.Tensor" and "torch" in sys.modules:
-        from ringlet.collectives.adapters.torch_arrays import TorchKind  # loaded where such an array was saved
+        from ringlet.collectives.adapters.torch_arrays import TorchKind  # imported only if such an array was saved
 
         return TorchKind()
     return None
@@ -222,27 +222,27 @@ def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
         values = [decode(file, child, each) for (_, child), each in zip(children, likes, strict=True)]
         try:
             return _ITEMS[kind](values)
-        except TypeError as error:  # an element that cannot be hashed
-            raise Malformed(f"a {kind.value} holds {error}") from error
+        except TypeError as error:  # an unhashable element
+            raise Malformed(f"a {kind.value} with an invalid element: {error}") from error
     if kind is Kind.DICT:
         known = like if isinstance(like, dict) else {}
         try:
             return {key: decode(file, child, known.get(key)) for key, child in children}
         except TypeError as error:
-            raise Malformed(f"a key of a dict is no key: {error}") from error
+            raise Malformed(f"a dict with an unhashable key: {error}") from error
     if kind not in (Kind.NAMEDTUPLE, Kind.DATACLASS):
-        raise Malformed(f"a {kind.value} is inside a plain value")
+        raise Malformed(f"a {kind.value} inside a plain value")
     fields = {name: decode(file, child, getattr(like, name, None)) for name, child in children}
     return rebuilt(like, fields, kind)
 
 
 def rebuilt(like: Any, fields: dict[str, Any], kind: Kind) -> Any:
-    """Give an object of a class of the program's, with other values in its fields.
+    """Return a copy of a dataclass or namedtuple with other values in its fields.
 
     Raises
     ------
     ValueError
-        If `like` is no such object, or has other fields.
+        If `like` is of another kind, or its fields differ.
 
     Examples
     --------
@@ -254,13 +254,13 @@ def rebuilt(like: Any, fields: dict[str, Any], kind: Kind) -> Any:
     own = [name for name, _ in children_of(like, kind)] if kind_of_object(like) is kind else None
     if own is None or set(own) != set(fields):
         raise ValueError(
-            f"the file holds a {kind.value} with the fields {', '.join(fields)}, and there is "
-            f"{'nothing that tells its class' if own is None else f'one with {chr(44).join(own)}'}: put such an object "
-            "where it is to be restored, and save others as dictionaries"
+            f"the file holds a {kind.value} with the fields {', '.join(fields)}, and the program has "
+            f"{'no object that determines its class' if own is None else f'one with {chr(44).join(own)}'}: set the "
+            "attribute to such an object before restoring, or save such objects as dictionaries"
         )
     if kind is Kind.NAMEDTUPLE:
         return type(like)(**fields)
     twin = copy.copy(like)
     for name, value in fields.items():
-        object.__setattr__(twin, name, value)  # those that are frozen, too: nobody else has it yet
+        object.__setattr__(twin, name, value)  # works for frozen dataclasses; the copy is not shared yet
     return twin

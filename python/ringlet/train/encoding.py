@@ -1,17 +1,17 @@
-"""What a checkpoint file says of objects: a tree that JSON can hold, and tensors for what is large.
+"""Encoder of objects for a checkpoint file: a JSON-serializable tree, and tensors for large values.
 
-A node of the tree is None, a bool, a number or a text that stands for itself, or a list that begins with the name of a
-:class:`~ringlet.train.trackable_types.Kind`::
+A node of the tree is None, a bool, a number or a text, which encode themselves, or a list that begins with the name
+of a :class:`~ringlet.train.trackable_types.Kind`::
 
     ["list", [node, ...]]                 and tuple, set, frozenset
     ["dict", [[key, node], ...]]          and group, namedtuple, dataclass; keys are nodes, too
     ["int", "0x..."]                      beyond 64 bits
     ["complex", real, imaginary]
-    ["str", tensor]                       where it is long
+    ["str", tensor]                               long texts
     ["bytes", base64] or ["bytes", null, tensor], and bytearray
     ["array", tensor]                     and scalar
-    ["tensor", kind of array, tensor]     of another library
-    ["state", node]                       what get_state gave; and state_dict
+    ["tensor", kind of array, tensor]             an array of another library
+    ["state", node]                               from get_state; and state_dict
     ["variable", sort, aggregation, [tensor of each component]]
 
 where ``tensor`` is a name in the file.
@@ -38,12 +38,12 @@ __all__ = ["Node", "Path", "encode", "name_of", "refuse_depth"]
 Node = Any
 Path = tuple[Any, ...]
 
-# Longer texts and bytes become tensors: the header of a file has at most 100 MB.
+# Longer texts and bytes become tensors: the header of a file is limited to 100 MB.
 _MOST_IN_TREE = 4096
 
 
 def name_of(path: Path) -> str:
-    """Write where an object is as one text; as in TensorFlow's files ``/`` separates, and is ``.S`` in a key.
+    """Return the name of a path; as in TensorFlow's files ``/`` separates keys, and is escaped as ``.S``.
 
     Examples
     --------
@@ -55,12 +55,12 @@ def name_of(path: Path) -> str:
 
 
 def refuse_depth(path: Path) -> None:
-    """Refuse what is nested too deeply, as what contains itself is.
+    """Raise if a path is nested too deeply, as in an object that contains itself.
 
     Raises
     ------
     ValueError
-        If it is; says where it begins.
+        If it is nested too deeply; the message names its beginning.
 
     Examples
     --------
@@ -69,32 +69,32 @@ def refuse_depth(path: Path) -> None:
     if len(path) > MOST_LEVELS:
         raise ValueError(
             f"{name_of(path[:3])}/... is nested more than {MOST_LEVELS} levels deep; does it contain itself? "
-            "Give a structure without such references"
+            "Pass a structure without such references"
         )
 
 
 def encode(value: Any, prefix: str = "") -> tuple[Node, list[Tensor]]:
-    """Give the tree and the tensors of an object.
+    """Return the tree and the tensors of an object.
 
     Parameters
     ----------
     value : object
     prefix : str
-        What names of tensors begin with.
+        Prefix of the names of tensors.
 
     Returns
     -------
     tree : object
-        What JSON can hold.
+        Serializable as JSON.
     tensors : list of Tensor
-        Views of the memory of variables and arrays, where it lies as in files.
+        Views of the memory of variables and arrays where their layout is the file's.
 
     Raises
     ------
     ValueError
-        If something in it cannot be saved, or it is nested too deeply, as what contains itself is; says where.
+        If a part of it cannot be saved, or is nested too deeply; the message names it.
     TypeError
-        If an array in it consists of Python objects or of fields.
+        If the dtype of an array holds Python objects or fields.
 
     Examples
     --------
@@ -114,9 +114,9 @@ class _Encoder:
     def __init__(self, prefix: str) -> None:
         self.tensors: list[Tensor] = []
         self._prefix = prefix
-        # "__metadata__" is what the file format calls its metadata.
+        # Reserved by the file format.
         self._names = {"__metadata__"}
-        # What an object says of itself is plain: variables in it are arrays.
+        # The state of an object is plain: variables in it are saved as arrays.
         self._is_in_state = False
         self._variables: dict[int, tuple[str, Variable, list[str]]] = {}
 
@@ -141,8 +141,8 @@ class _Encoder:
     def _state(self, value: Any, kind: Kind, path: Path) -> Node:
         if self._is_in_state:
             raise ValueError(
-                f"{name_of(path)}: the state of an object holds a {type(value).__name__}, which has a state of its "
-                "own; let get_state give the state of that, too"
+                f"{name_of(path)}: the state of an object holds a {type(value).__name__}, which has its own "
+                "state; return that object's state from get_state, too"
             )
         state = value.get_state() if kind is Kind.STATE else dict(value.state_dict())
         self._is_in_state = True
@@ -180,7 +180,7 @@ class _Encoder:
 
     def tensor(self, value: Any, path: Path) -> Node:
         kind = kind_of(value)
-        assert kind is not None  # or it would be of another kind
+        assert kind is not None  # this node's kind was derived from it
         plain = value.detach() if hasattr(value, "detach") else value
         return ["tensor", kind.name, self._tensor(kind.as_ndarray(plain, name_of(path)), path, not kind.is_mutable)]
 
@@ -208,12 +208,12 @@ class _Encoder:
     # Variables
 
     def _variable(self, variable: Variable, path: Path) -> Node:
-        # One that has several names is written once.
+        # A variable with several names is written once.
         _, _, names = self._variables.setdefault(id(variable), (name_of(path), variable, []))
         return ["variable", sort_of(variable).value, variable.aggregation.name, names]
 
     def read_variables(self) -> None:
-        """Read the variables that are in the tree, all at one moment, and name their tensors."""
+        """Read all variables of the tree at one instant, and name their tensors."""
         found = list(self._variables.values())
         values = read_at_one_moment([variable for _, variable, _ in found])
         for (place, _, names), components in zip(found, values, strict=True):
@@ -229,7 +229,7 @@ class _Encoder:
 
 
 def _key(key: Any, path: Path) -> Node:
-    """The node of a key of a dictionary, in the tree as a whole."""
+    """Return the node of a dictionary key, stored in the tree without tensors."""
     kind = kind_of_object(key)
     if kind in (Kind.TUPLE, Kind.FROZENSET):
         return [kind.value, [_key(each, path) for each in (key if kind is Kind.TUPLE else _ordered(key))]]
@@ -240,13 +240,13 @@ def _key(key: Any, path: Path) -> Node:
     if kind in _KEYS:
         return _LEAVES[kind](None, key, path)
     raise ValueError(
-        f"{name_of(path)}: the key {key!r} of type {type(key).__name__} cannot be saved: keys are text, bytes, "
-        "numbers of Python, bools, None and tuples of these"
+        f"{name_of(path)}: the key {key!r} of type {type(key).__name__} cannot be saved: keys must be text, bytes, "
+        "Python numbers, bools, None or tuples of these"
     )
 
 
 def _ordered(values: Any) -> list[Any]:
-    """The elements of a set in an order that does not depend on their hashes, where they have one."""
+    """Return the elements of a set in an order independent of their hashes, if they are sortable."""
     try:
         return sorted(values)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Which checkpoint of a folder is the newest: what its state file tells, or else what is there."""
+"""Newest checkpoint of a folder: from its state file, or from the checkpoint files themselves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ringlet.errors import CheckpointCorruptError, InvalidArgumentError
 from ringlet.train.checkpoint_reader import open_file
 from ringlet.train.state_file import STATE_NAME, FolderState, read_state
 
-__all__ = ["SUFFIX", "Found", "checkpoints_in", "file_of", "known_state", "last_good", "latest_checkpoint"]
+__all__ = ["SUFFIX", "FolderEntry", "checkpoints_in", "file_of", "known_state", "latest_checkpoint", "newest_intact"]
 
 _log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ SUFFIX = ".safetensors"
 
 
 def file_of(path: Any) -> str:
-    """Give the file of a checkpoint, which may be named with or without its suffix.
+    """Return the file of a checkpoint; the suffix of the path is optional.
 
     Examples
     --------
@@ -32,15 +32,15 @@ def file_of(path: Any) -> str:
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Found:
-    """A checkpoint that is in a folder; the newest one is the greatest.
+class FolderEntry:
+    """A checkpoint in a folder; the newest one compares greatest.
 
     Attributes
     ----------
     saved_ns : int
-        When, in nanoseconds since the epoch.
+        Time of writing, in nanoseconds since the epoch.
     number : int
-        At the end of its name; -1 if there is none.
+        Number at the end of its name; -1 if there is none.
     path : str
         Without the suffix.
     """
@@ -50,14 +50,14 @@ class Found:
     path: str
 
 
-def checkpoints_in(folder: str, prefix: str = "") -> list[Found]:
-    """Find the checkpoints of a folder whose header is whole, from the oldest to the newest.
+def checkpoints_in(folder: str, prefix: str = "") -> list[FolderEntry]:
+    """Return the checkpoints of a folder with an intact header, from the oldest to the newest.
 
     Parameters
     ----------
     folder : str
     prefix : str
-        Of their names.
+        Prefix of their names.
 
     Examples
     --------
@@ -75,22 +75,22 @@ def checkpoints_in(folder: str, prefix: str = "") -> list[Found]:
             with open_file(path) as file:
                 number = name.removesuffix(SUFFIX).rpartition("-")[2]
                 is_number = number.isascii() and number.isdigit() and len(number) < 20
-                found.append(Found(file.saved_ns, int(number) if is_number else -1, path.removesuffix(SUFFIX)))
+                found.append(FolderEntry(file.saved_ns, int(number) if is_number else -1, path.removesuffix(SUFFIX)))
         except (CheckpointCorruptError, InvalidArgumentError, OSError) as error:
-            _log.debug("%s is not among the checkpoints: %s", path, error)
+            _log.debug("%s is ignored as a checkpoint: %s", path, error)
     return sorted(found)
 
 
-def last_good(folder: str, besides: str, prefix: str = "") -> str | None:
-    """Give the newest checkpoint of a folder, other than one, of which every byte is what was written.
+def newest_intact(folder: str, besides: str, prefix: str = "") -> str | None:
+    """Return the newest intact checkpoint of a folder, excluding one; its whole contents are verified.
 
     Parameters
     ----------
     folder : str
     besides : str
-        The file that does not count.
+        The file to exclude.
     prefix : str
-        Of the names.
+        Prefix of the names.
 
     Returns
     -------
@@ -109,31 +109,31 @@ def last_good(folder: str, besides: str, prefix: str = "") -> str | None:
 
 
 def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME) -> tuple[FolderState | None, bool]:
-    """Give the state of a folder: what its state file tells, or else what the checkpoints that are there tell.
+    """Return the state of a folder from its state file, or else from its checkpoint files.
 
     Parameters
     ----------
     folder : str
     prefix : str
-        Of the names of checkpoints that count if the state file is missing or damaged.
+        Prefix of the names of checkpoints to consider if the state file is missing or damaged.
     latest_filename : str
-        Of the state file.
+        Name of the state file.
 
     Returns
     -------
     state : FolderState or None
         None if there is no checkpoint.
-    is_told : bool
-        Whether it is the state file that tells.
+    is_from_file : bool
+        Whether it comes from the state file.
     """
     try:
         state = read_state(folder, latest_filename)
         if state is not None and os.path.exists(file_of(os.path.join(folder, state.latest))):
             return state, True
         if state is not None:
-            _log.warning("%s names %s, which is not there: looking at the files", folder, state.latest)
+            _log.warning("%s names %s, which does not exist: using the checkpoint files instead", folder, state.latest)
     except (CheckpointCorruptError, OSError) as error:
-        _log.warning("%s; looking at the checkpoints that are there instead", error)
+        _log.warning("%s; using the checkpoint files instead", error)
     found = checkpoints_in(folder, prefix)
     if not found:
         return None, False
@@ -142,16 +142,16 @@ def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
-    """Give the newest checkpoint of a folder (``tf.train.latest_checkpoint``).
+    """Return the newest checkpoint of a folder (``tf.train.latest_checkpoint``).
 
-    What the folder's file ``checkpoint`` tells, which every save writes; if it is missing, damaged or names what is not
-    there, the newest of the checkpoints that are, of those whose header is whole.
+    It is read from the folder's file ``checkpoint``, which every save writes. If that file is missing, damaged or names
+    a file that does not exist, the newest checkpoint with an intact header is returned.
 
     Parameters
     ----------
     checkpoint_dir : str or path
     latest_filename : str, optional
-        Name of the file that tells, if it is another one.
+        Name of the state file; default ``checkpoint``.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
     Raises
     ------
     ModuleNotFoundError
-        If checkpoints must be looked at, and the library safetensors is not installed.
+        If checkpoint files must be read and the library safetensors is not installed.
 
     Examples
     --------

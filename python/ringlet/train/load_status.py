@@ -1,4 +1,4 @@
-"""What a restore gives: whether everything found its place."""
+"""Result of a restore: which names of the file and of the program matched."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ S = TypeVar("S", bound="CheckpointLoadStatus")
 
 
 class Matches:
-    """Names that found their place and names that did not, of one restore; warns of the latter at its end.
+    """Matched and unmatched names of one restore; logs a warning of the unmatched ones when it is deleted.
 
-    The status holds it, and so does each attribute that waits to be set. It holds neither, so there is no cycle.
+    The status and each attribute that waits to be set refer to it. It refers to neither, so there is no cycle.
 
     Parameters
     ----------
@@ -29,25 +29,25 @@ class Matches:
         self.is_quiet = False
 
     def found_place(self, names: Sequence[str]) -> None:
-        """Note what was restored later."""
+        """Record names that were restored later."""
         self.matched.update(names)
         self.unexpected.difference_update(names)
 
     def __del__(self) -> None:
         if not self.is_quiet and self.unexpected:
             _log.warning(
-                "these values of the checkpoint %s were not restored, because nothing of these names was there: %s. "
-                "status.expect_partial() silences this",
+                "these values of the checkpoint %s were not restored, because the program has no objects of these "
+                "names: %s. status.expect_partial() silences this warning",
                 self.path,
                 _listed(self.unexpected),
             )
 
 
 class CheckpointLoadStatus:
-    """Tells whether everything in a file found its place (TensorFlow's class of this name). Made by restoring.
+    """Status of a restore, with checks of what matched (TensorFlow's class of this name). Returned by ``restore``.
 
-    What only the file has may find its place later: when an attribute of that name is set. What has not is logged as a
-    warning once neither the status nor an attribute that waits is left, unless :meth:`expect_partial` was called.
+    A value that is only in the file is restored when an attribute of that name is set. Values never restored are logged
+    as a warning once the status and the unset attributes are deleted, unless :meth:`expect_partial` was called.
 
     Examples
     --------
@@ -66,29 +66,29 @@ class CheckpointLoadStatus:
         self._present = present
 
     def assert_consumed(self: S) -> S:
-        """Check that everything in the file found its place, and that everything in the program is in the file.
+        """Check that every value of the file was restored and that every object of the program is in the file.
 
         Returns
         -------
         CheckpointLoadStatus
-            This one, so that calls can be chained.
+            This status, for chaining.
 
         Raises
         ------
         AssertionError
-            If not; names what is on one side only.
+            If not; names the differences.
         """
         self.assert_existing_objects_matched()
         if self._matches.unexpected:
             raise AssertionError(
                 f"Unresolved object in checkpoint: {_listed(self._matches.unexpected)}. They are in "
-                f"{self._matches.path}, and the program has nothing of these names: make it, or call "
-                "expect_partial() if that is meant"
+                f"{self._matches.path}, and the program has no objects of these names: create them, or call "
+                "expect_partial() if that is intended"
             )
         return self
 
     def assert_existing_objects_matched(self: S) -> S:
-        """Check that everything in the program is in the file.
+        """Check that every object of the program is in the file.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class CheckpointLoadStatus:
         Raises
         ------
         AssertionError
-            If not; names what is missing.
+            If not; names the missing ones.
         """
         missing = [name for name in self._present() if name not in self._matches.matched]
         if missing:
@@ -109,7 +109,7 @@ class CheckpointLoadStatus:
         return self
 
     def assert_nontrivial_match(self: S) -> S:
-        """Check that anything at all found its place.
+        """Check that at least one value was restored.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class CheckpointLoadStatus:
         Raises
         ------
         AssertionError
-            If nothing did.
+            If none was.
         """
         if not self._matches.matched:
             raise AssertionError(
@@ -129,7 +129,7 @@ class CheckpointLoadStatus:
         return self
 
     def expect_partial(self: S) -> S:
-        """Log no warning of what found no place.
+        """Silence the warning about values that were not restored.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class CheckpointLoadStatus:
         return self
 
     def run_restore_ops(self) -> None:
-        """Do nothing, as TensorFlow does where everything is executed at once: values were restored already.
+        """Do nothing: values were restored already, as in TensorFlow's eager execution.
 
         Examples
         --------
@@ -150,7 +150,7 @@ class CheckpointLoadStatus:
         """
 
     def initialize_or_restore(self) -> None:
-        """Do nothing, as TensorFlow does where everything is executed at once: variables have values since they exist.
+        """Do nothing: variables are initialized when created, as in TensorFlow's eager execution.
 
         Examples
         --------
@@ -160,7 +160,7 @@ class CheckpointLoadStatus:
 
 
 class InitializationOnlyStatus(CheckpointLoadStatus):
-    """What restoring from None gives: nothing was restored (TensorFlow's class of this name). Made by restoring.
+    """Status of restoring from None: nothing was restored (TensorFlow's class of this name). Returned by ``restore``.
 
     Examples
     --------
@@ -174,14 +174,14 @@ class InitializationOnlyStatus(CheckpointLoadStatus):
         super().__init__(Matches("", set(), set()), tuple)
 
     def assert_consumed(self: S) -> S:
-        """Refuse: there was no checkpoint."""
+        """Raise: there was no checkpoint."""
         raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
 
     assert_existing_objects_matched = assert_consumed
     assert_nontrivial_match = assert_consumed
 
     def run_restore_ops(self) -> None:
-        """Refuse: there was no checkpoint.
+        """Raise: there was no checkpoint.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class InitializationOnlyStatus(CheckpointLoadStatus):
             Always.
         """
         raise AssertionError(
-            "No checkpoint specified, so nothing can be restored (save_path=None): give restore() a path, or call "
+            "No checkpoint specified, so nothing can be restored (save_path=None): pass a path to restore(), or call "
             "initialize_or_restore()"
         )
 

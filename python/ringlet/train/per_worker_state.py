@@ -1,13 +1,13 @@
-"""What each worker has for itself, and a checkpoint must hold for all of them.
+"""State that differs between workers, and its place in a checkpoint file.
 
-Numbers, text and objects with ``state_dict`` are the chief's. But the place in a dataset differs from worker to worker,
-and so may variables: those of ON_READ do, and those whose components were let diverge. These are the *parts* of a
-worker: objects with ``get_state``, and variables, by name. Those that are not the same on all workers travel to whoever
-writes, and stand in the root node of the file behind what it has of its own::
+Numbers, text and objects with ``state_dict`` are saved from the chief. Dataset positions differ between workers, and
+variables may (ON_READ variables, and those whose components diverged). Objects with ``get_state`` and variables are
+the *parts* of a worker, by name. Parts that differ between workers are sent to the writing worker and stored in the
+root node of the file after its own state::
 
     ["group", [...], {"workers": 3, "worker": 0, "parts": {"1": [[name, node], ...], "2": [...]}}]
 
-A worker that restores takes its own part, and that of the one which wrote the file where none is noted for it.
+A restoring worker takes its own part, or the writer's part if none is stored for it.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from ringlet.train.encoding import Node, Path, encode, name_of, refuse_depth
 from ringlet.train.tensor_dtypes import bytes_of, form_of_text
 from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 
-__all__ = ["Part", "SavedParts", "noted", "pack", "parts_of", "unpack"]
+__all__ = ["Part", "SavedParts", "pack", "parts_of", "unpack", "with_parts"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One object that is another on each worker, encoded.
+    """One object that differs between workers, encoded.
 
     Attributes
     ----------
     node : object
-        Of the tree.
+        Node of the tree.
     tensors : list of Tensor
-        Named for this worker.
+        Their names contain the worker.
     digest : str
-        The same for equal objects, whatever the worker; of arrays it has the CRC32C that the file has as well.
+        Equal for equal objects on any worker; includes the CRC32C that the file stores for each array.
     """
 
     node: Node
@@ -49,7 +49,7 @@ class Part:
 
 
 def parts_of(value: Any, worker: int) -> dict[str, Part]:
-    """Encode the parts of one worker.
+    """Return the parts of one worker by name.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ def _encoded(name: str, value: Any, prefix: str) -> Part:
     return Part(node, tensors, hashlib.blake2b(text.encode(), digest_size=16).hexdigest())
 
 
-# --- from worker to worker --------------------------------------------------------------------------------------------
+# --- transport between workers ----------------------------------------------------------------------------------------
 
 
 def pack(parts: dict[str, Part]) -> bytes:
-    """Put parts into one piece of bytes.
+    """Serialize parts.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def pack(parts: dict[str, Part]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[list[Any], list[Tensor]]:
-    """Give the pairs of names and nodes, and the tensors, that :func:`pack` put together."""
+    """Return the (name, node) pairs and the tensors that :func:`pack` serialized."""
     header, *contents = split_frames(data)
     head = json.loads(header)
     tensors = []
@@ -127,24 +127,24 @@ def unpack(data: bytes) -> tuple[list[Any], list[Tensor]]:
     return head["nodes"], tensors
 
 
-# --- in files ---------------------------------------------------------------------------------------------------------
+# --- storage in files -------------------------------------------------------------------------------------------------
 
 
-def noted(tree: Node, worker: int, num_workers: int, parts: dict[int, list[Any]]) -> Node:
-    """Give the root node of a file with the parts of other workers.
+def with_parts(tree: Node, worker: int, num_workers: int, parts: dict[int, list[Any]]) -> Node:
+    """Return the root node of a file with the parts of the other workers added.
 
     Parameters
     ----------
     tree : object
-        The root node of the worker that writes.
+        The root node of the writing worker.
     worker, num_workers : int
-        Which it is, and of how many.
+        Index of the writing worker, and number of workers.
     parts : dict of int to list
-        For each other worker its pairs of names and nodes.
+        The (name, node) pairs of each other worker.
 
     Examples
     --------
-    >>> noted(["group", []], 0, 2, {1: [["data", 3]]})
+    >>> with_parts(["group", []], 0, 2, {1: [["data", 3]]})
     ['group', [], {'workers': 2, 'worker': 0, 'parts': {'1': [['data', 3]]}}]
     """
     texts = {str(number): pairs for number, pairs in parts.items()}
@@ -152,7 +152,7 @@ def noted(tree: Node, worker: int, num_workers: int, parts: dict[int, list[Any]]
 
 
 class SavedParts:
-    """The parts that a file has.
+    """The parts stored in a file.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class SavedParts:
     Attributes
     ----------
     num_workers : int
-        How many saved it.
+        Number of workers that saved it.
 
     Examples
     --------
@@ -177,9 +177,9 @@ class SavedParts:
         self._parts = {int(number): dict(pairs) for number, pairs in told.get("parts", {}).items()}
 
     def node_for(self, worker: int, name: str, node: Node) -> Node:
-        """Give what a worker restores; `node` is what the one that wrote has."""
+        """Return the node that a worker restores; `node` is the writing worker's."""
         return self._parts.get(worker, {}).get(name, node)
 
     def nodes(self, name: str, node: Node) -> list[Node]:
-        """Give what all workers had, in their order."""
+        """Return the nodes of all workers, in order."""
         return [self.node_for(worker, name, node) for worker in range(self.num_workers)]

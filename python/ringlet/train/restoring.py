@@ -1,7 +1,7 @@
-"""Restores objects from a checkpoint file: first everything is compared and read, then everything is changed.
+"""Restores objects from a checkpoint file: everything is compared and read before anything is changed.
 
-Variables and objects with a state of their own stay what they are, and get new contents. Lists, dictionaries and
-dataclasses get new items. Everything else is replaced, in the list, dictionary or checkpoint that has it.
+Variables and objects with their own state keep their identity and get new contents. Lists, dictionaries and
+dataclasses get new items. Every other object is replaced in its list, dictionary or checkpoint.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 from ringlet.train.checkpoint_reader import CheckpointFile
 from ringlet.train.decoding import (
     Node,
+    check_tree,
     children_of_node,
     decode,
     entries_of,
@@ -22,7 +23,6 @@ from ringlet.train.decoding import (
     kind_of_node,
     rebuilt,
     saved_variable,
-    whole,
 )
 from ringlet.train.encoding import Path, name_of, refuse_depth
 from ringlet.train.per_worker_state import SavedParts
@@ -33,7 +33,7 @@ from ringlet.values.variables.atomic_snapshot import NewValue, write_at_one_mome
 
 __all__ = ["Restoration", "leaf_names"]
 
-# What reads the new value of something, after everything has been compared.
+# Returns the restored value of an object, called after everything was compared.
 Maker = Callable[[], Any]
 _MOST_SHOWN = 30
 _MAY_BE_EMPTY = {Kind.DICT, Kind.LIST}
@@ -41,7 +41,7 @@ _SAME_FAMILY = {Kind.LIST, Kind.TUPLE}
 
 
 def leaf_names(value: Any, path: Path = ()) -> list[str]:
-    """Name everything in an object that is restored by itself: objects that keep their identity, and plain values.
+    """Return the names of everything in an object that is restored separately: stateful objects and plain values.
 
     Examples
     --------
@@ -59,8 +59,8 @@ def leaf_names(value: Any, path: Path = ()) -> list[str]:
 
 
 def _holds_nothing(value: Any) -> bool:
-    """Whether an object is a list or dictionary without an item, or with none but such ones."""
-    seen: set[int] = set()  # a list may be in itself
+    """Return whether an object is a list or dictionary without items, or nests only such."""
+    seen: set[int] = set()  # a list may contain itself
     waiting = [value]
     while waiting:
         value = waiting.pop()
@@ -74,7 +74,7 @@ def _holds_nothing(value: Any) -> bool:
 
 
 class Restoration:
-    """One file, and what of it goes where. First :meth:`match`, then :meth:`apply`.
+    """The match between one file and the program's objects. First :meth:`match`, then :meth:`apply`.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ class Restoration:
     Attributes
     ----------
     problems : list of str
-        Why it cannot be restored.
+        Reasons why it cannot be restored.
     matched, missing, unexpected : list of str
-        Names of what is on both sides; only in the program; only in the file.
+        Names in both; only in the program; only in the file.
     """
 
     def __init__(self, file: CheckpointFile) -> None:
@@ -105,19 +105,19 @@ class Restoration:
     # Comparing
 
     def match(self, value: Any, node: Node, path: Path = ()) -> Maker:
-        """Compare an object with a node of the file, and note what is to be done and what is wrong.
+        """Compare an object with a node of the file, recording actions and problems.
 
         Returns
         -------
         callable
-            Gives the object that belongs in its place: another one, if it is of a kind that is replaced.
+            Returns the restored object: a new one if its kind is replaced, not changed in place.
         """
-        maker: Maker = whole(self._file, lambda: self._match(value, node, path))
+        maker: Maker = check_tree(self._file, lambda: self._match(value, node, path))
         return maker
 
     def _match(self, value: Any, node: Node, path: Path) -> Maker:
         kind, saved = kind_of_object(value), kind_of_node(node)
-        keep = lambda: value  # noqa: E731  # most objects stay where they are
+        keep = lambda: value  # noqa: E731  # most objects keep their identity
         if kind is Kind.GROUP or (kind is not None and not is_state(kind) and holds_state(value)):
             return self._match_children(value, kind, node, saved, path)
         self.matched.append(name_of(path))
@@ -134,16 +134,16 @@ class Restoration:
         if inside is not None:
             self._differ(kind, inside, path)
             return keep
-        for _ in entries_of(self._file, node):  # all of them are there
+        for _ in entries_of(self._file, node):  # raises if one is missing
             pass
         return lambda: self._replaced(value, decode(self._file, node, value))
 
     def _differ(self, kind: Kind | None, saved: Kind, path: Path) -> None:
-        here = "nothing that can be saved" if kind is None else kind_name(kind)
-        self.problems.append(f"{name_of(path)}: saved as {kind_name(saved)}, and {here} is there")
+        here = "an object that cannot be saved" if kind is None else kind_name(kind)
+        self.problems.append(f"{name_of(path)}: saved as {kind_name(saved)}, but the program has {here}")
 
     def _saved_variable(self, node: Node, path: Path) -> SavedVariable:
-        """What the file has of a variable for this worker; of ON_READ the components of all workers."""
+        """Return the saved variable for this worker; for ON_READ with the components of all workers."""
         saved = saved_variable(self._file, self._parts.node_for(self._worker, name_of(path), node))
         if saved.sort is not Sort.ON_READ or self._parts.num_workers == 1:
             return saved
@@ -157,7 +157,7 @@ class Restoration:
         _, other, place = self._variables.setdefault(id(variable), (variable, saved, name_of(path)))
         if other.entries != saved.entries:
             self.problems.append(
-                f"{name_of(path)}: is the same variable as {place}, and different values were saved for the two"
+                f"{name_of(path)}: is the same variable as {place}, but different values were saved for the two"
             )
 
     def _match_state(self, value: Any, kind: Kind, node: Node, path: Path) -> None:
@@ -165,17 +165,17 @@ class Restoration:
             self._match_arrays(dict(value.state_dict()), node, path)
         for _ in entries_of(self._file, node):
             pass
-        file = self._file  # the maker does not hold this object, which holds the maker
+        file = self._file  # the maker must not refer to self, which refers to the maker
         self._states.append((value, kind, lambda: decode(file, node), name_of(path)))
 
     def _match_arrays(self, present: Any, node: Node, path: Path) -> None:
-        """Hold the shapes of arrays of a state_dict against those that the object has now: not all of them check."""
+        """Compare the shapes of a state_dict's arrays with the object's: not every object checks them."""
         kind, saved = kind_of_object(present), kind_of_node(node)
         if kind is saved and kind in (Kind.TENSOR, Kind.ARRAY):
             (entry,) = entries_of(self._file, node)
             if tuple(present.shape) != entry.shape:
                 self.problems.append(
-                    f"{name_of(path)}: saved with the shape {entry.shape}, and has {tuple(present.shape)} there"
+                    f"{name_of(path)}: saved with the shape {entry.shape}, but has {tuple(present.shape)} here"
                 )
         elif kind is saved and kind is not None:
             here = dict(children_of(present, kind))
@@ -184,7 +184,7 @@ class Restoration:
                     self._match_arrays(here[key], child, (*path, key))
 
     def _match_children(self, value: Any, kind: Kind | None, node: Node, saved: Kind, path: Path) -> Maker:
-        assert kind is not None  # or it would hold nothing
+        assert kind is not None  # otherwise there are no children
         if kind is not saved and not {kind, saved} <= _SAME_FAMILY:
             self._differ(kind, saved, path)
             return lambda: value
@@ -203,47 +203,47 @@ class Restoration:
         return lambda: self._with_children(value, kind, {key: make() for key, make in makers.items()})
 
     def check(self, is_strict: bool) -> None:
-        """Refuse to restore if anything is wrong.
+        """Raise if a mismatch was found.
 
         Raises
         ------
         InvalidArgumentError
-            Tells all that is.
+            Lists every mismatch.
         """
         if not self.problems and not (is_strict and (self.missing or self.unexpected)):
             return
         lines = [*self.problems, *(f"{name}: is not in the file" for name in self.missing)]
-        lines += [f"{name}: is in the file, and nothing of that name is there" for name in self.unexpected]
+        lines += [f"{name}: is in the file, and not in the program" for name in self.unexpected]
         shown = "\n  ".join(lines[:_MOST_SHOWN])
         more = f"\n  and {len(lines) - _MOST_SHOWN} more" if len(lines) > _MOST_SHOWN else ""
         raise InvalidArgumentError(
             f"the checkpoint {self._file.path} cannot be restored, and nothing was changed:\n  {shown}{more}\n"
-            "Make the objects as they were when it was saved, or leave those out that differ"
+            "Create the objects as they were when it was saved, or omit those that differ"
         )
 
     # Changing
 
     def apply(self, maker: Maker) -> Any:
-        """Read everything; then change variables and objects: all of them, or none if one object refuses.
+        """Read everything; then change variables and objects: all of them, or none if an object raises.
 
         Parameters
         ----------
         maker : callable
-            What :meth:`match` gave.
+            From :meth:`match`.
 
         Returns
         -------
         object
-            What the maker gives.
+            The result of `maker`.
         """
         change = self.read(maker)
         return change()
 
     def read(self, maker: Maker) -> Maker:
-        """Read everything, and give what then changes variables and objects, as :meth:`apply` does."""
+        """Read everything, and return the function that then changes the objects, as :meth:`apply` does."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
         states = [(value, kind, make(), name) for value, kind, make, name in self._read_states()]
-        result = whole(self._file, maker)
+        result = check_tree(self._file, maker)
 
         def change() -> Any:
             self._set_states(states)
@@ -256,7 +256,7 @@ class Restoration:
 
     def _read_states(self) -> list[tuple[Any, Kind, Maker, str]]:
         def reading(make: Maker) -> Maker:
-            return lambda: whole(self._file, make)
+            return lambda: check_tree(self._file, make)
 
         return [(value, kind, reading(make), name) for value, kind, make, name in self._states]
 
@@ -279,7 +279,7 @@ class Restoration:
         write_at_one_moment(values)
 
     def _replaced(self, value: Any, new: Any) -> Any:
-        """What takes the place of a plain value: the same list or dictionary, which gets its new items later."""
+        """Return the replacement of a plain value: the same list or dictionary, whose items are set later."""
         kind = kind_of_object(value)
         if kind is not kind_of_object(new) or kind not in _REFILL:
             return new
@@ -295,7 +295,7 @@ class Restoration:
         return value
 
     def _with_children(self, value: Any, kind: Kind, new: dict[Any, Any]) -> Any:
-        """A container with state in it: its own items, where they were restored, are put in their places later."""
+        """Return a container that holds stateful objects; its own restored items are set later."""
         present = dict(children_of(value, kind))
         changed = {key: each for key, each in new.items() if each is not present[key]}
         if not changed:
@@ -305,7 +305,7 @@ class Restoration:
         if kind is Kind.NAMEDTUPLE or (kind is Kind.DATACLASS and _is_frozen(value)):
             return rebuilt(value, {**present, **changed}, kind)
         if kind is Kind.GROUP:
-            self._commits.append(lambda: value._take(changed))
+            self._commits.append(lambda: value._replace_values(changed))
         elif kind is Kind.DATACLASS:
             self._commits.append(lambda: _set_fields(value, changed))
         else:
@@ -338,7 +338,7 @@ def _set_fields(value: Any, items: dict[str, Any]) -> None:
         setattr(value, name, each)
 
 
-# How a plain container gets its new items; a tuple is another one then.
+# How a plain container gets new items; a tuple is replaced.
 _REFILL: dict[Kind, Callable[[Any, dict[Any, Any]], Any]] = {
     Kind.LIST: _refill_list,
     Kind.DICT: _refill_dict,
@@ -357,7 +357,7 @@ def _kinds_below(node: Node) -> list[Kind]:
 
 
 def _node_names(node: Node, path: Path) -> list[str]:
-    """What :func:`leaf_names` gave of what was saved as this node."""
+    """Return what :func:`leaf_names` returned for the object saved as this node."""
     kind, *below = _kinds_below(node)
     if {kind, *below} <= _MAY_BE_EMPTY:
         return []

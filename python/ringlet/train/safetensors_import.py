@@ -1,4 +1,4 @@
-"""The library that knows the file format, imported where it is needed."""
+"""Deferred import of the library safetensors."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["safetensors"]
 
 
 def safetensors() -> Any:
-    """Give the library safetensors.
+    """Return the module safetensors.
 
     Raises
     ------
     ModuleNotFoundError
-        If it is not installed, or one that still needs a copy of everything that it writes; says how to install it.
+        If it is not installed, or its version still copies everything that it writes; says how to install it.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def safetensors() -> Any:
     except ModuleNotFoundError as error:
         raise _missing("is not installed here") from error
     if not hasattr(library, "TensorSpec"):
-        raise _missing(f"is installed here as version {library.__version__}, and checkpoints need 0.8 or newer")
+        raise _missing(f"is installed as version {library.__version__}, and checkpoints need 0.8 or newer")
     return library
 
 

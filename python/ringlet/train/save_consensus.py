@@ -1,6 +1,6 @@
-"""What the workers of a strategy tell each other while they save and restore together: each hears of what went wrong.
+"""Agreement among the workers of a strategy during saves and restores: an error on one is raised on all.
 
-All of them call these functions together, in the same order.
+All workers call these functions together, in the same order.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from ringlet.ipc.byte_framing import join_frames, split_frames
 from ringlet.strategy.multi_worker.ambient_worker_group import Workers, current_workers
 from ringlet.train.checkpoint_options import CheckpointOptions
 
-__all__ = ["Message", "chosen_by_chief", "exchanged", "folder_of", "joined", "restored_together"]
+__all__ = ["Message", "chief_choice", "exchange_messages", "folder_of", "restore_together", "saving_workers"]
 
 Message = dict[str, Any]
 T = TypeVar("T")
 
-# Errors that others raise as the same class; for all other classes CollectiveAborted stands.
+# Errors that are re-raised on the other workers in the same class; other classes become CollectiveAborted.
 _SAME_CLASS = {
     "CheckpointCorruptError", "FailedPreconditionError", "InvalidArgumentError", "ModuleNotFoundError", "NotFoundError",
     "OSError", "PermissionError", "RuntimeError", "TypeError", "ValueError",
 }  # fmt: skip
 
 
-def joined(options: CheckpointOptions | None = None) -> Workers | None:
-    """Give what joins the workers that save together; None for a process that saves by itself.
+def saving_workers(options: CheckpointOptions | None = None) -> Workers | None:
+    """Return the workers that save together; None for a process that saves alone.
 
     Parameters
     ----------
     options : CheckpointOptions, optional
-        Who says there who writes, or how to wait, joins nobody.
+        A process that gives `is_chief` or `barrier` saves alone.
 
     Examples
     --------
-    >>> joined() is None
+    >>> saving_workers() is None
     True
     """
     if options is not None and (options.is_chief is not None or options.barrier is not None):
@@ -49,7 +49,7 @@ def joined(options: CheckpointOptions | None = None) -> Workers | None:
 
 
 def folder_of(path: str) -> str:
-    """Give the folder of a path, the same text for the same folder.
+    """Return the canonical path of a checkpoint's folder.
 
     Examples
     --------
@@ -59,22 +59,22 @@ def folder_of(path: str) -> str:
     return os.path.realpath(os.path.dirname(path) or os.curdir)
 
 
-def exchanged(
+def exchange_messages(
     workers: Workers, what: str, message: Message, error: BaseException | None = None, data: bytes = b""
 ) -> list[tuple[Message, bytes]]:
-    """Give what all workers say, or raise on all of them what went wrong on one.
+    """Exchange messages among all workers; an error on one worker is raised on all.
 
     Parameters
     ----------
     workers : Workers
     what : str
-        What they do, as in "save ckpt-3"; the same on all.
+        The action, as in "save ckpt-3"; the same on all workers.
     message : dict
-        What JSON can hold.
+        Serializable as JSON.
     error : BaseException, optional
-        What went wrong here. It is raised here once the others have heard of it.
+        The error of this worker, raised here once the others have received it.
     data : bytes
-        More than JSON can hold.
+        Binary payload.
 
     Returns
     -------
@@ -84,20 +84,20 @@ def exchanged(
     Raises
     ------
     BaseException
-        `error`; or, of another worker's error, one of the same class if that is a plain one, which names the worker.
+        `error`; for another worker's error, one of the same class if that is a builtin, which names the worker.
     CollectiveAborted
         For errors of other classes.
     CollectiveMismatchError
-        If the workers do different things.
+        If the workers perform different actions.
     """
-    told = message if error is None else {"error": _described(error)}
-    head = json.dumps(told).encode("ascii")
+    described = message if error is None else {"error": _described(error)}
+    head = json.dumps(described).encode("ascii")
     try:
         workers.barrier(what)
         pieces = workers.exchange(join_frames([head, data]))
     except Exception:
         if error is not None:
-            raise error from None  # the others are gone, or do something else: what went wrong first counts
+            raise error from None  # the others left or do something else: the first error counts
         raise
     if error is not None:
         raise error
@@ -106,15 +106,15 @@ def exchanged(
         head, data = split_frames(piece)
         answer = json.loads(head)
         if "error" in answer:
-            raise _like(answer["error"], f"worker {number} could not {what}")
+            raise _remote_error(answer["error"], f"worker {number} could not {what}")
         answers.append((answer, data))
     return answers
 
 
-def restored_together(
+def restore_together(
     workers: Workers, path: str, read: Callable[[], tuple[T, int, Callable[[], Any]]]
 ) -> tuple[T, int]:
-    """Have all workers read, then, if every one of them could, change what they restore.
+    """Read on all workers, then, if all of them succeeded, change their objects.
 
     Parameters
     ----------
@@ -122,19 +122,19 @@ def restored_together(
     path : str
         Of the checkpoint.
     read : callable
-        Gives something, the moment at which the file was written, and what changes objects.
+        Returns an object, the time at which the file was written, and the function that changes objects.
 
     Returns
     -------
     object, int
-        The first two of them.
+        The first two of these.
 
     Raises
     ------
     FailedPreconditionError
-        If workers that look into the same folder have found files of different moments.
+        If workers with the same folder read files of different times.
     BaseException
-        As :func:`exchanged` does.
+        As :func:`exchange_messages` does.
     """
     name, found, error = os.path.basename(path), None, None
     try:
@@ -142,24 +142,24 @@ def restored_together(
     except Exception as caught:
         error = caught
     mine = {"folder": folder_of(path), "saved": None if found is None else found[1]}
-    told = [message for message, _ in exchanged(workers, f"restore {name}", mine, error)]
-    for number, each in enumerate(told):
-        if each["folder"] == told[0]["folder"] and each["saved"] != told[0]["saved"]:
+    described = [message for message, _ in exchange_messages(workers, f"restore {name}", mine, error)]
+    for number, each in enumerate(described):
+        if each["folder"] == described[0]["folder"] and each["saved"] != described[0]["saved"]:
             raise FailedPreconditionError(
-                f"workers 0 and {number} have read different files as {path}, and nothing was changed: one was written "
-                "over meanwhile, or their disks differ. Restore again, from a folder that all workers share"
+                f"workers 0 and {number} have read different files as {path}, and nothing was changed: one was "
+                "overwritten meanwhile, or their disks differ. Restore again, from a folder that all workers share"
             )
-    assert found is not None  # or this has raised
+    assert found is not None  # exchange_messages() raised otherwise
     try:
         found[2]()
     except Exception as caught:
         error = caught
-    exchanged(workers, f"take what {name} holds", {}, error)
+    exchange_messages(workers, f"restore {name}", {}, error)
     return found[0], found[1]
 
 
-def chosen_by_chief(workers: Workers, path: str | None, folder: str) -> str | None:
-    """Give the checkpoint that the chief has chosen, for those workers that look into the same folder.
+def chief_choice(workers: Workers, path: str | None, folder: str) -> str | None:
+    """Return the chief's checkpoint for the workers with the same folder.
 
     Parameters
     ----------
@@ -167,15 +167,15 @@ def chosen_by_chief(workers: Workers, path: str | None, folder: str) -> str | No
     path : str or None
         The choice of this worker.
     folder : str
-        Where it looks.
+        Its folder.
 
     Returns
     -------
     str or None
-        The chief's choice in this worker's words; its own if it looks elsewhere.
+        The chief's choice as a path of this worker; its own if its folder differs.
     """
     mine = {"folder": os.path.realpath(folder), "name": None if path is None else os.path.relpath(path, folder)}
-    chief = exchanged(workers, "choose a checkpoint", mine)[0][0]
+    chief = exchange_messages(workers, "choose a checkpoint", mine)[0][0]
     if chief["folder"] != mine["folder"]:
         return path
     return None if chief["name"] is None else os.path.join(folder, chief["name"])
@@ -190,9 +190,9 @@ def _described(error: BaseException) -> dict[str, Any]:
     return described
 
 
-def _like(told: dict[str, Any], lead: str) -> Exception:
-    text = f"{lead}: {told['name']}: {told['text']}"
-    if told["kind"] not in _SAME_CLASS:
+def _remote_error(described: dict[str, Any], lead: str) -> Exception:
+    text = f"{lead}: {described['name']}: {described['text']}"
+    if described["kind"] not in _SAME_CLASS:
         return CollectiveAborted(text)
-    found: type[Exception] = getattr(errors, told["kind"], None) or getattr(builtins, told["kind"])
-    return found(told["number"], text, told["file"]) if "number" in told else found(text)
+    found: type[Exception] = getattr(errors, described["kind"], None) or getattr(builtins, described["kind"])
+    return found(described["number"], text, described["file"]) if "number" in described else found(text)

@@ -1,12 +1,12 @@
-"""What becomes of a variable that is restored where there are more or fewer replicas than where it was saved.
+"""Conversion of saved variables to another number of replicas.
 
-Every component is saved, of ON_READ variables those of all workers. Into as many components of a variable of the same
-sort each goes as it is. Otherwise what the
-saved variable is worth as a whole, as a read outside of replicas gives it, becomes what the new one is worth:
+Every component is saved, for ON_READ variables those of all workers. A variable of the same sort with as many
+components takes them unchanged. Otherwise the value of the saved variable as a whole, as a read outside of replicas
+returns it, becomes the value of the new one:
 
 - saved as ON_READ with SUM or MEAN: the sum or the mean of its components; of all others the first component;
-- into an ON_READ variable with SUM: shared out, so that the sum is the same; the first replica gets what is left over
-  of whole numbers. Into all others: every component has it.
+- into an ON_READ variable with SUM: split, so that the sum is the same; the first replica gets the remainder of whole
+numbers. Into all others: every component gets the value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPS = {VariableAggregation.SUM.name: Op.SUM, VariableAggregation.MEAN.name: Op.
 
 
 class Sort(enum.Enum):
-    """What the components of a variable are to each other."""
+    """How the components of a variable relate to each other."""
 
     PLAIN = "plain"
     MIRRORED = "mirrored"
@@ -37,7 +37,7 @@ class Sort(enum.Enum):
 
 
 def sort_of(variable: Variable) -> Sort:
-    """Tell what the components of a variable are to each other.
+    """Return how the components of a variable relate to each other.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def sort_of(variable: Variable) -> Sort:
 
 
 class SavedVariable:
-    """What a file has of a variable.
+    """A variable as saved in a file.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class SavedVariable:
     aggregation : str
         Name of a VariableAggregation.
     entries : sequence of Entry
-        Of each component; those that shared memory have one.
+        One per component; one in total if the components share memory.
     """
 
     def __init__(self, sort: Sort, aggregation: str, entries: Sequence[Entry]) -> None:
@@ -67,11 +67,11 @@ class SavedVariable:
         self.entries = list(entries)
 
     def problem_for(self, variable: Variable) -> str | None:
-        """Say why a variable cannot take this; None if it can."""
+        """Return why a variable cannot take this value; None if it can."""
         wanted = variable._spec.shape
         for entry in self.entries:
             if entry.form.dtype != variable.dtype:
-                return f"saved as {entry.form.dtype}, and variable '{variable.name}' holds {variable.dtype}"
+                return f"saved as {entry.form.dtype}, but variable '{variable.name}' holds {variable.dtype}"
             if not fits(entry.shape, wanted):
                 return (
                     f"Received incompatible tensor with shape {entry.shape} when attempting to restore variable with "
@@ -80,7 +80,7 @@ class SavedVariable:
         return None
 
     def new_value(self, variable: Variable, file: CheckpointFile) -> NewValue:
-        """Read what a variable is going to hold."""
+        """Read the new value of a variable."""
         if self._fits_as_it_is(variable):
             entries = self.entries[:1] if self._is_shared else self.entries[_place_of(variable)]
             value = NewValue.of(variable, [entry.shape for entry in entries])
@@ -89,7 +89,7 @@ class SavedVariable:
             return value
         whole = self._worth(file)
         is_total = isinstance(variable, SyncOnReadVariable) and variable.aggregation is VariableAggregation.SUM
-        # What cannot be added up, such as text, is not shared out either.
+        # Values that cannot be summed, such as text, are not split either.
         parts = _shares(variable, whole) if is_total and whole.dtype.kind not in "bSUmM" else [whole]
         value = NewValue.of(variable, [part.shape for part in parts])
         for part, array in zip(parts, value.arrays, strict=True):
@@ -103,12 +103,12 @@ class SavedVariable:
     def _fits_as_it_is(self, variable: Variable) -> bool:
         count = _count_of(variable)
         if len(self.entries) != count:
-            # All of them are the same, which is what all of another number are going to be.
+            # All components are equal, and so will any other number of them be.
             return self._is_shared and Sort.ON_READ not in (self.sort, sort_of(variable))
         return count == 1 or sort_of(variable) is self.sort
 
     def _worth(self, file: CheckpointFile) -> Array:
-        """What a read outside of replicas would have given where it was saved."""
+        """Return what a read outside of replicas returned when it was saved."""
         op = _OPS.get(self.aggregation) if self.sort is Sort.ON_READ else None
         if op is None or len(self.entries) == 1:
             return file.read(self.entries[0])
@@ -116,12 +116,12 @@ class SavedVariable:
         components = [arrays[entry.name] for entry in self.entries]
         try:
             return all_reduce_buffers(components, op)
-        except InvalidArgumentError:  # of what cannot be combined, the first one
+        except InvalidArgumentError:  # not reducible: the first component
             return components[0]
 
 
 def _count_of(variable: Variable) -> int:
-    """How many components a variable has; one of ON_READ has one for each replica of all workers."""
+    """Return the number of components; of an ON_READ variable, one for each replica of all workers."""
     own = len(components_of(variable))
     if not isinstance(variable, SyncOnReadVariable):
         return own
@@ -130,7 +130,7 @@ def _count_of(variable: Variable) -> int:
 
 
 def _place_of(variable: Variable) -> slice:
-    """Which of all these components this process has."""
+    """Return which of all these components belong to this process."""
     own = len(components_of(variable))
     if _count_of(variable) == own:
         return slice(0, own)
@@ -139,6 +139,6 @@ def _place_of(variable: Variable) -> slice:
 
 
 def _shares(variable: Variable, total: Array) -> list[Array]:
-    """What each component gets of a total, as if it was assigned."""
+    """Return the component values of an assigned total."""
     assert isinstance(variable, SyncOnReadVariable)
     return variable._shares(total)

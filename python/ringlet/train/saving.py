@@ -1,4 +1,4 @@
-"""Saving: who writes, what of whom, and how everybody hears whether it was written."""
+"""One save: choice of the writer, state of the other workers, and agreement on success."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ringlet.train.checkpoint_options import CheckpointOptions, call_back, wait_
 from ringlet.train.checkpoint_writer import Tensor, write_file
 from ringlet.train.encoding import encode
 from ringlet.train.latest import SUFFIX
-from ringlet.train.per_worker_state import noted, pack, parts_of, unpack
-from ringlet.train.save_consensus import exchanged, folder_of, joined
+from ringlet.train.per_worker_state import pack, parts_of, unpack, with_parts
+from ringlet.train.save_consensus import exchange_messages, folder_of, saving_workers
 
 __all__ = ["Saving"]
 
 
 class Saving:
-    """One save, a context manager: inside of it whoever :attr:`writes` does so, and at its end the others know.
+    """One save, as a context manager: the chief writes inside of it, and the other workers wait at its exit.
 
-    The workers of a strategy agree on it: one writes for all that name the same folder. Those that name another folder
-    write for themselves, as they do in TensorFlow.
+    One worker writes for all workers with the same folder. Workers with another folder write for themselves, as in
+    TensorFlow.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Saving:
 
     def __init__(self, value: Any, path: str, options: CheckpointOptions | None) -> None:
         self._value, self._path, self._options = value, path, options
-        self._workers = joined(options)
+        self._workers = saving_workers(options)
         self._name = os.path.basename(path)
         self._others: dict[int, list[Any]] = {}
         self._tensors: list[Tensor] = []
@@ -61,14 +61,14 @@ class Saving:
         except Exception as caught:
             error = caught
         mine = {"folder": folder_of(self._path), "parts": {name: part.digest for name, part in parts.items()}}
-        told = [message for message, _ in exchanged(workers, what, mine, error)]
-        chief = 0  # the first worker is the chief where there is none by name
-        self.writes = me == chief or told[me]["folder"] != told[chief]["folder"]
-        digests = [message["parts"] for message in told]
+        answers = [message for message, _ in exchange_messages(workers, what, mine, error)]
+        chief = 0  # the first worker is the chief if no task is named chief
+        self.writes = me == chief or answers[me]["folder"] != answers[chief]["folder"]
+        digests = [message["parts"] for message in answers]
         unlike = {name for each in digests for name in each if len({other.get(name) for other in digests}) > 1}
         if unlike:
             data = pack({name: part for name, part in parts.items() if name in unlike})
-            pieces = exchanged(workers, what, {}, data=data)
+            pieces = exchange_messages(workers, what, {}, data=data)
             if self.writes:
                 self._take({number: piece for number, (_, piece) in enumerate(pieces) if number != me})
 
@@ -78,12 +78,12 @@ class Saving:
             self._tensors += tensors
 
     def write(self) -> None:
-        """Write the file, if this process writes; it is on the disk afterwards."""
+        """Write the file durably, if this process writes."""
         if not self.writes:
             return
         tree, tensors = encode(self._value)
         if self._workers is not None:
-            tree = noted(tree, self._workers.worker_index, self._workers.num_workers, self._others)
+            tree = with_parts(tree, self._workers.worker_index, self._workers.num_workers, self._others)
         folder, name = os.path.split(self._path)
         folder = folder or os.curdir
         make_folder(folder)
@@ -99,6 +99,6 @@ class Saving:
             if error is None:
                 wait_for_chief(self._options, self._path)
         elif error is None or isinstance(error, Exception):
-            exchanged(self._workers, f"write {self._name}", {}, error)
+            exchange_messages(self._workers, f"write {self._name}", {}, error)
         if error is None and not self.writes:
             call_back(self._options, self._path)

@@ -1,7 +1,7 @@
-"""The file ``checkpoint`` of a folder, which tells which checkpoint is the newest and which ones a manager has.
+"""The state file ``checkpoint`` of a folder: the newest checkpoint and those of a manager.
 
-It is text as TensorFlow writes it, and a checksum in a comment. A file that is damaged, or that somebody has edited, is
-not believed: the checkpoints themselves tell then.
+It is TensorFlow's text format with a checksum in a comment. A damaged or edited file is ignored in favour of the
+checkpoint files themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_BYTES = 64 << 20
 
 @dataclasses.dataclass(frozen=True)
 class FolderState:
-    """What the file tells.
+    """Contents of a state file.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class FolderState:
     paths : tuple of str
         Those of a manager, from the oldest to the newest.
     timestamps : tuple of float
-        When each of them was saved, in seconds since the epoch; none where no manager was at work.
+        Time of each save, in seconds since the epoch; empty without a manager.
     last_preserved : float or None
-        When the last one that a manager keeps for good was saved.
+        Time of the last checkpoint that a manager keeps permanently.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class FolderState:
     last_preserved: float | None = None
 
     def as_text(self) -> str:
-        """Give the content of the file."""
+        """Return the text of the file."""
         lines = [f"model_checkpoint_path: {json.dumps(self.latest)}"]
         lines += [f"all_model_checkpoint_paths: {json.dumps(path)}" for path in self.paths]
         lines += [f"all_model_checkpoint_timestamps: {timestamp!r}" for timestamp in self.timestamps]
@@ -63,35 +63,35 @@ class FolderState:
 
     @classmethod
     def of_text(cls, text: str) -> FolderState:
-        """Read what :meth:`as_text` gave.
+        """Parse the text of :meth:`as_text`.
 
         Raises
         ------
         ValueError
-            If it is anything else.
+            If the text is not valid.
         """
         body, mark, _ = text.rpartition("# crc32c: ")
         checksum = _CHECKSUM.fullmatch(text[len(body) :])
         if not mark or checksum is None or int(checksum[1], 16) != _core.crc32c(body.encode()):
-            raise ValueError("its checksum is not that of its lines")
+            raise ValueError("its lines do not match its checksum")
         fields: dict[str, list[str]] = {}
         for line in body.splitlines():
             found = _LINE.fullmatch(line)
             if found is None:
-                raise ValueError(f"it has a line {line!r}")
+                raise ValueError(f"invalid line {line!r}")
             fields.setdefault(found[1], []).append(found[2])
         paths = tuple([_text(value) for value in fields.get("all_model_checkpoint_paths", ())])
         timestamps = tuple([float(value) for value in fields.get("all_model_checkpoint_timestamps", ())])
         preserved = [float(value) for value in fields.get("last_preserved_timestamp", ())]
         if len(fields.get("model_checkpoint_path", ())) != 1 or (timestamps and len(timestamps) != len(paths)):
-            raise ValueError("it does not tell one newest checkpoint, or not when each one was saved")
+            raise ValueError("expected one newest checkpoint, and a timestamp for each checkpoint or none")
         return cls(_text(fields["model_checkpoint_path"][0]), paths, timestamps, preserved[-1] if preserved else None)
 
 
 def _text(value: str) -> str:
     text = json.loads(value)
     if not isinstance(text, str):
-        raise ValueError(f"{value} is no text")
+        raise ValueError(f"{value} is not text")
     return text
 
 
@@ -106,7 +106,7 @@ def read_state(folder: str, name: str = STATE_NAME) -> FolderState | None:
     Raises
     ------
     CheckpointCorruptError
-        If it is not what was written.
+        If it is damaged.
     OSError
         If the system refuses.
 
@@ -131,5 +131,5 @@ def read_state(folder: str, name: str = STATE_NAME) -> FolderState | None:
 
 
 def write_state(folder: str, state: FolderState) -> None:
-    """Write the state file of a folder, in one step."""
+    """Write the state file of a folder atomically."""
     write_durably(folder, STATE_NAME, lambda path: Path(path).write_bytes(state.as_text().encode()))

@@ -1,4 +1,4 @@
-"""How arrays of every dtype are written to a file, and what they are when they come back."""
+"""Layout in files of arrays of every dtype."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Form", "bytes_of", "form_of", "form_of_text", "in_file_order"]
 
 Array = NDArray[Any]
 
-# What the file format calls the dtypes that it knows, all of them with the lowest byte first.
+# The file format's names of dtypes, all little-endian.
 _CODES = {
     "bool": "BOOL", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
     "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64",
@@ -30,16 +30,16 @@ _ML_TEXT = re.compile(r"(b?float|u?int|b?complex)\d+(_[a-z0-9]+)?")
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """How arrays of one dtype lie in a file.
+    """The layout in a file of arrays of one dtype.
 
     Attributes
     ----------
     dtype : dtype
-        In memory, in whatever order of bytes.
+        In memory, in either byte order.
     text : str
-        From which :func:`form_of_text` makes this again.
+        Parsed by :func:`form_of_text`.
     code : str
-        What the file format calls the elements. Those that it has no name for are bytes, along one more dimension.
+        The file format's name of the elements. Other dtypes are stored as bytes, with one more dimension.
 
     Examples
     --------
@@ -57,11 +57,11 @@ class Form:
         return self.dtype.name in _CODES
 
     def shape_in_file(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Give what the shape of an array becomes."""
+        """Return the shape in the file of an array."""
         return shape if self.is_named else (*shape, self.dtype.itemsize)
 
     def shape_in_memory(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Give the shape of the array that has this shape in the file; None if there is none."""
+        """Return the shape in memory of an array with this shape in the file; None if there is none."""
         if self.is_named:
             return shape
         return shape[:-1] if shape and shape[-1] == self.dtype.itemsize else None
@@ -69,7 +69,7 @@ class Form:
 
 @functools.lru_cache(maxsize=256)  # programs have few dtypes and many arrays
 def form_of(dtype: np.dtype[Any]) -> Form:
-    """Give how arrays of a dtype lie in a file.
+    """Return the layout in files of arrays of a dtype.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def form_of(dtype: np.dtype[Any]) -> Form:
         what = "Python objects" if dtype.hasobject else "fields"
         raise TypeError(
             f"an array of {dtype} cannot be saved, because it consists of {what}: save arrays of numbers, bools, text, "
-            "bytes or times of day, each under a name of its own"
+            "bytes or times, each under its own name"
         )
     text = dtype.name if dtype.type.__module__ == "ml_dtypes" else dtype.str
     return Form(dtype, text, _CODES.get(dtype.name, "U8"))
@@ -93,14 +93,14 @@ def form_of(dtype: np.dtype[Any]) -> Form:
 
 @functools.lru_cache(maxsize=256)
 def form_of_text(text: str) -> Form:
-    """Read the text of a :class:`Form`.
+    """Parse the text of a :class:`Form`.
 
     Raises
     ------
     ValueError
-        If it is none.
+        If the text is not valid.
     TypeError
-        If it is one of ml_dtypes, which is not installed.
+        If it is a dtype of ml_dtypes, which is not installed.
 
     Examples
     --------
@@ -112,14 +112,14 @@ def form_of_text(text: str) -> Form:
     elif _NUMPY_TEXT.fullmatch(text):
         form = form_of(np.dtype(text))
     else:
-        raise ValueError(f"{text!r} is no dtype")
+        raise ValueError(f"{text!r} is not a dtype")
     if form.text != text:
-        raise ValueError(f"{text!r} is no dtype of this machine")
+        raise ValueError(f"{text!r} is not a dtype on this machine")
     return form
 
 
 def in_file_order(array: Array) -> Array:
-    """Give an array as it lies in files: contiguous, the lowest byte first; without a copy if it lies so already.
+    """Return an array in file layout: contiguous and little-endian, without a copy if it is already.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def in_file_order(array: Array) -> Array:
 
 
 def bytes_of(array: Array) -> memoryview:
-    """Give the memory of a contiguous array.
+    """Return the memory of a contiguous array.
 
     Examples
     --------

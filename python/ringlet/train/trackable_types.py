@@ -1,4 +1,4 @@
-"""What a checkpoint takes each object for."""
+"""Kinds of objects that a checkpoint can hold."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ MOST_LEVELS = 100
 
 
 class Group:
-    """What has named children that can be restored one by one; :class:`~ringlet.train.Checkpoint` is one."""
+    """Base class of containers whose named children are restored one by one, such as Checkpoint."""
 
     def _children(self) -> dict[str, Any]:
-        """What is saved of it, by name."""
+        """The saved children by name."""
         raise NotImplementedError
 
 
 class Kind(enum.Enum):
-    """What a checkpoint takes an object for."""
+    """How a checkpoint treats an object."""
 
     VARIABLE = "variable"
     GROUP = "group"
@@ -70,7 +70,7 @@ def _has(*methods: str) -> Callable[[Any], bool]:
     return lambda value: all(callable(getattr(value, method, None)) for method in methods)
 
 
-# What objects of other classes are: the first that fits.
+# Kinds by base class or methods: the first match counts.
 _TESTS: list[tuple[Kind, Callable[[Any], bool]]] = [
     (Kind.VARIABLE, lambda value: isinstance(value, (Variable, ShardedVariable))),
     (Kind.GROUP, _is_a(Group)),
@@ -86,7 +86,7 @@ _TESTS: list[tuple[Kind, Callable[[Any], bool]]] = [
 
 
 def kind_of_object(value: Any) -> Kind | None:
-    """Tell what a checkpoint takes an object for; None if it cannot be saved.
+    """Return how a checkpoint treats an object; None if it cannot be saved.
 
     Examples
     --------
@@ -105,18 +105,18 @@ def kind_of_object(value: Any) -> Kind | None:
 
 
 def kind_name(kind: Kind) -> str:
-    """Give what messages call a kind, with its article."""
+    """Return the name of a kind in messages, with its article."""
     name = _NAMES.get(kind, kind.value)
     return name if kind is Kind.NONE else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def is_state(kind: Kind | None) -> bool:
-    """Whether objects of a kind keep their identity when they are restored: what is in them changes."""
+    """Return whether objects of a kind keep their identity when restored."""
     return kind in (Kind.VARIABLE, Kind.GROUP, Kind.STATE, Kind.STATE_DICT)
 
 
 def children_of(value: Any, kind: Kind) -> Iterator[tuple[Any, Any]]:
-    """Give the key and the value of everything in a container; nothing for others.
+    """Yield the keys and values in a container; nothing for other objects.
 
     Examples
     --------
@@ -136,14 +136,14 @@ def children_of(value: Any, kind: Kind) -> Iterator[tuple[Any, Any]]:
 
 
 def holds_state(value: Any) -> bool:
-    """Whether an object is, or contains, one that keeps its identity.
+    """Return whether an object is, or contains, one that keeps its identity.
 
     Examples
     --------
     >>> holds_state({"a": [1, 2]}), holds_state({"a": [Variable(1.5)]})
     (False, True)
     """
-    seen: set[int] = set()  # each container once, however many ways lead to it
+    seen: set[int] = set()  # a container may be reachable by several paths
     waiting = [value]
     while waiting:
         value = waiting.pop()
@@ -157,11 +157,11 @@ def holds_state(value: Any) -> bool:
 
 
 def refusal(value: Any, name: str) -> str:
-    """Say why an object cannot be saved, and what can."""
+    """Return a message that says why an object cannot be saved, and what can."""
     if isinstance(value, enum.Enum):
-        return f"{name} is {value!r}, a member of an enumeration: save its value, and look the member up afterwards"
+        return f"{name} is {value!r}, a member of an enumeration: save its value, and look up the member afterwards"
     if isinstance(value, np.ma.MaskedArray):
-        return f"{name} is a masked array: save its data and its mask, each under a name of its own"
+        return f"{name} is a masked array: save its data and its mask, each under its own name"
     shown = repr(value)
     return (
         f"`Checkpoint` was expecting {name} to be a trackable object, got {shown[:200]} of type "

@@ -136,7 +136,7 @@ def test_metadata_tells_the_devices_of_the_slice():
 def test_the_hardware_is_read_from_a_topology():
     found = resolver()
     assert found.tpu_hardware_feature is None
-    with pytest.raises(ValueError, match="no serialized TopologyProto"):
+    with pytest.raises(ValueError, match="not a serialized TopologyProto"):
         found.set_tpu_topology(b"\xff")
     assert found.tpu_hardware_feature is None
     found.set_tpu_topology(bytes([0x2A, 2, 8, 2]))

@@ -102,14 +102,14 @@ def test_what_is_infinite_and_what_a_wider_dtype_is_asked_for_is_in_range():
 
 
 def test_tensors_of_a_list_are_of_one_dtype_which_the_rest_takes():
-    with pytest.raises(TypeError, match="int32 and float32 do not go into one"):
+    with pytest.raises(TypeError, match="int32 and float32 cannot be combined"):
         as_array([tf.constant(1), tf.constant(1.5)])
     with pytest.raises(TypeError, match="dtype int32"):
         as_array([tf.constant(1), 2.5])
 
 
 def test_the_remedy_is_one_that_helps():
-    with pytest.raises(TypeError, match=r"write tf\.cast\(value, tf\.int32\)"):
+    with pytest.raises(TypeError, match=r"use tf\.cast\(value, tf\.int32\)"):
         as_array(1.5, "int32")
     with pytest.raises(TypeError, match="dtype string: text and numbers are not converted"):
         as_array(1, object)

@@ -119,7 +119,7 @@ def test_a_replica_that_there_is_not_is_named(name):
     assignment = DeviceAssignment.build(Topology.from_accelerator_type("v2-8"), [1, 1, 1, 2], num_replicas=4)
     for place in ((4, 0), (0, 2)):
         for _ in range(2):
-            with pytest.raises(IndexError, match=r"there are 4 replicas of 2 cores"):
+            with pytest.raises(IndexError, match=r"has 4 replicas of 2 cores"):
                 getattr(assignment, name)(*place)
     assert getattr(assignment, name)(-1, -1) == getattr(assignment, name)(3, 1)
 
@@ -156,8 +156,8 @@ def test_repeated_off_mesh_and_absent_cores_are_refused(cores, words):
     ("options", "words"),
     [
         ({"num_replicas": -1}, "num_replicas must not be negative; got -1. At most 8"),
-        ({"computation_shape": [1, 1, 1.5, 1]}, "computation_shape must be whole numbers; got 1.5"),
-        ({"computation_shape": [1, 1, 1, 2**40]}, "32 bits"),
+        ({"computation_shape": [1, 1, 1.5, 1]}, "computation_shape must be integers; got 1.5"),
+        ({"computation_shape": [1, 1, 1, 2**40]}, "32-bit"),
         ({"computation_shape": [2**16, 2**16, 1, 1], "computation_stride": [2**16, 2**16, 1, 1]}, "does not fit"),
         ({"computation_shape": [[1, 1, 1, 1]]}, r"computation_shape must have shape \[4\]; got \(1, 4\)"),
         ({"device_order_mode": 3}, "device_order_mode is 3: expected a DeviceOrderMode"),

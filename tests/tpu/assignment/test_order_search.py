@@ -166,11 +166,11 @@ def test_where_nothing_can_be_ordered_nothing_is(replicas):
 @pytest.mark.parametrize(
     ("objective", "error", "words"),
     [
-        ("rings", ValueError, "no objective 'rings': give 'ring', 'halo'"),
+        ("rings", ValueError, "unknown objective 'rings': pass 'ring', 'halo'"),
         (3, TypeError, "'ring', 'halo' or a function of a DeviceAssignment, got 3"),
         (HaloObjective((3, 2)), ValueError, r"partition_dimensions \(3, 2\) make 6 tiles for 4 devices"),
         (HaloObjective((-2, -2)), ValueError, "partition_dimensions"),
-        (lambda assignment: float("nan"), ValueError, "gave NaN"),
+        (lambda assignment: float("nan"), ValueError, "returned NaN"),
     ],
 )
 def test_what_is_no_objective_is_refused(objective, error, words):

@@ -241,18 +241,21 @@ def test_a_pod_of_8960_chips_takes_less_than_five_seconds():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"collective": "allreduce"}, "no collective 'allreduce': did you mean 'all_reduce'"),
-        ({"collective": "gossip"}, "no collective 'gossip'.* There are all_reduce"),
-        ({"nbytes": -1}, "not negative and finite: got -1"),
+        ({"collective": "allreduce"}, "unknown collective 'allreduce': did you mean 'all_reduce'"),
+        ({"collective": "gossip"}, "unknown collective 'gossip'.* Choose one of all_reduce"),
+        ({"nbytes": -1}, "finite and not negative, got -1"),
         ({"nbytes": float("nan")}, "got nan"),
         ({"nbytes": float("inf")}, "got inf"),
-        ({"nbytes": 2**2000}, "not negative and finite"),
-        ({"axis": "batch"}, "axis is one of 'replica', 'core', 'all', got 'batch'"),
-        ({"algorithm": "magic"}, "no algorithm 'magic' for all_reduce: choose 'auto', 'ring'"),
-        ({"algorithm": "tree"}, "no algorithm 'tree' for all_reduce"),
-        ({"algorithm": "swing", "groups": [[0, 1, 2]]}, "'swing' does not fit: groups of 3 are no power of two"),
+        ({"nbytes": 2**2000}, "finite and not negative"),
+        ({"axis": "batch"}, "axis must be one of 'replica', 'core', 'all', got 'batch'"),
+        ({"algorithm": "magic"}, "unknown algorithm 'magic' for all_reduce: choose 'auto', 'ring'"),
+        ({"algorithm": "tree"}, "unknown algorithm 'tree' for all_reduce"),
+        (
+            {"algorithm": "swing", "groups": [[0, 1, 2]]},
+            "'swing' does not apply: the group size 3 is not a power of two",
+        ),
         ({"model": "rough"}, "'exact' or 'asymptotic', got 'rough'"),
-        ({"slices": 0}, "at least 1: got 0"),
+        ({"slices": 0}, "at least 1, got 0"),
         ({"collective": "broadcast", "root": 16}, "root is member 16, but the groups have members 0 to 15"),
         ({"collective": "point_to_point", "target": -1}, "target is member -1"),
     ],
@@ -265,17 +268,17 @@ def test_what_does_not_exist_is_named(change, words):
 def test_a_mistyped_option_is_answered_with_the_right_one():
     with pytest.raises(TypeError, match="'bandwith'; did you mean 'bandwidth'"):
         collective_cost(mesh(4, 4), "all_reduce", 1.0, bandwith=1.0)
-    with pytest.raises(TypeError, match="'colour'; there are bandwidth, hop_seconds"):
+    with pytest.raises(TypeError, match="'colour'; expected one of bandwidth, hop_seconds"):
         collective_cost(mesh(4, 4), "all_reduce", 1.0, colour=1.0)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"nbytes": "1GiB"}, "a number of bytes: got '1GiB'"),
-        ({"slices": 1.5}, "slices is a whole number, got 1.5"),
-        ({"collective": "collective_permute", "shift": 0.5}, "shift is a whole number, got 0.5"),
-        ({"collective": "broadcast", "root": "0"}, "root is a whole number, got '0'"),
+        ({"nbytes": "1GiB"}, "in bytes, a number, got '1GiB'"),
+        ({"slices": 1.5}, "slices must be an integer, got 1.5"),
+        ({"collective": "collective_permute", "shift": 0.5}, "shift must be an integer, got 0.5"),
+        ({"collective": "broadcast", "root": "0"}, "root must be an integer, got '0'"),
     ],
 )
 def test_what_is_no_number_is_named(change, words):

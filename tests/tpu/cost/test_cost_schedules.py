@@ -95,9 +95,9 @@ def test_swing_partners_are_nearer_than_those_of_recursive_doubling():
     [
         ("all_reduce", "rotated", (8, 1, 1), "fewer than two axes"),
         ("all_reduce", "balanced", (8, 1, 1), "fewer than two axes"),
-        ("all_reduce", "swing", (3, 2, 1), "no power of two"),
-        ("all_gather", "doubling", (3, 2, 1), "no power of two"),
-        ("point_to_point", "split", (8, 1, 1), "one shortest way only"),
+        ("all_reduce", "swing", (3, 2, 1), "not a power of two"),
+        ("all_gather", "doubling", (3, 2, 1), "not a power of two"),
+        ("point_to_point", "split", (8, 1, 1), "only one shortest path"),
     ],
 )
 def test_an_algorithm_says_what_it_cannot_serve(collective, algorithm, shape, words):
@@ -108,7 +108,7 @@ def test_an_algorithm_says_what_it_cannot_serve(collective, algorithm, shape, wo
 def test_groups_that_are_no_box_go_around_in_rings_only():
     made = plan(3, 3)
     corner = Plan(np.array([[0, 1, 3]]), None, 1.0, made.fabric)
-    with pytest.raises(UnfitError, match="no box"):
+    with pytest.raises(UnfitError, match="do not form a box"):
         schedule("all_reduce", "sequential", corner)
     assert schedule("all_reduce", "ring", corner)
 

@@ -107,9 +107,9 @@ def test_slices_are_drawn_as_asked_for_and_larger():
         ({"slices": [4]}, "there is no slice z = 4: slices are some of 0 to 3"),
         ({"slices": []}, "no slices are given to draw: slices are some of 0 to 3"),
         ({"rings": "core"}, "rings must be one of 'auto', 'cores', 'replicas', 'none', got 'core'"),
-        ({"loads": [1.0, 2.0]}, "loads has shape (2,), but the topology has 56 directed links: give one number"),
-        ({"loads": np.full(56, np.nan)}, "loads[0] is nan: loads are bytes, finite and not negative"),
-        ({"loads": -np.arange(56)}, "loads[1] is -1.0: loads are bytes, finite and not negative"),
+        ({"loads": [1.0, 2.0]}, "loads has shape (2,), but the topology has 56 directed links: pass one number"),
+        ({"loads": np.full(56, np.nan)}, "loads[0] is nan: loads must be bytes, finite and not negative"),
+        ({"loads": -np.arange(56)}, "loads[1] is -1.0: loads must be bytes, finite and not negative"),
     ],
 )
 @pytest.mark.parametrize("draw", [drawing.svg, drawing.html, drawing.text])
@@ -119,9 +119,9 @@ def test_what_cannot_be_drawn_is_refused_with_what_can(draw, options, said):
 
 
 def test_pictures_have_a_least_width():
-    with pytest.raises(ValueError, match="at least 200 pixels wide, got width=100"):
+    with pytest.raises(ValueError, match="at least 200 pixels, got width=100"):
         drawing.svg(topology("v3-8"), width=100)
-    with pytest.raises(ValueError, match="at least 20 characters wide, got width=19"):
+    with pytest.raises(ValueError, match="at least 20 characters, got width=19"):
         drawing.text(topology("v3-8"), width=19)
 
 

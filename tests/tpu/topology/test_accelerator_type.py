@@ -101,7 +101,7 @@ def test_a_name_that_there_is_not_is_refused_with_the_nearest_ones(name, words):
 
 
 def test_what_is_no_text_is_refused():
-    with pytest.raises(TypeError, match="'v4-32', not 32"):
+    with pytest.raises(TypeError, match="'v4-32', got 32"):
         AcceleratorType.parse(32)
 
 

@@ -30,5 +30,5 @@ def test_the_message_in_a_topology_is_read(data, feature, devices):
 
 @pytest.mark.parametrize("data", [b"\xff", bytes([0x2A, 9, 8]), bytes([0x2A, 1, 8])])
 def test_bytes_that_are_no_topology_are_refused(data):
-    with pytest.raises(ValueError, match="no serialized TopologyProto"):
+    with pytest.raises(ValueError, match="not a serialized TopologyProto"):
         HardwareFeatureMessage.of_topology(data)

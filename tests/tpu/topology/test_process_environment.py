@@ -81,7 +81,7 @@ def test_hosts_and_ports_are_those_that_are_given():
 
 @pytest.mark.parametrize("processes", [0, -1, 1, 3, 16])
 def test_processes_that_cannot_share_evenly_are_refused_with_those_that_can(processes):
-    with pytest.raises(ValueError, match=rf"{processes} processes cannot share v4-16 evenly.* Take 2, 4, 8 processes"):
+    with pytest.raises(ValueError, match=rf"{processes} processes cannot share v4-16 evenly.* Use 2, 4, 8 processes"):
         environment("v4-16", processes)
 
 
@@ -89,7 +89,7 @@ def test_a_topology_stands_for_its_slice():
     topology = Topology.from_accelerator_type("v5e-16")
     assert environment(topology, 16) == environment("v5litepod-16", 16)
     unknown = Topology(mesh_shape=[1, 1, 1, 1], device_coordinates=np.zeros((1, 1, 4), int))
-    with pytest.raises(ValueError, match="generation of this Topology is not known"):
+    with pytest.raises(ValueError, match="generation of this Topology is unknown"):
         environment(unknown)
     odd = Topology(mesh_shape=[1, 1, 1, 1], device_coordinates=np.zeros((1, 1, 4), int), generation="v4")
     with pytest.raises(ValueError, match="there are no v4 slices of 1x1x1 chips"):

@@ -107,14 +107,14 @@ def test_coordinates_of_the_wrong_rank_are_refused():
 
 @pytest.mark.parametrize("given", [{}, {"serialized": b""}, {"mesh_shape": [1, 1, 1, 1]}])
 def test_a_topology_of_nothing_is_refused(given):
-    with pytest.raises(TypeError, match="made of `serialized`, or of `mesh_shape` and `device_coordinates`"):
+    with pytest.raises(TypeError, match="requires `serialized`, or both `mesh_shape` and `device_coordinates`"):
         Topology(**given)
 
 
 def test_a_mesh_beyond_all_measure_is_refused_and_not_filled():
     # 64,000 cores along each axis
     data = bytes([10, 12, *[0x80, 0xF4, 0x03] * 4])
-    with pytest.raises(ValueError, match=f"has {64_000**4} cores; at most"):
+    with pytest.raises(ValueError, match=f"has {64_000**4} cores; the maximum"):
         Topology(serialized=data)
 
 
@@ -175,7 +175,7 @@ def test_devices_are_numbered_as_on_real_slices():
 
 @pytest.mark.parametrize("name", ["v2-8", "v3-8", "tpu7x-8"])
 def test_cores_that_cannot_work_as_one_are_not_made_one(name):
-    with pytest.raises(ValueError, match=r"the 2 cores of a v.* chip cannot work as one device. Leave megacore out"):
+    with pytest.raises(ValueError, match=r"the 2 cores of a v.* chip cannot form one device. Omit megacore"):
         Topology.from_accelerator_type(name, megacore=True)
 
 
@@ -206,7 +206,7 @@ def test_arrays_make_a_slice_of_a_generation_too():
     assert (topology.cores_per_chip, topology.is_megacore) == (2, True)
     unknown = Topology(mesh_shape=[4, 4, 4, 1], device_coordinates=coordinates)
     assert (unknown.generation, unknown.wrap, unknown.accelerator_type) == (None, (False, False, False), None)
-    with pytest.raises(ValueError, match="no generation 'v9': expected v2, v3, v4"):
+    with pytest.raises(ValueError, match="unknown generation 'v9': expected one of v2, v3, v4"):
         Topology(mesh_shape=[4, 4, 4, 1], device_coordinates=coordinates, generation="v9")
 
 
@@ -214,7 +214,7 @@ def test_a_torus_of_fitting_sides_can_be_twisted():
     twisted, flat = (Topology.from_accelerator_type("v4-4x4x8", twisted=twist) for twist in (True, False))
     assert (twisted.links().target != flat.links().target).sum() == 2 * 2 * 4 * 8
     for name in ("v4-4x4x4", "v4-2x2x1"):  # sides that do not fit, and sides that fit and do not wrap
-        with pytest.raises(ValueError, match="make no twisted torus"):
+        with pytest.raises(ValueError, match="cannot form a twisted torus"):
             Topology.from_accelerator_type(name, twisted=True)
 
 

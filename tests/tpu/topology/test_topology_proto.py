@@ -81,23 +81,23 @@ def test_fields_are_read_however_they_are_written(data, read):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (bytes([16]), "a number is cut off"),
-        (bytes([16, 0x80]), "a number is cut off"),
+        (bytes([16]), "a number is truncated"),
+        (bytes([16, 0x80]), "a number is truncated"),
         (bytes([16, *[0xFF] * 10, 1]), "more than 10 bytes"),
         (bytes([10, 5, 1]), "5 bytes are announced and 1 are left"),
-        (bytes([10, 1, 0x80]), "the last number of a list is cut off"),
+        (bytes([10, 1, 0x80]), "the last number of a list is truncated"),
         (bytes([10, 11, *[0xFF] * 10, 1]), "a number of a list has more than 10 bytes"),
         (bytes([0, 1]), "there is no field 0"),
-        (bytes([0x7D, 0, 0]), "cut off"),
-        (bytes([0x7C]), "field 15 is written in a way that does not exist"),
-        (bytes([0x7E]), "in a way that does not exist \\(6\\)"),
-        (bytes([0x7B, 0x7B, 0x7C]), "cut off"),
-        (bytes([0x7B] * 101 + [0x7C] * 101), "does not exist"),
-        (bytes([42, 1, 16]), "a number is cut off"),
+        (bytes([0x7D, 0, 0]), "truncated"),
+        (bytes([0x7C]), "field 15 has the invalid wire type"),
+        (bytes([0x7E]), "invalid wire type 6"),
+        (bytes([0x7B, 0x7B, 0x7C]), "truncated"),
+        (bytes([0x7B] * 101 + [0x7C] * 101), "invalid wire type"),
+        (bytes([42, 1, 16]), "a number is truncated"),
     ],
 )
 def test_damaged_bytes_are_refused_with_the_place(data, words):
-    with pytest.raises(ValueError, match=rf"(?s)are no serialized TopologyProto: at byte \d+ .*{words}"):
+    with pytest.raises(ValueError, match=rf"(?s)are not a serialized TopologyProto: at byte \d+ .*{words}"):
         parse(data)
 
 
@@ -147,7 +147,7 @@ def test_protobuf_reads_and_writes_the_same():
         try:
             theirs.ParseFromString(data)
         except error:
-            with pytest.raises(ValueError, match="no serialized TopologyProto"):
+            with pytest.raises(ValueError, match="not a serialized TopologyProto"):
                 parse(data)
             continue
         message = parse(data)

@@ -205,16 +205,16 @@ def test_variables_that_contradict_each_other_are_both_named(environ, first, sec
 @pytest.mark.parametrize(
     ("environ", "words"),
     [
-        ({}, "no variable says what the slice is .*: none.* Set TPU_ACCELERATOR_TYPE"),
+        ({}, "no variable describes the slice .*: none.* Set TPU_ACCELERATOR_TYPE"),
         ({"TPU_NAME": "x", "TPU_WORKER_ID": "0"}, r"\(set of .*: TPU_NAME, TPU_WORKER_ID\)"),
-        ({"TPU_CHIPS_PER_HOST_BOUNDS": "2,2,1"}, "no variable says"),
+        ({"TPU_CHIPS_PER_HOST_BOUNDS": "2,2,1"}, "no variable describes"),
         ({"TPU_ACCELERATOR_TYPE": "v4-17"}, "unknown accelerator type 'v4-17'"),
         ({"TPU_ACCELERATOR_TYPE": "v5litepod-128", "TPU_TOPOLOGY": "4x32"}, "unknown accelerator type"),
         ({"TPU_TOPOLOGY": "4,4"}, "TPU_TOPOLOGY is '4,4': expected the chips along each axis"),
         ({**V4_16, "TPU_HOST_BOUNDS": "1,1"}, "TPU_HOST_BOUNDS is '1,1': expected positive numbers along x, y and z"),
         ({**V4_16, "TPU_HOST_BOUNDS": "1,1,0"}, "TPU_HOST_BOUNDS is '1,1,0'"),
-        ({**V4_16, "TPU_PROCESS_BOUNDS": "1,1,2,2"}, "2 processes on each chip, and a v4 chip has 1 device"),
-        ({**V4_16, "TPU_WORKER_ID": "one"}, "TPU_WORKER_ID is 'one': expected a whole number from 0 up"),
+        ({**V4_16, "TPU_PROCESS_BOUNDS": "1,1,2,2"}, "2 processes on each chip, but a v4 chip has 1 device"),
+        ({**V4_16, "TPU_WORKER_ID": "one"}, "TPU_WORKER_ID is 'one': expected a non-negative integer"),
         (
             {**V4_16, "TPU_VISIBLE_CHIPS": "0,0,1,2"},
             "TPU_VISIBLE_CHIPS is '0,0,1,2': expected the numbers of different",
@@ -222,7 +222,7 @@ def test_variables_that_contradict_each_other_are_both_named(environ, first, sec
         ({**V4_16, "TPU_WORKER_HOSTNAMES": "a,a"}, "TPU_WORKER_HOSTNAMES has a host twice"),
         ({**V4_16, "TPU_PROCESS_ADDRESSES": "a,b"}, "TPU_PROCESS_ADDRESSES has 'a': expected host:port"),
         ({**V4_16, "TPU_PROCESS_ADDRESSES": "a:1,b:70000"}, "TPU_PROCESS_ADDRESSES has 'b:70000'"),
-        ({"TPU_TOPOLOGY": "9999x9999x9999"}, "a mesh of 9999x9999x9999x1 has 999700029999 cores; at most"),
+        ({"TPU_TOPOLOGY": "9999x9999x9999"}, "a mesh of 9999x9999x9999x1 has 999700029999 cores; the maximum"),
         ({**V4_16, "MEGASCALE_NUM_SLICES": "0"}, "MEGASCALE_NUM_SLICES is '0'"),
     ],
 )

@@ -1,1 +1,1 @@
-"""What ``ringlet.compat.tf`` is made of: tensors, and datasets, variables and strategies of tensors."""
+"""Implementation of ``ringlet.compat.tf``: tensors, and datasets, variables and strategies of tensors."""

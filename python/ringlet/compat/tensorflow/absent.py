@@ -1,4 +1,4 @@
-"""What this library has no counterpart of: the error says what to use instead, from one table."""
+"""Names of TensorFlow without a counterpart: one table of replacements for error messages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 from ringlet.compat.tensorflow.names import TENSORFLOW_NAMES
 
-__all__ = ["ALTERNATIVES", "namespace", "namespace_getter", "refusal", "refuser"]
+__all__ = ["ALTERNATIVES", "absent_error", "absent_getter", "namespace", "namespace_getter"]
 
-# Parts of docs/porting.md.
+# Sections of docs/porting.md.
 GRADIENTS = "docs/porting.md#gradients"
 _LATER = "comes in a later version of ringlet"
 
@@ -20,7 +20,7 @@ def _same(names: str, text: str) -> dict[str, str]:
     return {f"tf.{name}": text.format(name) for name in names.split()}
 
 
-# TensorFlow's name: what to use in its place. A namespace stands for everything in it.
+# Replacement by TensorFlow's name. A namespace covers everything in it.
 ALTERNATIVES: dict[str, str] = {
     # gradients, models, optimizers
     **_same("GradientTape gradients custom_gradient autodiff hessians", f"use your framework's gradients, {GRADIENTS}"),
@@ -115,7 +115,7 @@ ALTERNATIVES: dict[str, str] = {
         "compat.v1.train.get_checkpoint_state compat.v1.train.latest_checkpoint",
         "use tf.train.Checkpoint and its manager",
     ),
-    "tf.train.checkpoints_iterator": "ask tf.train.latest_checkpoint(folder) from time to time",
+    "tf.train.checkpoints_iterator": "call tf.train.latest_checkpoint(folder) periodically",
     **_same(
         "compat.v1.train.AdamOptimizer compat.v1.train.GradientDescentOptimizer compat.v1.train.MomentumOptimizer "
         "compat.v1.train.Optimizer",
@@ -176,15 +176,15 @@ ALTERNATIVES: dict[str, str] = {
 }
 
 
-def refusal(path: str, known: Iterable[str] = ()) -> AttributeError:
-    """Make the error about a name that is not here.
+def absent_error(path: str, known: Iterable[str] = ()) -> AttributeError:
+    """Return the error about an absent name.
 
     Parameters
     ----------
     path : str
-        The whole name, such as ``"tf.GradientTape"``.
+        The full name, such as ``"tf.GradientTape"``.
     known : iterable of str
-        Names that its namespace has.
+        Names in its namespace.
 
     Returns
     -------
@@ -192,10 +192,10 @@ def refusal(path: str, known: Iterable[str] = ()) -> AttributeError:
 
     Examples
     --------
-    >>> print(refusal("tf.reduce_sum"))
+    >>> print(absent_error("tf.reduce_sum"))
     ringlet has no tf.reduce_sum: use numpy.sum, whose results of tensors are tensors
-    >>> print(refusal("tf.constnat", ["constant"]))
-    module 'tf' has no attribute 'constnat', and neither has TensorFlow's. The nearest names that are: constant
+    >>> print(absent_error("tf.constnat", ["constant"]))
+    module 'tf' has no attribute 'constnat', and neither has TensorFlow's. The nearest available names: constant
     """
     parent, _, name = path.rpartition(".")
     instead = _alternative(path)
@@ -203,48 +203,48 @@ def refusal(path: str, known: Iterable[str] = ()) -> AttributeError:
         return AttributeError(f"ringlet has no {path}: {instead}", name=name)
     if name in TENSORFLOW_NAMES.get(parent, ()):
         return AttributeError(
-            f"ringlet has no {path}, and nothing that stands for it. dir({parent}) lists what there is", name=name
+            f"ringlet has no {path} and no replacement for it. dir({parent}) lists the available names", name=name
         )
     near = get_close_matches(name, list(known), n=3, cutoff=0.55)
-    there = f". The nearest names that are: {', '.join(near)}" if near else ""
+    there = f". The nearest available names: {', '.join(near)}" if near else ""
     of_both = ", and neither has TensorFlow's" if parent in TENSORFLOW_NAMES else ""
     return AttributeError(f"module {parent!r} has no attribute {name!r}{of_both}{there}", name=name)
 
 
 def _alternative(path: str) -> str | None:
-    """What the table has for a name, or for the namespace that it is in and TensorFlow has it in."""
+    """Return the table's entry for a name, or for its namespace if TensorFlow has the name there."""
     if path in ALTERNATIVES:
         return ALTERNATIVES[path]
     parent, _, name = path.rpartition(".")
     return ALTERNATIVES.get(parent) if name in TENSORFLOW_NAMES.get(parent, ()) else None
 
 
-def refuser(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
-    """Give the ``__getattr__`` of a namespace.
+def absent_getter(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
+    """Return the ``__getattr__`` of a namespace, which raises.
 
     Parameters
     ----------
     path : str
         Such as ``"tf.distribute"``.
     known : iterable of str
-        Names that it has.
+        Names in it.
 
     Examples
     --------
-    >>> refuser("tf.nest", [])("flattn")
+    >>> absent_getter("tf.nest", [])("flattn")
     Traceback (most recent call last):
     AttributeError: module 'tf.nest' has no attribute 'flattn', and neither has TensorFlow's
     """
     names = list(known)
 
     def refuse(name: str) -> NoReturn:
-        raise refusal(f"{path}.{name}", names)
+        raise absent_error(f"{path}.{name}", names)
 
     return refuse
 
 
 def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
-    """Give the ``__getattr__`` of a namespace whose names are in a table.
+    """Return the ``__getattr__`` of a namespace whose names are in a table.
 
     Parameters
     ----------
@@ -261,13 +261,13 @@ def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any
     def get(name: str) -> Any:
         if name in names:
             return names[name]
-        raise refusal(f"{path}.{name}", names)
+        raise absent_error(f"{path}.{name}", names)
 
     return get
 
 
 def namespace(path: str, description: str, names: Mapping[str, Any]) -> Any:
-    """Make a namespace that is no module of its own.
+    """Return a namespace that is not a module file.
 
     Parameters
     ----------
@@ -287,5 +287,5 @@ def namespace(path: str, description: str, names: Mapping[str, Any]) -> Any:
     ['a', 'b']
     """
     module = ModuleType(path, description)
-    module.__dict__.update(names, __all__=sorted(names), __getattr__=refuser(path, names))
+    module.__dict__.update(names, __all__=sorted(names), __getattr__=absent_getter(path, names))
     return module

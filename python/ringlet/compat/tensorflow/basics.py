@@ -1,4 +1,4 @@
-"""Functions of TensorFlow's top level that make, convert and print tensors."""
+"""Top-level functions that create, convert and print tensors."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _write = builtins.print
 
 
 def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, name: str = "Const") -> Tensor:
-    """Make a tensor.
+    """Create a tensor.
 
     Parameters
     ----------
     value : array-like
-        Python's floats become float32, ints int32, text bytes; arrays keep their dtype.
+        Python floats become float32, ints int32, text bytes; arrays keep their dtype.
     dtype : dtype-like, optional
     shape : sequence of int, optional
-        A single number is repeated; other values are given this shape.
+        A single number is repeated; other values are reshaped.
     name : str, optional
-        Accepted; without effect.
+        Accepted and ignored.
 
     Returns
     -------
@@ -56,9 +56,9 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     Raises
     ------
     TypeError
-        If a number does not fit the dtype, a tensor has another one, or the value has not as many elements as `shape`.
+        If a number does not fit the dtype, a tensor has another dtype, or `shape` another number of elements.
     ValueError
-        If there is no tensor of the value.
+        If the value cannot be converted.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     """
     if isinstance(value, (Tensor, ShardedArray)) and dtype is not None and value.dtype != as_dtype(dtype):
         raise TypeError(
-            f"Expected a tensor with dtype {as_dtype(dtype).name}, but got dtype {value.dtype.name}: {value!r}. Write "
+            f"Expected a tensor with dtype {as_dtype(dtype).name}, but got dtype {value.dtype.name}: {value!r}. Use "
             "tf.cast(value, dtype)"
         )
     if isinstance(value, IndexedSlices):
@@ -78,7 +78,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     if shape is None or tensor.shape == (sizes := _sizes(shape)):
         return tensor
     if any(size < 0 for size in sizes):
-        raise ValueError(f"sizes of a shape must be >= 0, got {sizes}: tf.reshape works out a size of -1")
+        raise ValueError(f"sizes of a shape must be >= 0, got {sizes}: use tf.reshape for a size of -1")
     if tensor.size == 1:
         return _tensor(np.broadcast_to(np.reshape(tensor, ()), sizes))
     if tensor.size != int(np.prod(sizes)):
@@ -90,30 +90,30 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
 
 
 def _tensor(result: Any) -> Tensor:
-    """What NumPy's functions gave of a tensor; sharded arrays, which are tensors, as they are."""
+    """Return a NumPy function's result as a tensor; sharded arrays, which are tensors, unchanged."""
     return cast_type("Tensor", result) if isinstance(result, ShardedArray) else tensor_of(result)
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple; a number is the only size."""
+    """Return a shape as a tuple; a number is a single size."""
     sizes = np.atleast_1d(np.asarray(shape))
     if sizes.size and sizes.dtype.kind not in "iu":
-        raise InvalidArgumentError(f"a shape is whole numbers, got {shape!r}")
+        raise InvalidArgumentError(f"a shape must be integers, got {shape!r}")
     return tuple(map(int, sizes))
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
-    """Make a tensor; one that is a tensor comes back as it is.
+    """Convert a value to a tensor; a tensor is returned unchanged.
 
     Parameters
     ----------
     value : array-like
-        As :func:`constant` takes it; a variable is read, and an IndexedSlices becomes the whole array.
+        As for :func:`constant`; a variable is read, and an IndexedSlices becomes the dense array.
     dtype : dtype-like, optional
     dtype_hint : dtype-like, optional
-        What to convert to if `dtype` is not given and the value allows it.
+        Dtype to convert to if `dtype` is not given and the value allows it.
     name : str, optional
-        Accepted; without effect.
+        Accepted and ignored.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     Raises
     ------
     ValueError
-        If a tensor or a variable has another dtype, or there is no tensor of the value.
+        If a tensor or a variable has another dtype, or the value cannot be converted.
     TypeError
         If a number does not fit the dtype.
 
@@ -148,7 +148,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
     x : array-like
     dtype : dtype-like
     name : str, optional
-        Accepted; without effect.
+        Accepted and ignored.
 
     Returns
     -------
@@ -169,21 +169,21 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
     array, wanted = x if isinstance(x, ShardedArray) else as_array(x), as_dtype(dtype)
     if array.dtype != wanted and "O" in array.dtype.kind + wanted.kind:
         raise NotImplementedError(
-            f"Cast {dtype_name(array.dtype)} to {dtype_name(wanted)} is not supported: text is read from x.numpy()"
+            f"Cast {dtype_name(array.dtype)} to {dtype_name(wanted)} is not supported: convert text through x.numpy()"
         )
-    if wanted.kind == "u" and array.dtype.kind == "f":  # by way of integers with a sign, or -1.5 is anything
+    if wanted.kind == "u" and array.dtype.kind == "f":  # through signed integers: -1.5 to unsigned is undefined
         array = array.astype(np.int64)
     return _tensor(array.astype(wanted))
 
 
 def identity(input: Any, name: str | None = None) -> Tensor:
-    """Give a tensor of the same value, as another object.
+    """Return a new tensor with the same value.
 
     Parameters
     ----------
     input : array-like
     name : str, optional
-        Accepted; without effect.
+        Accepted and ignored.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def identity(input: Any, name: str | None = None) -> Tensor:
 
 
 def is_tensor(x: Any) -> bool:
-    """Tell whether a value is a tensor or a variable.
+    """Return whether a value is a tensor or a variable.
 
     Parameters
     ----------
@@ -217,16 +217,16 @@ def is_tensor(x: Any) -> bool:
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range") -> Tensor:
-    """Make a tensor of evenly spaced numbers.
+    """Return a tensor of evenly spaced numbers.
 
     Parameters
     ----------
     start : number
-        The first; or, alone, where to stop in front of, from zero.
+        The first number; or, without `limit`, the exclusive end of a range from zero.
     limit, delta : number, optional
     dtype : dtype-like, optional
     name : str, optional
-        Accepted; without effect.
+        Accepted and ignored.
 
     Returns
     -------
@@ -243,7 +243,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     wanted = np.dtype(np.float32) if wanted.kind == "f" and not _any_wide(numbers) and dtype is None else wanted
     begin, end, step = (number.item() for number in numbers)
     if step == 0 or (end - begin) * step < 0:
-        raise InvalidArgumentError(f"range from {begin} to {end} in steps of {step} never arrives")
+        raise InvalidArgumentError(f"range from {begin} to {end} in steps of {step} never ends: change delta")
     return tensor_of(np.arange(begin, end, step, dtype=wanted))
 
 
@@ -252,14 +252,14 @@ def _any_wide(numbers: Sequence[Any]) -> bool:
 
 
 def reshape(tensor: Any, shape: Sequence[int], name: str | None = None) -> Tensor:
-    """Give the same elements in another shape, as ``numpy.reshape`` does.
+    """Return the same elements in another shape, as ``numpy.reshape`` does.
 
     Parameters
     ----------
     tensor : array-like
     shape : sequence of int
     name : str, optional
-        Accepted; without effect.
+        Accepted and ignored.
 
     Returns
     -------
@@ -280,13 +280,13 @@ def reshape(tensor: Any, shape: Sequence[int], name: str | None = None) -> Tenso
 
 
 def square(x: Any, name: str | None = None) -> Tensor:
-    """Give the square of each element.
+    """Return the square of each element.
 
     Parameters
     ----------
     x : array-like
     name : str, optional
-        Accepted; without effect.
+        Accepted and ignored.
 
     Returns
     -------
@@ -304,7 +304,7 @@ def square(x: Any, name: str | None = None) -> Tensor:
 
 @contextmanager
 def device(device_name: Any) -> Iterator[None]:
-    """Name a device for what is made in a ``with``; nothing depends on it, because devices share the host's memory.
+    """Select a device within a ``with`` block; without effect, because all devices share the host's memory.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def device(device_name: Any) -> Iterator[None]:
     Raises
     ------
     ValueError
-        If the device string cannot be read.
+        If the device string is invalid.
 
     Examples
     --------
@@ -326,7 +326,7 @@ def device(device_name: Any) -> Iterator[None]:
 
 
 def executing_eagerly() -> bool:
-    """Tell that programs run eagerly: always.
+    """Return whether programs run eagerly: always True.
 
     Returns
     -------
@@ -343,24 +343,24 @@ def executing_eagerly() -> bool:
 def print(
     *inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: Any = None
 ) -> None:
-    """Print tensors as their values; numbers are written as NumPy writes them.
+    """Print tensors as their values, with numbers in NumPy's format.
 
     Parameters
     ----------
     *inputs : object
-        Nests of tensors, variables and other values.
+        Nested structures of tensors, variables and other values.
     output_stream : file, optional
-        ``sys.stderr`` unless given, as in TensorFlow.
+        Default: ``sys.stderr``, as in TensorFlow.
     summarize : int, optional
-        How many numbers to show at both ends of each dimension; -1 shows all.
+        Number of elements shown at both ends of each dimension; -1 shows all.
     sep, end : str, optional
     name : str, optional
-        Accepted; without effect.
+        Accepted and ignored.
 
     Raises
     ------
     ValueError
-        If `output_stream` cannot be written to.
+        If `output_stream` is not writable.
 
     Examples
     --------
@@ -370,7 +370,7 @@ def print(
     """
     stream = sys.stderr if output_stream is None else output_stream
     if not hasattr(stream, "write"):
-        raise ValueError(f"output_stream is a file that is open for writing, got {output_stream!r}: write sys.stdout")
+        raise ValueError(f"output_stream must be a file open for writing, got {output_stream!r}: pass sys.stdout")
     shown = np.iinfo(np.int64).max if summarize < 0 else 2 * summarize
     with np.printoptions(edgeitems=max(summarize, 1), threshold=shown):
         texts = [_text(value) for value in inputs]
@@ -378,7 +378,7 @@ def print(
 
 
 def _text(value: Any) -> str:
-    """What is printed of a value: containers as Python writes them, tensors in them as numbers."""
+    """Return the printed form of a value: containers in Python's format, tensors in them as numbers."""
     if is_tensor(value):
         return str(value if isinstance(value, ShardedArray) else np.asarray(value)[()])
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What TensorFlow makes of Python's numbers, lists and text: their dtypes are other than NumPy's."""
+"""Conversion of Python numbers, lists and text to arrays with TensorFlow's dtypes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["as_array", "no_tensor"]
 
 Array = NDArray[Any]
 
-# Values that are converted as the numbers in them are.
+# Sequences, converted by the dtype of their numbers.
 WRITTEN_OUT = (bool, int, float, complex, str, bytes, list, tuple, range)
-# Kind of an array that was written out: kinds of dtypes that it may be asked for in.
+# Kind of an array built from a Python sequence: kinds of dtypes it may be converted to.
 _TAKEN = {"b": "biufcV", "i": "iufcV", "u": "iufcV", "f": "fcV", "c": "c", "O": "O", "V": "V"}
 _INT32 = np.iinfo(np.int32)
 
 
 def as_array(value: Any, dtype: Any = None) -> Array:
-    """Give the array that TensorFlow makes of a value.
+    """Return the array that TensorFlow makes of a value.
 
     Parameters
     ----------
     value : array-like
-        Python's floats become float32, ints int32 (int64 if they do not fit), text bytes; lists of them, too. Arrays
-        keep their dtype. What stands for an array, such as a variable or an IndexedSlices, is read.
+        Python floats become float32, ints int32 (int64 if too large), text bytes, also in lists. Arrays keep their
+        dtype. Array-like objects, such as a variable or an IndexedSlices, are read.
     dtype : dtype-like, optional
-        What to convert to.
+        Dtype to convert to.
 
     Returns
     -------
@@ -44,9 +44,9 @@ def as_array(value: Any, dtype: Any = None) -> Array:
     Raises
     ------
     DtypeError
-        If a number does not fit the dtype, as 1.5 does not fit an integer. Tensors in a list have to be of one dtype.
+        If a number does not fit the dtype, such as 1.5 an integer, or tensors in a list differ in dtype.
     ValueError
-        If there is no array of the value: None, a dictionary, rows of different lengths, a number out of range.
+        If the value cannot be converted: None, a dictionary, rows of different lengths, a number out of range.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def as_array(value: Any, dtype: Any = None) -> Array:
         return _narrowed(array, value) if is_written else array
     if array.dtype == wanted:
         return array
-    # Where nothing is in, nothing has to fit; tensors keep their dtype all the same.
+    # An empty array fits any dtype; tensors keep their dtype nevertheless.
     is_tensor = hasattr(value, "numpy")
     if (is_written or "O" in (array.dtype.kind, wanted.kind)) and (array.size or is_tensor):
         _check_fit(value, array, wanted)
@@ -94,7 +94,7 @@ def _plain(value: Any) -> Array:
 
 
 def _native(array: Array, value: Any) -> Array:
-    """The array in native byte order; text as objects that are bytes, because NumPy's own dtype loses zeros."""
+    """Return the array in native byte order; text as bytes objects, because NumPy's text dtypes drop trailing zeros."""
     if array.dtype.kind in "OSU":
         return _texts(np.array(value, object) if isinstance(value, WRITTEN_OUT) else array, value)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -115,17 +115,17 @@ def _bytes(item: Any, value: Any) -> bytes:
 
 
 def _common_dtype(value: Any) -> np.dtype[Any] | None:
-    """The dtype of the tensors and variables in a list, which the rest of it takes; None where there are none."""
+    """Return the common dtype of the tensors and variables in a list, which applies to the rest; None without any."""
     dtypes = dict.fromkeys(leaf.dtype for leaf in _leaves(value) if hasattr(leaf, "numpy"))
     if len(dtypes) > 1:
         raise DtypeError(
-            f"tensors of {' and '.join(map(dtype_name, dtypes))} do not go into one: convert them with tf.cast"
+            f"tensors of {' and '.join(map(dtype_name, dtypes))} cannot be combined: convert them with tf.cast"
         )
     return next(iter(dtypes), None)
 
 
 def _narrowed(array: Array, value: Any) -> Array:
-    """The array in the dtype of Python's numbers."""
+    """Return the array in TensorFlow's dtype for Python numbers."""
     if array.dtype.kind in "iu":
         fits = not array.size or (array.min() >= _INT32.min and array.max() <= _INT32.max)
         if not fits and array.max() > np.iinfo(np.int64).max:
@@ -134,7 +134,7 @@ def _narrowed(array: Array, value: Any) -> Array:
     if array.dtype == np.float64:
         dtypes = [leaf.dtype for leaf in _leaves(value) if hasattr(leaf, "dtype")]
         if not dtypes and array.size and not any(isinstance(leaf, float) for leaf in _leaves(value)):
-            raise _out_of_range(value, "int64")  # NumPy's answer to integers that no dtype of integers holds
+            raise _out_of_range(value, "int64")  # NumPy returns objects for integers beyond all integer dtypes
         found = np.result_type(*dtypes) if dtypes else np.dtype(np.float32)
         return _as_float32(array, value) if found.kind != "f" or found == np.float32 else array.astype(found)
     return array
@@ -150,7 +150,7 @@ def _as_float32(array: Array, value: Any) -> Array:
 
 def _out_of_range(value: Any, dtype: str) -> ValueError:
     return ValueError(
-        f"Can't convert Python sequence with a number out of range for {dtype} to Tensor: {value!r}. Ask for "
+        f"Can't convert Python sequence with a number out of range for {dtype} to Tensor: {value!r}. Pass "
         "dtype=tf.float64 if it may be rounded"
     )
 
@@ -168,7 +168,7 @@ def _check_fit(value: Any, array: Array, wanted: np.dtype[Any]) -> None:
     if wanted.kind not in _TAKEN.get(kind, ""):
         name = dtype_name(wanted)
         is_text = "O" in kind + wanted.kind
-        remedy = "text and numbers are not converted" if is_text else f"write tf.cast(value, tf.{name}) if you mean it"
+        remedy = "text and numbers are not converted" if is_text else f"use tf.cast(value, tf.{name}) if intended"
         raise DtypeError(f"Cannot convert {value!r} to EagerTensor of dtype {name}: {remedy}")
 
 
@@ -181,6 +181,6 @@ def no_tensor(value: Any) -> ValueError:
     Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor: give a number, ...
     """
     return ValueError(
-        f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor: give a number, "
+        f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor: pass a number, "
         "text, an array or a list of those"
     )

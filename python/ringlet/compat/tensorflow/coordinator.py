@@ -1,4 +1,4 @@
-"""The coordinator as TensorFlow has it: it takes what was marked with ``tf.function``."""
+"""ClusterCoordinator of ``tf.distribute``: schedules functions decorated with ``tf.function``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from ringlet import coordinator
 from ringlet.compat.tensorflow.elements import as_tensors
-from ringlet.compat.tensorflow.strategies import StandsFor
+from ringlet.compat.tensorflow.strategies import AliasType
 from ringlet.tf_function import Function
 
 __all__ = ["ClusterCoordinator", "experimental_get_current_worker_index"]
 
 
-class ClusterCoordinator(coordinator.ClusterCoordinator, metaclass=StandsFor):
-    """:class:`ringlet.coordinator.ClusterCoordinator`, which schedules what ``tf.function`` gave, and nothing else.
+class ClusterCoordinator(coordinator.ClusterCoordinator, metaclass=AliasType):
+    """:class:`ringlet.coordinator.ClusterCoordinator`, which schedules results of ``tf.function`` only.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class ClusterCoordinator(coordinator.ClusterCoordinator, metaclass=StandsFor):
 
 
 def experimental_get_current_worker_index() -> Any:
-    """Give the index of the worker that runs the calling function, as a tensor of int64.
+    """Return the index of the worker that runs the calling function, as a tensor of int64.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Dataset: ringlet's, with TensorFlow's dtypes and with tensors as elements."""
+"""Dataset of ``tf.data``: ringlet's, with TensorFlow's dtypes and tensors as elements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import data
-from ringlet.compat.tensorflow.absent import ALTERNATIVES, refusal
+from ringlet.compat.tensorflow.absent import ALTERNATIVES, absent_error
 from ringlet.compat.tensorflow.elements import TensorElements, as_arrays, as_plain, as_tensors, with_tensors
 from ringlet.compat.tensorflow.tensor import Tensor, tensor_of
 
@@ -18,27 +18,27 @@ __all__ = ["Dataset", "DatasetIterator", "as_dataset", "dataset_maker"]
 
 
 class DatasetIterator(TensorElements, data.DatasetIterator):
-    """The elements of a dataset as tensors, once through; made by ``iter(dataset)``."""
+    """Iterator over the elements of a dataset as tensors; created by ``iter(dataset)``."""
 
     __slots__ = ()
 
 
 class _DatasetType(type):
-    """The type of datasets of tensors: operations that only TensorFlow has say what to use instead."""
+    """Metaclass of Dataset: names that only TensorFlow has raise an error with the replacement."""
 
     def __getattr__(cls, name: str) -> Any:
         path = f"tf.data.Dataset.{name}"
         if path in ALTERNATIVES:
-            raise refusal(path)
+            raise absent_error(path)
         raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}", name=name, obj=cls)
 
 
 class Dataset(data.Dataset, metaclass=_DatasetType):
-    """A sequence of elements, described by operations and made when it is iterated (``tf.data.Dataset``).
+    """A lazily evaluated sequence of elements, described by operations (``tf.data.Dataset``).
 
-    Every operation of :class:`ringlet.data.Dataset` is here, with its arguments. Numbers and lists have TensorFlow's
-    dtypes; elements are tensors, also those that functions are given. ``as_numpy_iterator()`` gives plain arrays.
-    Made by ``tf.data.Dataset.from_tensor_slices`` and its like.
+    Every operation of :class:`ringlet.data.Dataset` is available, with the same arguments. Numbers and lists have
+    TensorFlow's dtypes; elements are tensors, also as arguments of functions. ``as_numpy_iterator()`` yields plain
+    arrays. Created by ``tf.data.Dataset.from_tensor_slices`` and similar functions.
 
     Examples
     --------
@@ -58,12 +58,12 @@ class Dataset(data.Dataset, metaclass=_DatasetType):
         return getattr(type(self), name)
 
     def cardinality(self) -> Any:
-        """Give the number of elements as a tensor of int64, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        """Return the number of elements as a tensor of int64, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return tensor_of(np.int64(super().cardinality()))
 
 
 def as_dataset(dataset: data.Dataset) -> Dataset:
-    """Give a dataset of tensors with the elements of another dataset.
+    """Return a dataset of tensors with the elements of another dataset.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def _plain(dataset: data.Dataset) -> data.Dataset:
 
 
 def _argument(value: Any) -> Any:
-    """One argument of an operation: functions are called with tensors, and numbers stay what they are."""
+    """Return an argument of an operation: functions are called with tensors; numbers are unchanged."""
     if isinstance(value, data.Dataset):
         return _plain(value)
     if isinstance(value, Tensor):
@@ -94,7 +94,7 @@ def _argument(value: Any) -> Any:
 
 
 def _result(value: Any) -> Any:
-    """What an operation gives: a dataset, elements, or something that is neither, such as options."""
+    """Return the result of an operation, with datasets and elements as tensors and other results unchanged."""
     return value if isinstance(value, data.DatasetIterator) else as_tensors(value)
 
 
@@ -110,14 +110,14 @@ def _operation(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_tensor_state(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of `reduce` and `scan` with a first state of TensorFlow's dtypes."""
+    """Return the arguments of `reduce` and `scan` with an initial state of TensorFlow's dtypes."""
     if args:
         return (as_arrays(args[0]), *args[1:]), kwargs
     return args, {key: as_arrays(value) if key == "initial_state" else value for key, value in kwargs.items()}
 
 
 def dataset_maker(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function that makes datasets of tensors, of one that makes ringlet's.
+    """Return a function that creates datasets of tensors, from one that creates ringlet's.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _of_generator(original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-# What makes datasets of other arguments than most.
+# Creators of datasets whose arguments need their own conversion.
 _MAKERS = {
     "from_generator": _of_generator,
     "from_list": _of_list,
@@ -176,7 +176,7 @@ _FROM_A_STATE = {"reduce", "scan"}
 
 
 def _add_operations() -> None:
-    """Give the class every operation that ringlet's has."""
+    """Add every operation of ringlet's Dataset to the class."""
     for name, member in vars(data.Dataset).items():
         if name.startswith("_") or isinstance(member, property) or name in _AS_THEY_ARE or name in vars(Dataset):
             continue

@@ -1,4 +1,4 @@
-"""Elements of datasets as tensors, on their way to users, and as plain arrays, on their way back."""
+"""Conversion of dataset elements to tensors and back to plain arrays."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ringlet.values import Mirrored, PerReplica
 
 __all__ = ["TensorElements", "as_arrays", "as_plain", "as_tensors", "with_tensors"]
 
-# What becomes a tensor on its way to users.
+# Types converted to tensors.
 _VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
 
 
 def as_tensors(element: Any) -> Any:
-    """Give a nest with its arrays, numbers and texts as tensors, without copies; those in distributed values, too.
+    """Return a nest with its arrays, numbers and texts as tensors, without copies, also in distributed values.
 
     Datasets in it, such as those of ``window``, become datasets of tensors.
 
@@ -43,7 +43,7 @@ def _tensor(leaf: Any) -> Any:
     if kind is PerReplica or kind is Mirrored:
         return kind([as_tensors(component) for component in leaf.values])
     if isinstance(leaf, Dataset) or (kind is np.ndarray and has_datasets(leaf)):
-        from ringlet.compat.tensorflow.dataset import as_dataset  # which makes its elements here
+        from ringlet.compat.tensorflow.dataset import as_dataset  # imported late: dataset imports this module
 
         return _each_dataset(as_dataset, leaf)
     if isinstance(leaf, (list, *_VALUES)):
@@ -65,9 +65,9 @@ def _is_written_out(value: Any) -> bool:
 
 
 def as_arrays(element: Any) -> Any:
-    """Give a nest with everything that TensorFlow would make tensors of as plain arrays of the same dtypes.
+    """Return a nest with everything that TensorFlow would convert to tensors as plain arrays of the same dtypes.
 
-    Lists are arrays that are written out, as everywhere in datasets.
+    Lists are arrays, as everywhere in datasets.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def _holds_datasets(leaf: Any) -> bool:
 
 
 def as_plain(value: Any) -> Any:
-    """Give a nest with its tensors as plain arrays, and everything else in it as it is.
+    """Return a nest with its tensors as plain arrays and everything else unchanged.
 
     Examples
     --------
@@ -106,12 +106,12 @@ def as_plain(value: Any) -> Any:
 
 
 def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function of arrays that calls a user's function of tensors.
+    """Return a function of arrays that calls a user's function of tensors.
 
     Parameters
     ----------
     function : callable
-        The user's.
+        The user's function.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Optional(data.Optional[Any]):
-    """An element of tensors, or nothing (``tf.experimental.Optional``)."""
+    """An optional element of tensors (``tf.experimental.Optional``)."""
 
     __slots__ = ()
 
@@ -139,7 +139,7 @@ class Optional(data.Optional[Any]):
 
 
 class TensorElements:
-    """What makes an iterator one over tensors; in front of the class of the iterator."""
+    """Mixin of iterators that yield tensors, before the iterator's class."""
 
     __slots__ = ()
 
@@ -147,11 +147,11 @@ class TensorElements:
         return as_tensors(super().__next__())  # type: ignore[misc]
 
     def get_next(self) -> Any:
-        """Give the next element, or raise OutOfRangeError."""
+        """Return the next element, or raise OutOfRangeError."""
         return as_tensors(super().get_next())  # type: ignore[misc]
 
     def get_next_as_optional(self) -> Optional:
-        """Give the next element, or an empty Optional at the end."""
+        """Return the next element, or an empty Optional at the end."""
         found: data.Optional[Any] = super().get_next_as_optional()  # type: ignore[misc]
         if found.has_value():
             return Optional(as_tensors(found.get_value()))

@@ -1,4 +1,4 @@
-"""tf.function: ringlet's, whose answers are tensors."""
+"""``tf.function``: ringlet's, with tensors as results."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from ringlet.values import DistributedValues, Mirrored, PerReplica, Variable
 
 __all__ = ["TensorFunction", "function"]
 
-# What a function's answers are made tensors of.
+# Types of results that are converted to tensors.
 _VALUES = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
 
 class TensorFunction(Function[..., Any]):
-    """A function whose numbers and arrays are tensors for who calls it. Made by ``tf.function``."""
+    """A function that returns tensors for numbers and arrays. Created by ``tf.function``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the Python function; with arguments as tensors, where `input_signature` was given."""
+        """Call the Python function, with arguments as tensors if `input_signature` is given."""
         if self.input_signature is not None:
             args, kwargs = self._bound(args, kwargs)
         try:
             result = self.python_function(*args, **kwargs)
-        except StopIteration as error:  # of next(iterator), which programs catch as TensorFlow's class
+        except StopIteration as error:  # from next(iterator), which programs catch as TensorFlow's class
             raise OutOfRangeError(
                 "End of sequence: the iterator that the function reads has no more elements"
             ) from error
         return _answer(result)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments as tensors of the specs of the signature, in the order of the function's parameters."""
+        """Return arguments as tensors of the signature's specs, in the order of the function's parameters."""
         specs = list(self.input_signature)
         if len(args) + len(kwargs) > len(specs):
             raise TypeError(
@@ -53,7 +53,7 @@ class TensorFunction(Function[..., Any]):
 
 
 def _as_spec(value: Any, spec: Any) -> Any:
-    """An argument with tensors where the signature has specs of tensors."""
+    """Return an argument with tensors where the signature has tensor specs."""
     if isinstance(spec, dict) and isinstance(value, dict):
         return {name: _as_spec(item, spec.get(name)) for name, item in value.items()}
     if isinstance(spec, (list, tuple)) and isinstance(value, (list, tuple)) and len(spec) == len(value):
@@ -63,14 +63,14 @@ def _as_spec(value: Any, spec: Any) -> Any:
     try:
         tensor = convert_to_tensor(value, spec.dtype)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"Can not cast {value!r} to {spec}, which the input_signature has: {error}") from error
+        raise TypeError(f"Can not cast {value!r} to {spec} of the input_signature: {error}") from error
     if not spec.is_compatible_with(tensor):
-        raise TypeError(f"Can not cast {value!r} to {spec}, which the input_signature has")
+        raise TypeError(f"Can not cast {value!r} to {spec} of the input_signature")
     return tensor
 
 
 def _answer(result: Any) -> Any:
-    """What callers get of a result: tensors, and new PerReplicas, for arrays, variables and mirrored values in it."""
+    """Return the caller's result: tensors, and new PerReplicas, for arrays, variables and mirrored values in it."""
     if isinstance(result, _VALUES):
         return as_tensors(result)
     if isinstance(result, (Variable, Mirrored)):
@@ -98,17 +98,17 @@ def function(  # noqa: PLR0917  # TensorFlow's
     Parameters
     ----------
     func, autograph, jit_compile, reduce_retracing : optional
-        As :func:`ringlet.function` takes them.
+        As for :func:`ringlet.function`.
     input_signature : sequence of TensorSpec, optional
-        What arguments are converted to; a tensor of another dtype or shape is a `TypeError`.
+        Specs that arguments are converted to; a tensor of another dtype or shape is a `TypeError`.
     experimental_implements, experimental_autograph_options, experimental_attributes : optional
     experimental_relax_shapes, experimental_compile, experimental_follow_type_hints : optional
-        Accepted; without effect.
+        Accepted and ignored.
 
     Returns
     -------
     Function
-        Or the decorator, where there is no `func`.
+        Or the decorator, without `func`.
 
     Examples
     --------

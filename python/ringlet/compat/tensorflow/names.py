@@ -1,10 +1,10 @@
-"""The names that TensorFlow 2.21 has, where some of them are here: who asks for another of them has not mistyped it."""
+"""Public names of TensorFlow 2.21 per namespace, which tell an absent name from a misspelled one."""
 
 from __future__ import annotations
 
 __all__ = ["TENSORFLOW_NAMES"]
 
-# Name of a namespace: the public names in it, as `dir` of TensorFlow 2.21.0 lists them.
+# Public names by namespace, from `dir` in TensorFlow 2.21.0.
 TENSORFLOW_NAMES: dict[str, frozenset[str]] = {
     name: frozenset(names.split())
     for name, names in {

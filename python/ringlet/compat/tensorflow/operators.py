@@ -1,7 +1,7 @@
-"""What operators do with two arrays of one dtype: what TensorFlow refuses is refused, where NumPy would have an answer.
+"""Operators on two arrays of one dtype, with TensorFlow's restrictions where NumPy would return a result.
 
-Dtypes are told apart by the letter of their kind: b is bool, i and u integers with and without a sign, f floating, c
-complex, O text, and V is bfloat16.
+Kinds of dtypes are letters: b is bool, i and u signed and unsigned integers, f floating, c complex, O text, and V is
+bfloat16.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class DtypeError(InvalidArgumentError, TypeError):
-    """A value of another dtype than can be used; TensorFlow raises either of its bases, by the operation."""
+    """A value of an unsupported dtype; TensorFlow raises either of its bases, depending on the operation."""
 
 
 def _divide(dividend: Array, divisor: Array) -> Any:
@@ -30,19 +30,19 @@ def _divide(dividend: Array, divisor: Array) -> Any:
 
 
 def _matmul(left: Array, right: Array) -> Any:
-    return np.matmul(left, right).astype(left.dtype, copy=False)  # NumPy's is float32 for bfloat16
+    return np.matmul(left, right).astype(left.dtype, copy=False)  # NumPy returns float32 for bfloat16
 
 
 def _without_zeros(function: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Any]:
     def divide(dividend: Array, divisor: Array) -> Any:
         if divisor.dtype.kind in "iu" and not divisor.all():
-            raise InvalidArgumentError("Integer division by zero: convert to floating numbers, or leave zeros out")
+            raise InvalidArgumentError("Integer division by zero: convert to floating numbers, or remove the zeros")
         return function(dividend, divisor)
 
     return divide
 
 
-# Method of a tensor: operator, what computes it, kinds of dtypes that TensorFlow has it for.
+# Method of a tensor: operator, implementation, kinds of dtypes that TensorFlow supports.
 BINARY: dict[str, tuple[str, Callable[[Array, Array], Any], str]] = {
     "add": ("+", np.add, "iufcVO"),
     "sub": ("-", np.subtract, "iufcV"),
@@ -65,7 +65,7 @@ UNARY: dict[str, tuple[str, Callable[[Array], Any], str]] = {
     "abs": ("abs", np.absolute, "ifcV"),
     "invert": ("~", np.invert, "biu"),
 }
-# NumPy's function behind an operator: the tensor's method where the tensor is on the right.
+# NumPy's function for an operator: the method used if the tensor is the right operand.
 REFLECTED = {
     np.add: "__radd__",
     np.subtract: "__rsub__",
@@ -87,16 +87,16 @@ REFLECTED = {
 
 
 def compute(symbol: str, function: Callable[..., Any], kinds: str, *operands: Array) -> Any:
-    """Give what an operator gives for arrays of one dtype.
+    """Return an operator's result for arrays of one dtype.
 
     Parameters
     ----------
     symbol : str
-        How the operator is written.
+        The operator's symbol.
     function : callable
-        Takes the operands.
+        Its implementation.
     kinds : str
-        Kinds of dtypes that there is such an operator for.
+        Supported kinds of dtypes.
     *operands : ndarray
 
     Returns
@@ -106,9 +106,9 @@ def compute(symbol: str, function: Callable[..., Any], kinds: str, *operands: Ar
     Raises
     ------
     DtypeError
-        If the operator is not there for the dtype.
+        If the operator does not support the dtype.
     InvalidArgumentError
-        If the shapes do not go together, an integer is divided by zero or has a negative exponent.
+        If the shapes do not match, an integer is divided by zero or has a negative exponent.
 
     Examples
     --------
@@ -118,10 +118,10 @@ def compute(symbol: str, function: Callable[..., Any], kinds: str, *operands: Ar
     dtype = operands[0].dtype
     if dtype.kind not in kinds:
         raise DtypeError(
-            f"the operator {symbol} is not there for tensors of {dtype_name(dtype)}: convert them, as in "
+            f"the operator {symbol} does not support tensors of {dtype_name(dtype)}: convert them, as in "
             "tf.cast(x, tf.int32)"
             if dtype.kind != "O"
-            else f"the operator {symbol} is not there for tensors of strings: write it for x.numpy()"
+            else f"the operator {symbol} does not support tensors of strings: apply it to x.numpy()"
         )
     try:
         return function(*operands)

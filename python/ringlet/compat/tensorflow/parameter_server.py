@@ -1,4 +1,4 @@
-"""Strategies of parameter servers whose answers are tensors, and that of TensorFlow 1."""
+"""Parameter server strategies that return tensors, and TensorFlow 1's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
 from ringlet.cluster.cluster_queries import is_chief
 from ringlet.cluster.worker_job_key import task_name
-from ringlet.compat.tensorflow.strategies import StandsFor, StrategyV1, TensorCalls
+from ringlet.compat.tensorflow.strategies import AliasType, StrategyV1, TensorCalls
 from ringlet.strategy import Strategy, StrategyExtended
 from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
 from ringlet.strategy.calls.argument_checks import refuse_per_replica
@@ -18,8 +18,8 @@ from ringlet.strategy.parameter_server import parameter_server_strategy
 __all__ = ["ParameterServerStrategy", "ParameterServerStrategyV1"]
 
 
-class ParameterServerStrategy(TensorCalls, parameter_server_strategy.ParameterServerStrategy, metaclass=StandsFor):
-    """:class:`ringlet.ParameterServerStrategy`, whose answers are tensors (``tf.distribute.ParameterServerStrategy``).
+class ParameterServerStrategy(TensorCalls, parameter_server_strategy.ParameterServerStrategy, metaclass=AliasType):
+    """:class:`ringlet.ParameterServerStrategy` returning tensors (``tf.distribute.ParameterServerStrategy``).
 
     Parameters
     ----------
@@ -39,17 +39,17 @@ class ParameterServerStrategy(TensorCalls, parameter_server_strategy.ParameterSe
 
 
 class ParameterServerStrategyV1(StrategyV1, TensorCalls):
-    """``tf.compat.v1.distribute.experimental.ParameterServerStrategy``: in TensorFlow, too, it runs estimators only.
+    """``tf.compat.v1.distribute.experimental.ParameterServerStrategy``: as in TensorFlow, only for estimators.
 
     Parameters
     ----------
     cluster_resolver : ClusterResolver, optional
-        By default what ``TF_CONFIG`` says.
+        Default: the cluster of ``TF_CONFIG``.
 
     Raises
     ------
     ValueError
-        If there is a cluster, and it is not known which task of it this is, or it has no parameter servers.
+        If the cluster has no parameter servers, or this process's task is unknown.
 
     Examples
     --------
@@ -62,27 +62,27 @@ class ParameterServerStrategyV1(StrategyV1, TensorCalls):
         super().__init__(_ExtendedV1(self, cluster_resolver or TFConfigClusterResolver()))
 
     def run(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, options: Any = None) -> NoReturn:
-        """Refused, as by TensorFlow."""
+        """Raise, as in TensorFlow."""
         raise _for_estimators()
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
-        """Combine the components of a value into one; refused along an axis, as by TensorFlow."""
+        """Combine the components of a value into one; raises for an axis, as in TensorFlow."""
         if axis is None:
             return super().reduce(reduce_op, value)
         parse_reduce_op(reduce_op)
         raise _for_estimators()
 
     def scope(self) -> NoReturn:
-        """Refused, as by TensorFlow."""
+        """Raise, as in TensorFlow."""
         raise _for_estimators()
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None, **kwargs: Any) -> NoReturn:
-        """Refused, as by TensorFlow."""
+        """Raise, as in TensorFlow."""
         refuse_per_replica(self.extended, options)
         raise _for_estimators()
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[..., Any], options: Any = None) -> NoReturn:
-        """Refused, as by TensorFlow."""
+        """Raise, as in TensorFlow."""
         refuse_per_replica(self.extended, options)
         raise _for_estimators()
 
@@ -95,7 +95,7 @@ def _for_estimators() -> NotImplementedError:
 
 
 class _ExtendedV1(OneDeviceExtended):
-    """Where things would be."""
+    """Placement of variables and tasks."""
 
     def __init__(self, container_strategy: Strategy, resolver: ClusterResolver) -> None:
         spec, task_type, task_id = resolver.cluster_spec(), resolver.task_type, resolver.task_id
@@ -117,12 +117,12 @@ class _ExtendedV1(OneDeviceExtended):
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """The parameter servers, in the form that TensorFlow 1 gives them."""
+        """The parameter servers' device strings, in TensorFlow 1's form."""
         return self._parameter_devices
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Yes: every worker runs a program of its own."""
+        """True: every worker runs its own program."""
         return True
 
     @property
@@ -142,5 +142,5 @@ class _ExtendedV1(OneDeviceExtended):
         raise _for_estimators()
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Give the variable with the least name."""
+        """Return the variable with the smallest name."""
         return StrategyExtended.non_slot_devices(self, var_list)

@@ -1,4 +1,4 @@
-"""tf.TensorSpec: ringlet's, float32 unless another dtype is given."""
+"""``tf.TensorSpec``: ringlet's, with default dtype float32."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["TensorSpec"]
 
 
 class _SpecType(type):
-    """The type of ``tf.TensorSpec``: its instances are those of ringlet's class."""
+    """Metaclass of ``tf.TensorSpec``: its instances are those of ringlet's class."""
 
     def __call__(cls, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
-        """Make a spec."""
+        """Return a spec."""
         return RingletSpec((shape,) if isinstance(shape, int) else shape, as_dtype(dtype))
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -31,7 +31,7 @@ class TensorSpec(RingletSpec, metaclass=_SpecType):
     shape : sequence of (int or None), int or None
     dtype : dtype-like, default float32
     name : str, optional
-        Accepted; not kept.
+        Accepted and ignored.
 
     Examples
     --------
@@ -41,5 +41,5 @@ class TensorSpec(RingletSpec, metaclass=_SpecType):
 
     @staticmethod
     def from_tensor(tensor: Any, name: str | None = None) -> RingletSpec:
-        """Give the spec of a tensor."""
+        """Return the spec of a tensor."""
         return RingletSpec(tensor.shape, tensor.dtype)

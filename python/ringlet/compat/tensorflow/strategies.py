@@ -1,4 +1,4 @@
-"""Strategies whose answers are tensors, and those of TensorFlow 1."""
+"""Strategies that return tensors, and TensorFlow 1's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
     "get_replica_context",
 ]
 
-# Values that TensorFlow makes tensors of before it combines them.
+# Types that TensorFlow converts to tensors before combining them.
 _VALUES = (bool, int, float, complex, np.ndarray, np.generic)
 
 
@@ -41,13 +41,13 @@ _VALUES = (bool, int, float, complex, np.ndarray, np.generic)
 
 
 class DistributedIterator(TensorElements, data.DistributedIterator):
-    """The steps of a distributed dataset as tensors; made by ``iter(distributed_dataset)``."""
+    """Iterator over the steps of a distributed dataset as tensors; created by ``iter(distributed_dataset)``."""
 
     __slots__ = ()
 
 
 class DistributedDataset(data.DistributedDataset):
-    """A dataset whose every step has tensors for each replica; made by strategies."""
+    """A distributed dataset with tensors for each replica; created by strategies."""
 
     @classmethod
     def _over(cls, distributed: data.DistributedDataset) -> DistributedDataset:
@@ -68,10 +68,10 @@ def _with_tensors(distributed: Any) -> Any:
 # --- strategies -------------------------------------------------------------------------------------------------------
 
 
-class StandsFor(type):
-    """The type of strategies that are instances of one of ringlet's, and have all of those as their instances.
+class AliasType(type):
+    """Metaclass of strategies: instances of the base class of ringlet are instances of the class, and vice versa.
 
-    So ``isinstance`` answers alike for both names of a strategy, whichever of them made it.
+    ``isinstance`` thus gives the same result for both names of a strategy.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -80,31 +80,31 @@ class StandsFor(type):
 
 
 class TensorCalls(strategies.Strategy):
-    """What makes a strategy one of tensors; in front of its class."""
+    """Mixin of strategies that return tensors, before the strategy's class."""
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
-        """Combine the components of a value into one, as :meth:`ringlet.Strategy.reduce` does; gives tensors."""
+        """Combine the components of a value into one, as :meth:`ringlet.Strategy.reduce` does; returns tensors."""
         result = _results(super().reduce(reduce_op, _components(value), axis))
-        # The mean of a number is that object. Its sum, over one replica, is a tensor where strategies mirror sums.
+        # The mean of a number is the same object. Its sum over one replica is a tensor where strategies mirror sums.
         if parse_reduce_op(reduce_op) is ReduceOp.SUM and isinstance(self.extended, MirroredExtended):
             return nest.map_structure(_as_tensor, result)
         return result
 
     def gather(self, value: Any, axis: int) -> Any:
-        """Join the components of a value, as :meth:`ringlet.Strategy.gather` does; gives tensors."""
+        """Concatenate the components of a value, as :meth:`ringlet.Strategy.gather` does; returns tensors."""
         return _results(super().gather(_components(value), axis))
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None, **kwargs: Any) -> Any:
-        """Cut the batches of a dataset over the replicas; each step holds tensors."""
+        """Split the batches of a dataset across the replicas; each step holds tensors."""
         return _with_tensors(super().experimental_distribute_dataset(dataset, options, **kwargs))
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[..., Any], options: Any = None) -> Any:
-        """Deal the batches of a dataset that a function makes to the replicas; each step holds tensors."""
+        """Distribute the batches of a dataset created by a function to the replicas; each step holds tensors."""
         return _with_tensors(super().distribute_datasets_from_function(dataset_fn, options))
 
 
 def _components(value: Any) -> Any:
-    """The same value, with tensors where the replicas gave numbers or plain arrays."""
+    """Return the value with tensors for the replicas' numbers and plain arrays."""
     return nest.map_structure(_of_tensors, value) if nest.is_nested(value) else _of_tensors(value)
 
 
@@ -124,8 +124,8 @@ def _results(value: Any) -> Any:
     )
 
 
-class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=StandsFor):
-    """:class:`ringlet.MirroredStrategy`, whose answers are tensors (``tf.distribute.MirroredStrategy``).
+class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=AliasType):
+    """:class:`ringlet.MirroredStrategy` returning tensors (``tf.distribute.MirroredStrategy``).
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=Stand
     _stands_for = strategies.MirroredStrategy
 
 
-class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=StandsFor):
-    """:class:`ringlet.OneDeviceStrategy`, whose answers are tensors (``tf.distribute.OneDeviceStrategy``).
+class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=AliasType):
+    """:class:`ringlet.OneDeviceStrategy` returning tensors (``tf.distribute.OneDeviceStrategy``).
 
     Parameters
     ----------
@@ -154,8 +154,8 @@ class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=Sta
     _stands_for = strategies.OneDeviceStrategy
 
 
-class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, metaclass=StandsFor):
-    """``ringlet.experimental.CentralStorageStrategy``, whose answers are tensors.
+class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, metaclass=AliasType):
+    """``ringlet.experimental.CentralStorageStrategy`` returning tensors.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, met
     _stands_for = strategies.CentralStorageStrategy
 
 
-class MultiWorkerMirroredStrategy(TensorCalls, multi_worker_strategy.MultiWorkerMirroredStrategy, metaclass=StandsFor):
-    """:class:`ringlet.MultiWorkerMirroredStrategy`, whose answers are tensors.
+class MultiWorkerMirroredStrategy(TensorCalls, multi_worker_strategy.MultiWorkerMirroredStrategy, metaclass=AliasType):
+    """:class:`ringlet.MultiWorkerMirroredStrategy` returning tensors.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class MultiWorkerMirroredStrategy(TensorCalls, multi_worker_strategy.MultiWorker
 
 
 class MultiWorkerMirroredStrategyExperimental(MultiWorkerMirroredStrategy):
-    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``: the same with its arguments in another order.
+    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``: the same with another order of arguments.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class MultiWorkerMirroredStrategyExperimental(MultiWorkerMirroredStrategy):
 
 
 class StrategyV1(strategies.Strategy):
-    """The base of strategies as TensorFlow 1 has them (``tf.compat.v1.distribute.Strategy``).
+    """Base class of TensorFlow 1's strategies (``tf.compat.v1.distribute.Strategy``).
 
     Parameters
     ----------
@@ -215,17 +215,17 @@ class StrategyV1(strategies.Strategy):
     """
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
-        """Combine the components of a value into one; the axis may be left out."""
+        """Combine the components of a value into one; the axis is optional."""
         return super().reduce(reduce_op, value, axis)
 
     @property
     def gather(self) -> NoReturn:
-        """Not there, as in TensorFlow 1."""
+        """Raise: TensorFlow 1 has no such method."""
         raise _not_in_v1(self, "gather")
 
     @property
     def experimental_distribute_values_from_function(self) -> NoReturn:
-        """Not there, as in TensorFlow 1."""
+        """Raise: TensorFlow 1 has no such method."""
         raise _not_in_v1(self, "experimental_distribute_values_from_function")
 
 
@@ -288,21 +288,21 @@ class CentralStorageStrategyV1(StrategyV1, CentralStorageStrategy):
 
 
 class ReplicaContext(strategies.ReplicaContext):
-    """One replica of a step, whose answers are tensors. Made by ``tf.distribute.get_replica_context``."""
+    """Context of one replica of a step, returning tensors. Created by ``tf.distribute.get_replica_context``."""
 
     __slots__ = ()
 
     @property
     def replica_id_in_sync_group(self) -> Any:
-        """Which replica this is, counted over all workers: a tensor of int32."""
+        """Index of this replica over all workers: a tensor of int32."""
         return as_tensors(super().replica_id_in_sync_group)
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, out: Any = None) -> Any:
-        """Combine the arrays of all replicas, as :meth:`ringlet.ReplicaContext.all_reduce` does; gives tensors."""
+        """Combine the arrays of all replicas, as :meth:`ringlet.ReplicaContext.all_reduce` does; returns tensors."""
         return super().all_reduce(reduce_op, _all_tensors(value), options, out=out)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """Join the arrays of all replicas, as :meth:`ringlet.ReplicaContext.all_gather` does; gives tensors."""
+        """Concatenate all replicas' arrays, as :meth:`ringlet.ReplicaContext.all_gather` does; returns tensors."""
         return super().all_gather(_all_tensors(value), axis, options)
 
 
@@ -315,7 +315,7 @@ def _combined_as_tensor(leaf: Any) -> Any:
 
 
 def get_replica_context() -> strategies.ReplicaContext | None:
-    """Give the current replica, as :func:`ringlet.get_replica_context` does; its answers are tensors.
+    """Return the current replica context, as :func:`ringlet.get_replica_context` does; it returns tensors.
 
     Examples
     --------
@@ -329,6 +329,6 @@ def get_replica_context() -> strategies.ReplicaContext | None:
     """
     replica = strategies.get_replica_context()
     if type(replica) is strategies.ReplicaContext:
-        # The object stays the one that the strategy made, which is how a replica is told from another.
+        # The object remains the strategy's own, whose identity identifies the replica.
         replica.__class__ = ReplicaContext
     return replica

@@ -1,4 +1,4 @@
-"""Tensor: an array that answers as TensorFlow's tensors do."""
+"""Tensor: an immutable array with the interface of TensorFlow's tensors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 
 def _plain(value: Any) -> Any:
-    """Tensors as NumPy's arrays, at any depth of what NumPy's functions take."""
+    """Return tensors as NumPy arrays, at any depth of the arguments of NumPy functions."""
     kind = type(value)
     if kind is Tensor:
         return value.view(np.ndarray)
@@ -38,7 +38,7 @@ def _plain(value: Any) -> Any:
 
 
 def _wrapped(result: Any) -> Any:
-    """What NumPy's functions gave, arrays as tensors."""
+    """Return a NumPy function's result, with arrays as tensors."""
     if isinstance(result, (np.ndarray, np.generic)):
         return tensor_of(result)
     if isinstance(result, tuple):
@@ -48,12 +48,12 @@ def _wrapped(result: Any) -> Any:
 
 
 def _operand(value: Any, dtype: np.dtype[Any]) -> Any:
-    """The other side of an operator as an array of the tensor's dtype; NotImplemented where that side decides."""
+    """Return the other operand as an array of the tensor's dtype; NotImplemented to defer to that operand."""
     value = plain(value)
     if isinstance(value, Tensor):
         if value.dtype != dtype:
             raise DtypeError(
-                f"a tensor of {dtype_name(dtype)} and one of {dtype_name(value.dtype)} do not go together: convert "
+                f"a tensor of {dtype_name(dtype)} and one of {dtype_name(value.dtype)} cannot be combined: convert "
                 f"one of them, as in tf.cast(x, tf.{dtype_name(dtype)})"
             )
         return value.view(np.ndarray)
@@ -70,12 +70,12 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Any:
     return array.astype(dtype, copy=False)
 
 
-# Kinds of dtypes, each with numbers that those behind it hold as well.
+# Kinds of dtypes; the numbers of each are also numbers of the following ones.
 _KINDS = "biufVc"
 
 
 def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A single number in a tensor's dtype, as NumPy 2 takes Python's own; other values as they are."""
+    """Return a scalar in a tensor's dtype, as NumPy 2 treats Python scalars; other values unchanged."""
     if not isinstance(value, (bool, int, float, complex, np.number)):
         return value
     array = np.asarray(value)
@@ -114,7 +114,7 @@ def _equal(self: Tensor, other: Any) -> Any:
     operand = _operand(other, self.dtype)
     try:
         return operand if operand is NotImplemented else tensor_of(np.equal(self.view(np.ndarray), operand))
-    except ValueError:  # shapes that do not go together
+    except ValueError:  # incompatible shapes
         return tensor_of(np.False_)
 
 
@@ -126,15 +126,15 @@ def _not_equal(self: Tensor, other: Any) -> Any:
 
 
 class _OutOfRange(InvalidArgumentError, IndexError, TypeError):
-    """An index that a tensor does not have: TensorFlow raises the first or the last of its bases, NumPy the other."""
+    """An index out of range: TensorFlow raises the first or the last of its bases, NumPy the other."""
 
 
 class Tensor(np.ndarray[Any, Any]):
-    """An array that cannot be changed and answers ``.numpy()`` (``tf.Tensor``). Made by ``tf.constant``.
+    """An immutable array with a method ``.numpy()`` (``tf.Tensor``). Created by ``tf.constant``.
 
-    An array of NumPy in everything else: its functions take tensors and give tensors, and ``np.asarray(tensor)`` is the
-    plain array, without a copy. Operators keep the dtype of the tensor, as TensorFlow's do: numbers, lists and arrays
-    on the other side are converted to it, and tensors of different dtypes do not go together.
+    It is a NumPy array otherwise: NumPy's functions accept and return tensors, and ``np.asarray(tensor)`` is the plain
+    array, without a copy. Operators keep the dtype of the tensor, as in TensorFlow: numbers, lists and arrays on the
+    other side are converted to it, and tensors of different dtypes cannot be combined.
 
     Examples
     --------
@@ -146,28 +146,28 @@ class Tensor(np.ndarray[Any, Any]):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        """Refuse: memory without values is no tensor."""
-        raise TypeError("a tf.Tensor is made by tf.constant(value)")
+        """Raise: uninitialized memory is not a tensor."""
+        raise TypeError("tf.Tensor cannot be instantiated: use tf.constant(value)")
 
-    # What it is
+    # Properties
 
     def numpy(self) -> Any:
-        """Give the value as NumPy's own: an array that may be written to, a scalar if there are no dimensions."""
+        """Return the value as a writable NumPy array, or a NumPy scalar without dimensions."""
         array = self.view(np.ndarray).copy()
         return array if array.ndim else array[()]
 
     @property
     def device(self) -> str:  # type: ignore[override,unused-ignore]  # NumPy has a shorter name
-        """The full name of a device: the memory is the host's."""
+        """Full name of the device: always the host's CPU."""
         return canonicalize("CPU:0")
 
     def get_shape(self) -> tuple[int, ...]:
-        """Give the shape, a tuple."""
+        """Return the shape, a tuple."""
         shape: tuple[int, ...] = self.shape
         return shape
 
     def ref(self) -> VariableReference:
-        """Give an object that stands for this tensor as a key of dictionaries and sets."""
+        """Return a hashable reference to this tensor, for keys of dictionaries and sets."""
         return VariableReference(self)
 
     def __repr__(self) -> str:
@@ -186,7 +186,7 @@ class Tensor(np.ndarray[Any, Any]):
     def __hash__(self) -> int:  # type: ignore[override]  # refuses
         raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
 
-    # Parts of it
+    # Elements
 
     def __getitem__(self, key: Any) -> Any:
         try:
@@ -208,12 +208,12 @@ class Tensor(np.ndarray[Any, Any]):
     def __bool__(self) -> bool:
         return bool(self.size) and bool(self.view(np.ndarray))
 
-    # NumPy's functions, and methods of arrays that would write to their own results
+    # NumPy's functions, and methods of arrays that write to their own results
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Call a function of NumPy on the plain arrays; single numbers take the dtype of the tensor if they fit it.
+        """Call a NumPy ufunc on the plain arrays; scalars take the dtype of the tensor if they fit it.
 
-        An operator with a number of NumPy's on its left comes here as well.
+        Operators with a NumPy scalar on the left are dispatched here as well.
         """
         if isinstance(inputs[0], np.generic) and method == "__call__" and ufunc in REFLECTED and not kwargs:
             return getattr(self, REFLECTED[ufunc])(inputs[0])
@@ -223,30 +223,30 @@ class Tensor(np.ndarray[Any, Any]):
         return _wrapped(getattr(ufunc, method)(*arrays, **_plain(kwargs)))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a function of NumPy on the plain arrays."""
+        """Call a NumPy function on the plain arrays."""
         return _wrapped(function(*_plain(args), **_plain(kwargs)))
 
     def mean(self, *args: Any, **kwargs: Any) -> Any:
-        """Give what ``ndarray.mean`` gives."""
+        """Return the result of ``ndarray.mean``."""
         return _wrapped(self.view(np.ndarray).mean(*args, **kwargs))
 
     def std(self, *args: Any, **kwargs: Any) -> Any:
-        """Give what ``ndarray.std`` gives."""
+        """Return the result of ``ndarray.std``."""
         return _wrapped(self.view(np.ndarray).std(*args, **kwargs))
 
     def var(self, *args: Any, **kwargs: Any) -> Any:
-        """Give what ``ndarray.var`` gives."""
+        """Return the result of ``ndarray.var``."""
         return _wrapped(self.view(np.ndarray).var(*args, **kwargs))
 
     def astype(self, *args: Any, **kwargs: Any) -> Any:
-        """Give what ``ndarray.astype`` gives."""
+        """Return the result of ``ndarray.astype``."""
         return _wrapped(self.view(np.ndarray).astype(*args, **kwargs))
 
     def copy(self, order: Any = "C") -> Any:
-        """Give a plain array that may be written to."""
+        """Return a plain writable array."""
         return self.view(np.ndarray).copy(order)
 
-    # Operators. Those that look in place give new tensors, as for every object that cannot be changed.
+    # Operators. In-place operators return new tensors, as for every immutable object.
 
     __add__, __radd__ = _binary("add"), _reflected("add")
     __sub__, __rsub__ = _binary("sub"), _reflected("sub")
@@ -269,12 +269,12 @@ class Tensor(np.ndarray[Any, Any]):
 
 
 def _block(text: str) -> str:
-    """Text of several lines below what stands in front of it."""
+    """Return a text of several lines starting on its own line."""
     return f"\n{text}" if "\n" in text else text
 
 
 def tensor_of(result: Any) -> Tensor:
-    """Give a tensor in the memory of an array that nobody will write to.
+    """Return a tensor that shares the memory of an array to which nothing will write.
 
     Parameters
     ----------
@@ -289,20 +289,20 @@ def tensor_of(result: Any) -> Tensor:
     >>> tensor_of(np.float32(6))
     <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
     """
-    # Text is an object: NumPy's own dtypes of it lose zeros at its end.
+    # Text is objects: NumPy's text dtypes drop trailing zeros.
     tensor: Tensor = np.asarray(result, object if isinstance(result, (bytes, str)) else None).view(Tensor)
     tensor.setflags(write=False)
     return tensor
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Give the tensor that TensorFlow makes of a value.
+    """Return the tensor that TensorFlow makes of a value.
 
     Parameters
     ----------
     value : array-like
-        As :func:`ringlet.compat.tensorflow.conversion.as_array` takes it. An array that may be written to is copied;
-        a sharded one is a tensor as it is.
+        As for :func:`ringlet.compat.tensorflow.conversion.as_array`. A writable array is copied; a sharded array is
+        returned unchanged.
     dtype : dtype-like, optional
 
     Returns
@@ -322,13 +322,13 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
 
 
 def check_dtype(value: Any, dtype: Any) -> None:
-    """Refuse a tensor or a variable where another dtype is asked for, as TensorFlow does.
+    """Raise if a tensor or a variable has another dtype than requested, as TensorFlow does.
 
     Parameters
     ----------
     value : object
     dtype : dtype-like or None
-        None where any will do.
+        None accepts any dtype.
 
     Raises
     ------
@@ -344,24 +344,24 @@ def check_dtype(value: Any, dtype: Any) -> None:
     given, wanted = dtype_name(value.dtype), dtype_name(as_dtype(dtype))  # type: ignore[union-attr]  # operands have one
     if given != wanted:
         raise ValueError(
-            f"Tensor conversion requested dtype {wanted} for Tensor with dtype {given}: {value!r}. Write "
+            f"Tensor conversion requested dtype {wanted} for Tensor with dtype {given}: {value!r}. Use "
             f"tf.cast(value, tf.{wanted})"
         )
 
 
 class _TensorKind(ArrayKind):
-    """Tensors are never written to, so replicas share the memory of results."""
+    """Adapter of tensors: they are immutable, so replicas share the memory of results."""
 
     name = "tf.Tensor"
     is_mutable = False
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Give the plain array."""
+        """Return the plain array."""
         array: Array = value.view(np.ndarray)
         return array
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Give a tensor in the memory of an array."""
+        """Return a tensor in the memory of an array."""
         return tensor_of(array)
 
 

@@ -1,4 +1,4 @@
-"""Strategies for TPUs whose answers are tensors, and that of TensorFlow 1."""
+"""TPU strategies that return tensors, and TensorFlow 1's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.compat.tensorflow.strategies import StandsFor, StrategyV1, TensorCalls
+from ringlet.compat.tensorflow.strategies import AliasType, StrategyV1, TensorCalls
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor
 from ringlet.sharding import ShardedArray
 from ringlet.strategy.tpu import tpu_strategy
@@ -17,8 +17,8 @@ from ringlet.values import PerReplica
 __all__ = ["ExperimentalTPUStrategy", "TPUStrategy", "TPUStrategyV1"]
 
 
-class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=StandsFor):
-    """:class:`ringlet.TPUStrategy`, whose answers are tensors (``tf.distribute.TPUStrategy``).
+class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=AliasType):
+    """:class:`ringlet.TPUStrategy` returning tensors (``tf.distribute.TPUStrategy``).
 
     Parameters
     ----------
@@ -38,20 +38,20 @@ class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=StandsFor):
     _stands_for = tpu_strategy.TPUStrategy
 
     def experimental_split_to_logical_devices(self, tensor: Any, partition_dimensions: Sequence[int]) -> ShardedArray:
-        """Cut a tensor into tiles, as :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` does."""
+        """Split a tensor into tiles, as :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` does."""
         return super().experimental_split_to_logical_devices(_tensor(tensor), partition_dimensions)
 
     def experimental_assign_to_logical_device(self, tensor: Any, logical_device_id: int) -> ShardedArray:
-        """Put a tensor on one logical device; functions and operators of it give tensors."""
+        """Place a tensor on one logical device; functions and operators of it return tensors."""
         return super().experimental_assign_to_logical_device(_tensor(tensor), logical_device_id)
 
     def experimental_replicate_to_logical_devices(self, tensor: Any) -> ShardedArray:
-        """Put a tensor on all logical devices; functions and operators of it give tensors."""
+        """Replicate a tensor to all logical devices; functions and operators of it return tensors."""
         return super().experimental_replicate_to_logical_devices(_tensor(tensor))
 
 
-class ExperimentalTPUStrategy(TensorCalls, tpu_strategy.ExperimentalTPUStrategy, metaclass=StandsFor):
-    """``ringlet.experimental.TPUStrategy``, whose answers are tensors.
+class ExperimentalTPUStrategy(TensorCalls, tpu_strategy.ExperimentalTPUStrategy, metaclass=AliasType):
+    """``ringlet.experimental.TPUStrategy`` returning tensors.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class TPUStrategyV1(StrategyV1, TensorCalls, tpu_strategy.TPUStrategyBase):
     ----------
     tpu_cluster_resolver : TPUClusterResolver, optional
     steps_per_run : int, optional
-        1 unless given; with more, ``extended.experimental_run_steps_on_iterator`` runs as many steps as it is asked
-        for, and otherwise one.
+        Default: 1; with more, ``extended.experimental_run_steps_on_iterator`` runs the requested number of steps, else
+        one.
     device_assignment : DeviceAssignment, optional
 
     Examples
@@ -89,15 +89,15 @@ class TPUStrategyV1(StrategyV1, TensorCalls, tpu_strategy.TPUStrategyBase):
 
     @property
     def steps_per_run(self) -> int:
-        """How many steps a call runs; that of ``extended``."""
+        """Number of steps of a call; that of ``extended``."""
         return self._extended.steps_per_run
 
 
 def _tensor(value: Any) -> Any:
-    if isinstance(value, (Tensor, ShardedArray, PerReplica)):  # the last of which is refused with its reason
+    if isinstance(value, (Tensor, ShardedArray, PerReplica)):  # a PerReplica is refused by the strategy
         return value
     if type(value) is np.ndarray and value.dtype.kind not in "OSU":
-        # A view, not a copy: tiles are in the memory that was given.
+        # A view, not a copy: tiles share the memory of the argument.
         whole = value.view(Tensor)
         whole.flags.writeable = False
         return whole

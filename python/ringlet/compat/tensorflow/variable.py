@@ -1,4 +1,4 @@
-"""tf.Variable: ringlet's, with TensorFlow's dtypes, whose values are tensors."""
+"""``tf.Variable``: ringlet's, with TensorFlow's dtypes and tensors as values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Variable"]
 
 
 class _CompatVariableType(VariableType):
-    """The type of ``tf.Variable``: every variable is an instance of it, whoever made it."""
+    """Metaclass of ``tf.Variable``: every variable is an instance of it."""
 
     def __call__(  # type: ignore[override]  # noqa: PLR0917  # TensorFlow's
         self,
@@ -39,9 +39,9 @@ class _CompatVariableType(VariableType):
         shape: Any = None,
         experimental_enable_variable_lifting: bool = True,
     ) -> Any:
-        """Make a variable."""
+        """Create a variable."""
         if variable_def is not None:
-            raise NotImplementedError("variable_def is for graphs, which there are none of: give initial_value")
+            raise NotImplementedError("variable_def is not supported, because there are no graphs: pass initial_value")
         arguments = {
             "initial_value": initial_value,
             "trainable": trainable,
@@ -71,16 +71,16 @@ class _CompatVariableType(VariableType):
 
 
 class Variable(RingletVariable, metaclass=_CompatVariableType):
-    """A value that programs change (``tf.Variable``): :class:`ringlet.Variable` whose values are tensors.
+    """A mutable value (``tf.Variable``): :class:`ringlet.Variable` whose values are tensors.
 
     Parameters
     ----------
     initial_value : array-like or callable
-        3.0 makes a variable of float32, 1 one of int32.
+        3.0 creates a variable of float32, 1 one of int32.
     trainable, validate_shape, name, dtype, constraint, synchronization, aggregation, shape
-        As :class:`ringlet.Variable` takes them, in the places where TensorFlow has them.
+        As for :class:`ringlet.Variable`, in TensorFlow's order.
     caching_device, import_scope, experimental_enable_variable_lifting : optional
-        Accepted; without effect.
+        Accepted and ignored.
     variable_def : None
 
     Examples
@@ -95,7 +95,7 @@ class Variable(RingletVariable, metaclass=_CompatVariableType):
 
 
 def _request(initial_value: Any = None, dtype: Any = None, **given: Any) -> VariableRequest:
-    """What is asked of the strategy by the arguments that the last creator was given."""
+    """Return the request to the strategy for the arguments of the last creator."""
     asked = {field.name: given[field.name] for field in dataclasses.fields(VariableRequest) if field.name in given}
     wanted = None if dtype is None else as_dtype(dtype)
     return VariableRequest(_first_value(initial_value, dtype), dtype=wanted, array_type=Tensor, **asked)
@@ -107,7 +107,7 @@ def _first_value(value: Any, dtype: Any) -> Any:
     if not callable(value):
         return _as_value(value, dtype)
 
-    @functools.wraps(value, updated=())  # what it takes says whether it makes shards by itself
+    @functools.wraps(value, updated=())  # its signature determines whether it creates shards itself
     def first_value(**part: Any) -> Any:
         return _as_value(value(**part), dtype)
 

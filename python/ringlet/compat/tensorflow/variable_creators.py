@@ -1,4 +1,4 @@
-"""tf.variable_creator_scope: functions that see, change or replace the variables which a program makes."""
+"""``tf.variable_creator_scope``: functions that observe, change or replace the creation of variables."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ __all__ = ["create_through_scopes", "variable_creator_scope"]
 
 Creator = Callable[..., Any]
 
-# Each creator, and whether the replicas that have inherited it call it together. The last one is called first.
+# Each creator, and whether the replicas that inherited it call it together. The last one is called first.
 _creators: ContextVar[tuple[tuple[Creator, bool], ...]] = ContextVar("ringlet_variable_creators", default=())
 
 
 @contextmanager
 def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
-    """Call a function for every ``tf.Variable(...)`` in a ``with``.
+    """Call a function for every ``tf.Variable(...)`` in a ``with`` block.
 
-    Scopes nest: the innermost creator is called first, and its `next_creator` is the one around it; the last one makes
-    the variable, as the current strategy does. Replicas call a creator from outside of their step once for all of them,
-    and each calls those that it enters itself. Threads of the program do not inherit it.
+    Scopes nest: the innermost creator is called first, and its `next_creator` is the enclosing one; the last one
+    creates the variable with the current strategy. Replicas call a creator from outside of their step once for all of
+    them, and each calls the creators that it enters itself. Threads of the program do not inherit it.
 
     Parameters
     ----------
     variable_creator : callable
-        Takes `next_creator` and the arguments of ``tf.Variable`` by name; what it returns is what ``tf.Variable``
-        returns.
+        Function of `next_creator` and the arguments of ``tf.Variable`` by name; its result is the result of
+        ``tf.Variable``.
 
     Examples
     --------
@@ -51,20 +51,20 @@ def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
 
 
 def create_through_scopes(create: Creator, describe: Callable[..., str], arguments: dict[str, Any]) -> Any:
-    """Call a function that makes a variable, through the creators of all scopes.
+    """Call a function that creates a variable, through the creators of all scopes.
 
     Parameters
     ----------
     create : callable
         Takes `arguments` by name.
     describe : callable
-        Takes `arguments` by name; returns what all replicas that make the variable together must agree on.
+        Takes `arguments` by name; returns what all replicas that create the variable together must agree on.
     arguments : dict
 
     Returns
     -------
     object
-        What the innermost creator returned.
+        The result of the innermost creator.
     """
     creators = _creators.get()
     mode: Any = context.current()

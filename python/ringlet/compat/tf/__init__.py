@@ -1,6 +1,6 @@
 """TensorFlow's names for programs of ``tf.distribute``: ``from ringlet.compat import tf`` is the only line to change.
 
-``docs/porting.md`` tells what is the same, what differs and what is absent; a name that is absent says what to use.
+``docs/porting.md`` lists equal, different and absent names; the error for an absent name says what to use.
 
 Examples
 --------
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ringlet.compat.tensorflow.absent import namespace, refusal
+from ringlet.compat.tensorflow.absent import absent_error, namespace
 from ringlet.compat.tensorflow.basics import (
     cast,
     constant,
@@ -85,17 +85,17 @@ __all__ = [
 ]
 __all__ += list(DTYPES)
 
-# The version of TensorFlow whose names and answers these are.
+# The TensorFlow version whose names and behaviour these follow.
 __version__ = "2.21.0"
 newaxis = None
 
-experimental = namespace("tf.experimental", "What of tf may still change.", {"Optional": data.experimental.Optional})
+experimental = namespace("tf.experimental", "Experimental names of tf.", {"Optional": data.experimental.Optional})
 
 
 def __getattr__(name: str) -> Any:
     if name in DTYPES:
         return as_dtype(DTYPES[name])
-    raise refusal(f"tf.{name}", __all__)
+    raise absent_error(f"tf.{name}", __all__)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""tf.config: the devices of this process."""
+"""``tf.config``: the devices of this process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ringlet.cluster.connecting import experimental_connect_to_cluster, experimental_connect_to_host
-from ringlet.compat.tensorflow.absent import namespace, refuser
+from ringlet.compat.tensorflow.absent import absent_getter, namespace
 from ringlet.devices import Device, logical_devices, set_logical_devices
 from ringlet.tpu.topology.tpu_system import tpu_devices
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class LogicalDevice(NamedTuple):
-    """A device that replicas run on.
+    """A device that runs a replica.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class LogicalDevice(NamedTuple):
 
 
 class PhysicalDevice(NamedTuple):
-    """A device of the machine: there is one, the host's CPU with all its cores.
+    """A device of the machine: only the host's CPU with all its cores.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class PhysicalDevice(NamedTuple):
 
 
 class LogicalDeviceConfiguration(NamedTuple):
-    """What a logical device is to have; for CPUs nothing can be chosen.
+    """Configuration of a logical device; CPUs have no options.
 
     Examples
     --------
@@ -69,12 +69,12 @@ _configurations: dict[PhysicalDevice, list[LogicalDeviceConfiguration]] = {}
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """Give the devices of the machine.
+    """Return the devices of the machine.
 
     Parameters
     ----------
     device_type : str, optional
-        ``"CPU"``; others give none.
+        ``"CPU"``; other types have no devices.
 
     Returns
     -------
@@ -89,13 +89,13 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """Give the devices that replicas run on; their number is fixed from then on.
+    """Return the devices that run replicas; their number is fixed from then on.
 
     Parameters
     ----------
     device_type : str, optional
-        ``"CPU"``, or ``"TPU"`` for the devices of slices that ``tf.tpu.experimental.initialize_tpu_system`` has begun
-        with; others give none.
+        ``"CPU"``, or ``"TPU"`` for the devices of slices initialized by ``tf.tpu.experimental.initialize_tpu_system``;
+        other types have no devices.
 
     Returns
     -------
@@ -115,28 +115,28 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 
 
 def _without_localhost(name: str) -> str:
-    """The name as TensorFlow lists it: short for what is in this process."""
+    """Return the name as TensorFlow lists it: without the local host."""
     return name.removeprefix("/job:localhost/replica:0/task:0")
 
 
 def set_logical_device_configuration(
     device: PhysicalDevice, logical_devices: Sequence[LogicalDeviceConfiguration]
 ) -> None:
-    """Choose how many devices replicas find; before they are used.
+    """Set the number of logical devices, before they are used.
 
     Parameters
     ----------
     device : PhysicalDevice
-        Of `list_physical_devices`.
+        From `list_physical_devices`.
     logical_devices : sequence of LogicalDeviceConfiguration
-        One for each device that there is to be.
+        One per logical device.
 
     Raises
     ------
     RuntimeError
-        If the devices are in use, in another number.
+        If another number of devices is in use.
     ValueError
-        If there is no such device, or a limit of memory is asked for.
+        If there is no such device, or a memory limit is given.
 
     Examples
     --------
@@ -149,12 +149,12 @@ def set_logical_device_configuration(
         if configuration.memory_limit is not None:
             raise ValueError(
                 "Setting memory limit on CPU virtual devices is currently not supported, got "
-                f"memory_limit={configuration.memory_limit}: leave it out"
+                f"memory_limit={configuration.memory_limit}: omit it"
             )
         if configuration.experimental_priority is not None:
             raise ValueError(
                 "Setting experimental_priority on CPU virtual devices is currently not supported, got "
-                f"{configuration.experimental_priority}: leave it out"
+                f"{configuration.experimental_priority}: omit it"
             )
     try:
         set_logical_devices(len(configurations))
@@ -164,7 +164,7 @@ def set_logical_device_configuration(
 
 
 def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDeviceConfiguration] | None:
-    """Give what :func:`set_logical_device_configuration` was given.
+    """Return the configuration set by :func:`set_logical_device_configuration`.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDevi
     Returns
     -------
     list of LogicalDeviceConfiguration or None
-        None where nothing was set.
+        None if unset.
 
     Raises
     ------
@@ -207,7 +207,7 @@ experimental = namespace(
     },
 )
 
-__getattr__ = refuser("tf.config", __all__)
+__getattr__ = absent_getter("tf.config", __all__)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""tf.data: datasets with TensorFlow's dtypes, whose elements are tensors."""
+"""``tf.data``: datasets with TensorFlow's dtypes and tensors as elements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ringlet import data
 from ringlet.compat.tensorflow.absent import namespace, namespace_getter
 
-# The second name exports the class to type checkers, which cannot read the table below.
+# The redundant alias exports the class to type checkers, which cannot read the table below.
 from ringlet.compat.tensorflow.dataset import Dataset as Dataset  # noqa: PLC0414
 from ringlet.compat.tensorflow.dataset import DatasetIterator, dataset_maker
 from ringlet.compat.tensorflow.elements import Optional, as_arrays
@@ -18,22 +18,22 @@ from ringlet.compat.tensorflow.tensor import Tensor, as_tensor
 
 
 def _cardinality(dataset: Any) -> Tensor:
-    """Give the number of elements of a dataset as a tensor."""
+    """Return the number of elements of a dataset as a tensor."""
     return as_tensor(dataset.cardinality(), "int64")
 
 
 def _same(*names: str) -> dict[str, Any]:
-    """Names of ringlet.data that mean the same here."""
+    """Return names of ringlet.data that are the same here."""
     return {name: getattr(data, name) for name in names}
 
 
 def _readers(*names: str) -> dict[str, Any]:
-    """Classes of datasets over files, as functions that give datasets of tensors."""
+    """Return classes of datasets over files, as functions that return datasets of tensors."""
     return {name: dataset_maker(reader) for name, reader in _same(*names).items()}
 
 
 def _csv_reader(name: str, position: int, keyword: str) -> Any:
-    """A reader of CSV files that gives tensors, and takes defaults of columns in TensorFlow's dtypes."""
+    """Return a reader of CSV files that yields tensors, with column defaults in TensorFlow's dtypes."""
     make = dataset_maker(getattr(data, name))
 
     @functools.wraps(make, updated=())
@@ -58,7 +58,7 @@ _NAMES = {
     "Iterator": DatasetIterator,
     "experimental": namespace(
         "tf.data.experimental",
-        "What of tf.data may still change.",
+        "Experimental names of tf.data.",
         {
             **_same("AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "SHARD_HINT"),
             **_same("AutoShardPolicy", "DistributeOptions", "ExternalStatePolicy", "ThreadingOptions"),

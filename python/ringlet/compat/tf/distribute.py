@@ -1,4 +1,4 @@
-"""tf.distribute: strategies, and what they hand out."""
+"""``tf.distribute``: strategies, replica contexts and distributed values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import ringlet.experimental as ringlet_experimental
 from ringlet import cluster_resolver as ringlet_cluster_resolver
 from ringlet import data
 from ringlet.collectives import ReduceOp
-from ringlet.compat.tensorflow.absent import namespace, refuser
+from ringlet.compat.tensorflow.absent import absent_getter, namespace
 from ringlet.compat.tensorflow.coordinator import ClusterCoordinator, experimental_get_current_worker_index
 from ringlet.compat.tensorflow.parameter_server import ParameterServerStrategy, ParameterServerStrategyV1
 from ringlet.compat.tensorflow.strategies import (
@@ -86,14 +86,14 @@ InputReplicationMode = data.InputReplicationMode
 _RESOLVERS = {
     name: getattr(ringlet_cluster_resolver, name)
     for name in ringlet_cluster_resolver.__all__
-    # TensorFlow has the first under no public name, and not the second.
+    # TensorFlow has the first one under no public name, and lacks the second.
     if name not in {"SageMakerClusterResolver", "LocalClusterResolver"}
 }
-cluster_resolver = namespace("tf.distribute.cluster_resolver", "Which cluster a process is in.", _RESOLVERS)
+cluster_resolver = namespace("tf.distribute.cluster_resolver", "Cluster resolvers.", _RESOLVERS)
 
 coordinator = namespace(
     "tf.distribute.coordinator",
-    "Functions on the workers of a cluster.",
+    "Coordinator of functions on the workers of a cluster.",
     {
         "ClusterCoordinator": ClusterCoordinator,
         "PerWorkerValue": PerWorkerValues,
@@ -104,7 +104,7 @@ coordinator = namespace(
 
 experimental = namespace(
     "tf.distribute.experimental",
-    "What of tf.distribute may still change.",
+    "Experimental names of tf.distribute.",
     {
         **{name: getattr(ringlet_experimental, name) for name in ringlet_experimental.__all__},
         "CentralStorageStrategy": CentralStorageStrategy,
@@ -113,7 +113,7 @@ experimental = namespace(
         "TPUStrategy": ExperimentalTPUStrategy,
         "coordinator": namespace(
             "tf.distribute.experimental.coordinator",
-            "Functions on the workers of a cluster.",
+            "Coordinator of functions on the workers of a cluster.",
             {
                 "ClusterCoordinator": ClusterCoordinator,
                 "PerWorkerValues": PerWorkerValues,
@@ -122,7 +122,7 @@ experimental = namespace(
         ),
         "partitioners": namespace(
             "tf.distribute.experimental.partitioners",
-            "What cuts variables into shards.",
+            "Partitioners of variables.",
             {name: getattr(partitioners, name) for name in partitioners.__all__},
         ),
     },
@@ -130,7 +130,7 @@ experimental = namespace(
 
 
 def get_loss_reduction() -> ReduceOp:
-    """Give how the losses of replicas are combined where nothing else is said.
+    """Return the default reduction of the replicas' losses.
 
     Returns
     -------
@@ -160,12 +160,10 @@ _V1: dict[str, Any] = {
     "Server": Server,
     "Strategy": StrategyV1,
     "StrategyExtended": StrategyExtended,
-    "cluster_resolver": namespace(
-        "tf.compat.v1.distribute.cluster_resolver", "Which cluster a process is in.", _RESOLVERS
-    ),
+    "cluster_resolver": namespace("tf.compat.v1.distribute.cluster_resolver", "Cluster resolvers.", _RESOLVERS),
     "experimental": namespace(
         "tf.compat.v1.distribute.experimental",
-        "What of tf.compat.v1.distribute may still change.",
+        "Experimental names of tf.compat.v1.distribute.",
         {
             "CentralStorageStrategy": CentralStorageStrategyV1,
             "CollectiveCommunication": ringlet_experimental.CollectiveCommunication,
@@ -185,16 +183,16 @@ _V1: dict[str, Any] = {
     "in_cross_replica_context": in_cross_replica_context,
 }
 
-# tf.compat, with what TensorFlow 1 had, and tf.types, with the classes of distributed values.
+# tf.compat with names of TensorFlow 1, and tf.types with the classes of distributed values.
 compat = namespace(
     "tf.compat",
-    "Other versions of TensorFlow.",
+    "Names of other TensorFlow versions.",
     {
         "v1": namespace(
             "tf.compat.v1",
             "TensorFlow 1.",
             {
-                "distribute": namespace("tf.compat.v1.distribute", "Strategies as TensorFlow 1 has them.", _V1),
+                "distribute": namespace("tf.compat.v1.distribute", "Strategies with TensorFlow 1's interface.", _V1),
                 "tpu": namespace("tf.compat.v1.tpu", "TPU slices.", {"experimental": tpu.experimental}),
                 "train": namespace("tf.compat.v1.train", "Clusters.", {"ClusterSpec": ClusterSpec, "Server": Server}),
             },
@@ -203,11 +201,11 @@ compat = namespace(
 )
 types = namespace(
     "tf.types",
-    "Classes to check for.",
+    "Types for isinstance checks.",
     {
         "experimental": namespace(
             "tf.types.experimental",
-            "Classes to check for that may still change.",
+            "Experimental types for isinstance checks.",
             {
                 "distributed": namespace(
                     "tf.types.experimental.distributed",
@@ -219,7 +217,7 @@ types = namespace(
     },
 )
 
-__getattr__ = refuser("tf.distribute", __all__)
+__getattr__ = absent_getter("tf.distribute", __all__)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""tf.dtypes: they are NumPy's."""
+"""``tf.dtypes``: TensorFlow's dtypes as NumPy dtypes."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""tf.errors: ringlet's classes under TensorFlow's names."""
+"""``tf.errors``: ringlet's exceptions under TensorFlow's names."""
 
 from __future__ import annotations
 
 from ringlet import errors
 from ringlet.compat.tensorflow.absent import namespace_getter
 
-# TensorFlow's name: what is raised here.
+# TensorFlow's name: ringlet's exception.
 _NAMES = {
     "AbortedError": errors.CollectiveAborted,
     "CancelledError": errors.CancelledError,

@@ -1,4 +1,4 @@
-"""tf.io: files of records, and the examples in them."""
+"""``tf.io``: files of records, and examples in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from ringlet.compat.tensorflow.absent import refuser
+from ringlet.compat.tensorflow.absent import absent_getter
 from ringlet.compat.tensorflow.elements import as_tensors
 from ringlet.compat.tensorflow.tensor import Tensor
 from ringlet.data import (
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _parser(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A parser that takes tensors and gives tensors, by names in their order, as TensorFlow's does."""
+    """Return a parser that takes and returns tensors, in a dictionary ordered by name, as in TensorFlow."""
 
     @wraps(original)
     def parse(serialized: Any, *args: Any, **kwargs: Any) -> Any:
@@ -42,7 +42,7 @@ def _parser(original: Callable[..., Any]) -> Callable[..., Any]:
 parse_example = _parser(_parse_example)
 parse_single_example = _parser(_parse_single_example)
 
-__getattr__ = refuser("tf.io", __all__)
+__getattr__ = absent_getter("tf.io", __all__)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""tf.nest: nested structures."""
+"""``tf.nest``: nested structures."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ringlet import nest
-from ringlet.compat.tensorflow.absent import refuser
+from ringlet.compat.tensorflow.absent import absent_getter
 from ringlet.values import IndexedSlices, PerReplica, ShardedVariable
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
 
 
 class _Components:
-    """The parts of a composite of this library, in its place while a structure is taken apart."""
+    """Stand-in for a composite of this library in a structure, which holds its parts."""
 
     def __init__(self, kind: type[Any], parts: Sequence[Any]) -> None:
         self.kind = kind
@@ -26,7 +26,7 @@ def _composite(kind: type[Any], parts: Sequence[Any]) -> Any:
 
 nest.register(_Components, lambda node: (node.parts, node.kind), _composite)
 
-# What TensorFlow takes apart where composites are expanded, besides dataclasses.
+# Classes that expand_composites expands, besides dataclasses.
 _PARTS: dict[type[Any], Callable[[Any], Sequence[Any]]] = {
     IndexedSlices: lambda rows: [part for part in (rows.values, rows.indices, rows.dense_shape) if part is not None],
     PerReplica: lambda value: value.values,
@@ -47,13 +47,13 @@ def _taken(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyT
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """Give the leaves of a structure, dictionaries in the order of their keys.
+    """Return the leaves of a structure, dictionaries in the order of their keys.
 
     Parameters
     ----------
     structure : nested structure
     expand_composites : bool, optional
-        Whether to look into dataclasses, classes made by attrs, PerReplica, ShardedVariable and IndexedSlices.
+        Whether to expand dataclasses, attrs classes, PerReplica, ShardedVariable and IndexedSlices.
 
     Returns
     -------
@@ -68,16 +68,16 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
-    """Call a function on every leaf, and keep the structure.
+    """Call a function on every leaf and return the results in the same structure.
 
     Parameters
     ----------
     func : callable
-        Takes one leaf of each structure.
+        Function of one leaf of each structure.
     *structure : nested structure
-        Of one shape.
+        With equal structure.
     **kwargs
-        ``expand_composites``: as in :func:`flatten`. ``check_types``: accepted; without effect.
+        ``expand_composites``: as for :func:`flatten`. ``check_types``: accepted and ignored.
 
     Returns
     -------
@@ -86,9 +86,9 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     Raises
     ------
     ValueError
-        If the shapes differ, or there is no structure.
+        If the structures differ, or none is given.
     TypeError
-        If `func` cannot be called.
+        If `func` is not callable.
 
     Examples
     --------
@@ -112,14 +112,14 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False) -> Any:
-    """Put leaves into the shape of a structure.
+    """Return leaves in the form of a structure.
 
     Parameters
     ----------
     structure : nested structure
     flat_sequence : sequence
     expand_composites : bool, optional
-        As in :func:`flatten`.
+        As for :func:`flatten`.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
     Raises
     ------
     ValueError
-        If there are more or fewer leaves than places.
+        If the number of leaves differs.
 
     Examples
     --------
@@ -145,22 +145,22 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
-    """Refuse structures that differ.
+    """Raise if structures differ.
 
     Parameters
     ----------
     nest1, nest2 : nested structure
     check_types : bool, optional
-        Whether containers of other classes count as different.
+        Whether containers of different classes differ.
     expand_composites : bool, optional
-        As in :func:`flatten`.
+        As for :func:`flatten`.
 
     Raises
     ------
     ValueError
-        If they differ; shows both.
+        If they differ; the message shows both.
     TypeError
-        If they differ in the classes of containers only.
+        If only the classes of containers differ.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
 
 
 def is_nested(structure: Any) -> bool:
-    """Tell whether a value is a list, a tuple, a dictionary or another container.
+    """Return whether a value is a list, a tuple, a dictionary or another container.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def is_nested(structure: Any) -> bool:
     return nest.is_nested(structure) and not nest.is_composite(structure)
 
 
-__getattr__ = refuser("tf.nest", __all__)
+__getattr__ = absent_getter("tf.nest", __all__)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""tf.nn: look-ups in tables that strategies may have cut; models are another framework's."""
+"""``tf.nn``: lookups in embedding tables, which strategies may shard."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 
 from ringlet import values
-from ringlet.compat.tensorflow.absent import refuser
+from ringlet.compat.tensorflow.absent import absent_getter
 from ringlet.compat.tensorflow.elements import as_tensors
 
 __all__ = ["embedding_lookup"]
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name: str | None = None) -> Any:
-    """Give the rows of a table, as :func:`ringlet.values.embedding_lookup` does; gives a tensor.
+    """Return rows of a table as a tensor, as :func:`ringlet.values.embedding_lookup` does.
 
     Parameters
     ----------
     params : Variable, ShardedVariable, array-like or list of these
-        The table; of a list each entry has the rows behind those of the one before.
+        The table; the entries of a list are its consecutive parts.
     ids : array-like of int
     max_norm : float, optional
     name : str, optional
-        Accepted; without effect.
+        Accepted and ignored.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name:
     return as_tensors(np.asarray(values.embedding_lookup(params, ids, max_norm)))
 
 
-__getattr__ = refuser("tf.nn", __all__)
+__getattr__ = absent_getter("tf.nn", __all__)
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,9 @@
-"""tf.tpu: where the cores of a TPU slice sit, and which replica runs on which."""
+"""``tf.tpu``: topology of TPU slices and device assignment."""
 
 from __future__ import annotations
 
 from ringlet import tpu
-from ringlet.compat.tensorflow.absent import namespace, refuser
+from ringlet.compat.tensorflow.absent import absent_getter, namespace
 
 __all__ = ["experimental"]
 
@@ -20,9 +20,9 @@ NAMES = {
     )
 }
 
-experimental = namespace("tf.tpu.experimental", "Slices, and what is placed on them.", NAMES)
+experimental = namespace("tf.tpu.experimental", "Topologies of slices and device assignments.", NAMES)
 
-__getattr__ = refuser("tf.tpu", __all__)
+__getattr__ = absent_getter("tf.tpu", __all__)
 
 
 def __dir__() -> list[str]:

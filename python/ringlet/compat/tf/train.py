@@ -1,13 +1,13 @@
-"""tf.train: checkpoints, and clusters."""
+"""``tf.train``: checkpoints and cluster specifications."""
 
 from __future__ import annotations
 
-from ringlet.compat.tensorflow.absent import refuser
+from ringlet.compat.tensorflow.absent import absent_getter
 from ringlet.train import Checkpoint, CheckpointManager, CheckpointOptions, ClusterSpec, latest_checkpoint
 
 __all__ = ["Checkpoint", "CheckpointManager", "CheckpointOptions", "ClusterSpec", "latest_checkpoint"]
 
-__getattr__ = refuser("tf.train", __all__)
+__getattr__ = absent_getter("tf.train", __all__)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,8 @@
-"""Which axes of a logical mesh run along which axes of the chips.
+"""Assignment of the axes of a logical mesh to the physical axes of the chips.
 
-An *axis assignment* is a matrix with a row for each physical axis and a column for each logical one. The product over
-a row is the length of the physical axis, the product over a column that of the logical one: an entry says how many
-steps of the physical axis the logical axis takes.
+An *axis assignment* is a matrix with a row per physical axis and a column per logical axis. The product over a row is
+the length of the physical axis, the product over a column that of the logical axis: an entry is the factor of the
+physical axis that the logical axis uses.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ AxisMatrix = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, allow_split: bool = False) -> AxisMatrix:
-    """Find physical axes for each logical axis, the one that talks most (the last) first.
+    """Return the physical axes of each logical axis, assigned from the last (busiest) logical axis to the first.
 
-    A logical axis takes whole physical axes, as many as possible, whose product is its length. Where that fails,
-    physical axes are split, if that is allowed, for all logical axes.
+    A logical axis takes as many whole physical axes as possible whose product is its length. If that fails for an axis
+    and splitting is allowed, physical axes are split for all logical axes.
 
     Parameters
     ----------
     physical_shape : sequence of int
     mesh_shape : sequence of int
-        With the same product.
+        Its product equals that of `physical_shape`.
     allow_split : bool
-        Whether several logical axes may share a physical one.
+        Whether several logical axes may share a physical axis.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, all
     Raises
     ------
     NotImplementedError
-        If an axis finds none, as ``jax.experimental.mesh_utils`` raises it.
+        If an axis cannot be assigned, as in ``jax.experimental.mesh_utils``.
 
     References
     ----------
@@ -65,7 +65,7 @@ def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, all
             raise NotImplementedError(
                 f"Failed to find assignment for logical_axis_index {logical} of size {size} with remaining assignable "
                 f"mesh {left}. Each length of mesh_shape {tuple(mesh_shape)} must be a product of lengths of "
-                f"{tuple(physical_shape)}, each of which is used once, the last ones first; or set "
+                f"{tuple(physical_shape)}, each used once, from the last to the first; or set "
                 "allow_split_physical_axes=True."
             )
         for axis in taken or ():
@@ -75,7 +75,7 @@ def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, all
 
 
 def _whole_axes(physical_shape: Sequence[int], free: set[int], size: int) -> tuple[int, ...] | None:
-    """The largest set of free axes whose product is `size`; the first of equally large ones."""
+    """Return the largest set of free axes whose product is `size`; the first of equally large ones."""
     for count in range(len(physical_shape), 0, -1):
         for axes in combinations(sorted(free), count):
             if math.prod(physical_shape[axis] for axis in axes) == size:
@@ -91,23 +91,23 @@ def _split_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int]) -> Axi
 
         def merit(parts: tuple[int, ...], used: list[int] = used) -> tuple[object, ...]:
             whole = [part for part, length in zip(parts, physical_shape, strict=True) if part == length]
-            # To take from axes that others have taken from counts in favour: JAX's code prefers it, though the comment
-            # beside it wants the contrary.
+            # Factors of axes that are already split rank higher: JAX's code does this, although its comment states
+            # the opposite.
             shared = [part for part, others in zip(parts, used, strict=True) if others > 1]
             return math.prod(whole), sum(part > 1 for part in whole), math.prod(shared), parts
 
         best = max(_factorings(mesh_shape[logical], left), key=merit, default=None)
         if best is None:
             raise NotImplementedError(
-                f"mesh_shape {tuple(mesh_shape)} does not divide {tuple(physical_shape)} chips: what is left, {left}, "
-                f"has no part of {mesh_shape[logical]} for logical axis {logical}."
+                f"mesh_shape {tuple(mesh_shape)} does not divide {tuple(physical_shape)} chips: the remaining {left} "
+                f"has no factor {mesh_shape[logical]} for logical axis {logical}."
             )
         matrix[:, logical] = best
     return matrix
 
 
 def _factorings(size: int, lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Every way to write `size` as a product of one divisor of each length."""
+    """Yield every factorization of `size` into one divisor of each length."""
     if not lengths:
         if size == 1:
             yield ()
@@ -120,14 +120,14 @@ def _factorings(size: int, lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def lay_out(
     physical: np.ndarray[Any, np.dtype[Any]], matrix: AxisMatrix, mesh_shape: Sequence[int]
 ) -> np.ndarray[Any, np.dtype[Any]]:
-    """Arrange what sits on the physical axes as a logical mesh.
+    """Rearrange an array over the physical axes into a logical mesh.
 
     Parameters
     ----------
     physical : ndarray, shape (..., items)
-        One entry of `items` values for each place of the physical axes.
+        An entry of `items` values per physical position.
     matrix : ndarray, shape (physical axes, logical axes)
-        An axis assignment. Where logical axes share a physical one the later of them has neighbouring places.
+        An axis assignment. If logical axes share a physical axis, the later one has neighbouring positions.
     mesh_shape : sequence of int
 
     Returns

@@ -1,4 +1,4 @@
-"""Which physical core runs each logical core of each replica."""
+"""DeviceAssignment: the physical core of each logical core of each replica."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.tpu.assignment.placement import computation, place
-from ringlet.tpu.draw_mixin import Pictured
+from ringlet.tpu.draw_mixin import Drawable
 from ringlet.tpu.topology.coordinates import CoordinateError, as_int32, cells_of, first_repeated
 from ringlet.tpu.topology.device_names import device_name, host_name
 from ringlet.tpu.topology.topology import Topology
@@ -30,16 +30,16 @@ SINGLE_CORE_ASSIGNMENT = [[[0, 0, 0, 0]]]
 
 
 class DeviceOrderMode(enum.IntEnum):
-    """How :meth:`DeviceAssignment.build` orders devices.
+    """Order in which :meth:`DeviceAssignment.build` assigns devices.
 
     Attributes
     ----------
     AUTO
-        Rings where they can be laid, meshes elsewhere.
+        Rings where possible, otherwise meshes.
     RING
-        Rings; an error where they cannot be laid.
+        Rings; an error where they are not possible.
     MESH
-        One axis inside the other.
+        Row by row, one axis inside the other.
 
     Examples
     --------
@@ -53,29 +53,28 @@ class DeviceOrderMode(enum.IntEnum):
     MESH = 2
 
 
-class DeviceAssignment(Pictured):
-    """Which physical core runs each logical core of each replica.
+class DeviceAssignment(Drawable):
+    """The physical core of each logical core of each replica.
 
-    :meth:`build` makes one for a slice. The constructor takes any assignment of distinct cores that have a device.
+    :meth:`build` assigns the cores of a slice. The constructor accepts any assignment of distinct existing cores.
 
     Parameters
     ----------
     topology : Topology
     core_assignment : array of int, shape (replicas, cores per replica, 4)
-        Coordinates x, y, z and core. It is copied.
+        Coordinates x, y, z and core; copied.
 
     Raises
     ------
     ValueError
-        If an argument is of another kind or shape.
+        If an argument has the wrong type or shape.
     CoordinateError
-        If a core is outside of the mesh, has no device, or is assigned twice; this is a ``ValueError`` and an
-        ``IndexError``.
+        If a core is outside the mesh, has no device, or is assigned twice; both a ``ValueError`` and an ``IndexError``.
 
     References
     ----------
-    tensorflow/tensorflow, ``tensorflow/python/tpu/device_assignment.py``: everything but `cost`, `objective` and the
-    drawings is as ``tf.tpu.experimental.DeviceAssignment`` has it.
+    tensorflow/tensorflow, ``tensorflow/python/tpu/device_assignment.py``: everything except `cost`, `objective` and the
+    drawings is as in ``tf.tpu.experimental.DeviceAssignment``.
 
     Examples
     --------
@@ -104,15 +103,15 @@ class DeviceAssignment(Pictured):
                 f"core_assignment.shape={cores.shape}"
             )
         _check_cores(topology, cores)
-        self._hold(topology, cores)
+        self._assign(topology, cores)
 
-    def _hold(self, topology: Topology, cores: IntArray) -> None:
+    def _assign(self, topology: Topology, cores: IntArray) -> None:
         cores.flags.writeable = False
         self._topology = topology
         self._core_assignment = cores
         self._num_replicas: int = cores.shape[0]
         self._num_cores_per_replica: int = cores.shape[1]
-        # Tables of the look-ups, by replica and logical core, made at the first of them.
+        # Lookup tables by replica and logical core, built at the first lookup.
         self._tasks: list[list[int]] = []
         self._ordinals: list[list[int]] = []
         self._hosts: list[list[str]] = []
@@ -129,24 +128,24 @@ class DeviceAssignment(Pictured):
         *,
         objective: str | Callable[..., float] | None = None,
     ) -> DeviceAssignment:
-        """Place replicas compactly on a slice.
+        """Assign replicas compactly to the cores of a slice.
 
         Parameters
         ----------
         topology : Topology or bytes
-            The slice, or its serialized ``TopologyProto``. Where devices are missing, replicas take those that there
-            are in the order of tasks, whatever the order mode.
+            The slice, or its serialized ``TopologyProto``. If devices are missing, replicas take the existing devices
+            in task order, whatever the order mode.
         computation_shape : sequence of 4 ints, optional
-            Cores of one replica along x, y, z, and per chip; a single core by default.
+            Cores of one replica along x, y, z, and per chip; default: a single core.
         computation_stride : sequence of 4 ints, optional
-            How far apart these are along each axis; other replicas fill the places between. Neighbours by default.
+            Distance between these along each axis; other replicas fill the gaps. Default: neighbours.
         num_replicas : int
-            At least 0, at most what finds room.
+            Between 0 and the number that fits.
         device_order_mode : DeviceOrderMode
-            Rings need replicas of whole chips without stride that fill the slice.
+            Rings require replicas of whole chips, without stride, that fill the slice.
         objective : str or callable, optional
-            Search for an assignment that costs less by the model of links, never worse than the one above:
-            ``"ring"``, ``"halo"``, or a function. See ``ringlet.tpu.assignment.order_search``.
+            Search for an assignment of lower modelled cost, never worse than the default one: ``"ring"``, ``"halo"``,
+            or a function. See ``ringlet.tpu.assignment.order_search``.
 
         Returns
         -------
@@ -155,8 +154,8 @@ class DeviceAssignment(Pictured):
         Raises
         ------
         ValueError
-            If the shapes are not of four positive numbers, do not fit into the mesh, if the replicas find no room,
-            or if rings are asked for and cannot be laid.
+            If the shapes are not four positive numbers or exceed the mesh, if the replicas do not fit, or if rings are
+            requested but not possible.
 
         Examples
         --------
@@ -174,15 +173,15 @@ class DeviceAssignment(Pictured):
         mode = _mode(device_order_mode)
         cores = place(topology, shape, stride, operator.index(num_replicas), mode.name)
         assignment = cls.__new__(cls)
-        assignment._hold(topology, cores)
+        assignment._assign(topology, cores)
         if objective is None:
             return assignment
         from ringlet.tpu.assignment.order_search import improve
 
-        assignment._hold(topology, improve(assignment, objective))
+        assignment._assign(topology, improve(assignment, objective))
         return assignment
 
-    # --- as TensorFlow has it ---------------------------------------------------------------------------------------
+    # --- TensorFlow's members -----------------------------------------------------------------------------------------
 
     @property
     def topology(self) -> Topology:
@@ -191,12 +190,12 @@ class DeviceAssignment(Pictured):
 
     @property
     def num_cores_per_replica(self) -> int:
-        """How many logical cores each replica has."""
+        """Number of logical cores of each replica."""
         return self._num_cores_per_replica
 
     @property
     def num_replicas(self) -> int:
-        """How many replicas there are."""
+        """Number of replicas."""
         return self._num_replicas
 
     @property
@@ -205,23 +204,23 @@ class DeviceAssignment(Pictured):
         return self._core_assignment
 
     def coordinates(self, replica: int, logical_core: int) -> tuple[int, ...]:
-        """Give the coordinates x, y, z and core of a logical core."""
+        """Return the coordinates x, y, z and core of a logical core."""
         try:
             return tuple(self._core_assignment[replica, logical_core].tolist())
         except IndexError:
             raise self._no_core(replica, logical_core) from None
 
     def lookup_replicas(self, task_id: int, logical_core: int) -> list[int]:
-        """Give the replicas that have this logical core on a device of this task, in order.
+        """Return the replicas whose logical core is on a device of this task, in order.
 
         Raises
         ------
         ValueError
-            If there is none.
+            If there are none.
         """
         keys, replicas = self._replicas_by_key
         found: list[int] = []
-        with suppress(TypeError):  # what is no number is no task either
+        with suppress(TypeError):  # a task_id that is not a number is not found either
             if 0 <= logical_core < self._num_cores_per_replica:
                 key = task_id * self._num_cores_per_replica + logical_core
                 found = replicas[bisect_left(keys, key) : bisect_right(keys, key)]
@@ -230,20 +229,20 @@ class DeviceAssignment(Pictured):
         return found
 
     def tpu_ordinal(self, replica: int = 0, logical_core: int = 0) -> int:
-        """Give the number, in its task, of the device that runs a logical core."""
+        """Return the number, within its task, of the device that runs a logical core."""
         try:
             return self._ordinals[replica][logical_core]
         except IndexError:
-            return self._places_again(replica, logical_core)[1]
+            return self._lookup_uncached(replica, logical_core)[1]
 
     def host_device(self, replica: int = 0, logical_core: int = 0, job: str | None = None) -> str:
-        """Give the name of the CPU of the host that runs a logical core."""
+        """Return the name of the CPU device of the host that runs a logical core."""
         try:
             if job is None:
                 return self._hosts[replica][logical_core]
             return self._hosts_of_job[job][replica][logical_core]
         except (IndexError, KeyError):
-            task, _ = self._places_again(replica, logical_core)
+            task, _ = self._lookup_uncached(replica, logical_core)
             names = [host_name(number, job) for number in range(self._topology.num_tasks)]
             hosts = [[names[number] for number in numbers] for numbers in self._tasks]
             if job is None:
@@ -253,15 +252,15 @@ class DeviceAssignment(Pictured):
             return names[task]
 
     def tpu_device(self, replica: int = 0, logical_core: int = 0, job: str | None = None) -> str:
-        """Give the name of the device that runs a logical core."""
+        """Return the name of the device that runs a logical core."""
         try:
             return device_name(self._tasks[replica][logical_core], self._ordinals[replica][logical_core], job)
         except IndexError:
-            return device_name(*self._places_again(replica, logical_core), job)
+            return device_name(*self._lookup_uncached(replica, logical_core), job)
 
-    def _places_again(self, replica: int, logical_core: int) -> tuple[int, int]:
-        """Task and ordinal of a logical core that the tables do not have: nobody has made them yet, or it is none."""
-        if not self._ordinals:  # the one that is set last: another thread may be on its way
+    def _lookup_uncached(self, replica: int, logical_core: int) -> tuple[int, int]:
+        """Return task and ordinal of a logical core not found in the tables: unbuilt tables, or no such core."""
+        if not self._ordinals:  # assigned last: another thread may be building the tables
             each = max(1, self._topology.num_tpus_per_task)
             self._tasks, self._ordinals = (self._devices // each).tolist(), (self._devices % each).tolist()
         try:
@@ -271,13 +270,13 @@ class DeviceAssignment(Pictured):
 
     def _no_core(self, replica: object, logical_core: object) -> IndexError:
         return IndexError(
-            f"replica {replica}, logical core {logical_core}: there are {self.num_replicas} replicas of "
+            f"replica {replica}, logical core {logical_core}: this assignment has {self.num_replicas} replicas of "
             f"{self.num_cores_per_replica} cores."
         )
 
     @cached_property
     def _devices(self) -> IntArray:
-        """Number of the device of each logical core, over all tasks: shape (replicas, cores per replica)."""
+        """Return the device number over all tasks of each logical core, shape (replicas, cores per replica)."""
         topology = self._topology
         cells = cells_of("core_assignment", self._core_assignment, topology.mesh_shape.tolist())
         devices: IntArray = topology._device_at[cells]
@@ -285,17 +284,17 @@ class DeviceAssignment(Pictured):
 
     @cached_property
     def _replicas_by_key(self) -> tuple[list[int], list[int]]:
-        """Task * cores + logical core, rising, and the replica of each; of equal ones in the order of replicas."""
+        """Return the sorted keys task * cores + logical core and the replica of each, stable in replica order."""
         cores = self._num_cores_per_replica
         task = self._devices // max(1, self._topology.num_tpus_per_task)
         keys = (task.astype(np.int64) * cores + np.arange(cores)).ravel()
         order = np.argsort(keys, kind="stable")
         return keys[order].tolist(), (order // max(1, cores)).tolist()
 
-    # --- what it costs and how it looks -----------------------------------------------------------------------------
+    # --- cost ---------------------------------------------------------------------------------------------------------
 
     def cost(self, collective: str, nbytes: float, axis: str = "replica", **options: Any) -> CollectiveCost:
-        """Predict what a collective takes on this slice.
+        """Predict the duration of a collective on this slice.
 
         Parameters
         ----------
@@ -304,9 +303,9 @@ class DeviceAssignment(Pictured):
         nbytes : float
             Size of the whole array.
         axis : str
-            Who takes part: ``"replica"``, the replicas for each logical core.
+            The groups: ``"replica"`` groups the replicas of each logical core.
         **options
-            As ``ringlet.tpu.cost.collective_cost.collective_cost`` has them.
+            As for ``ringlet.tpu.cost.collective_cost.collective_cost``.
 
         Returns
         -------
@@ -326,7 +325,7 @@ class DeviceAssignment(Pictured):
 
 
 def _check_cores(topology: Topology, cores: IntArray) -> None:
-    """Every core exists, has a device, and is assigned once."""
+    """Raise unless every core exists, has a device, and is assigned once."""
     cells = cells_of("core_assignment", cores, topology.mesh_shape.tolist())
     if (absent := np.flatnonzero(topology._device_at[cells] < 0)).size:
         replica, logical_core = divmod(int(absent[0]), cores.shape[1])
@@ -338,8 +337,8 @@ def _check_cores(topology: Topology, cores: IntArray) -> None:
         (replica, logical_core), (other, other_core) = (divmod(place, cores.shape[1]) for place in repeated)
         raise CoordinateError(
             f"core_assignment has {tuple(cores[replica, logical_core].tolist())} twice: for logical core "
-            f"{logical_core} of replica {replica} and for logical core {other_core} of replica {other}. A core "
-            "runs one of them."
+            f"{logical_core} of replica {replica} and for logical core {other_core} of replica {other}. Assign each "
+            "core once."
         )
 
 

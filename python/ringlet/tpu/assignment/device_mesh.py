@@ -1,4 +1,4 @@
-"""Logical meshes of devices, laid on a slice as JAX lays them."""
+"""Logical meshes of devices on a slice, as in ``jax.experimental.mesh_utils``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# Transposes of the chips that make those of each host a block of the logical mesh: by physical and by logical shape
+# Transposes of the chips that make each host's chips a block of the logical mesh: by physical and logical shape
 # without ones. From JAX's table.
 _NO_CHANGE, _Z_BEFORE_Y = (0, 1, 2), (0, 2, 1)
 _CONTIGUOUS: dict[tuple[int, ...], dict[tuple[int, ...], tuple[int, ...]]] = {
@@ -30,7 +30,7 @@ _CONTIGUOUS: dict[tuple[int, ...], dict[tuple[int, ...], tuple[int, ...]]] = {
     (8, 16, 16): {(256, 8): _Z_BEFORE_Y, (8, 256): _Z_BEFORE_Y},
 }  # fmt: skip
 
-# Rings through small slices, from JAX's tables. Devices are counted as they are listed, or row by row, x fastest.
+# Rings through small slices, from JAX's tables. Devices are numbered in list order, or row by row, x fastest.
 _RING_OF_4 = (0, 1, 3, 2)
 _RING_OF_8_DEVICES = (0, 1, 2, 3, 6, 7, 4, 5)  # two on each of 2x2 chips
 _RING_OF_8 = (0, 1, 2, 3, 7, 6, 5, 4)
@@ -45,19 +45,19 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> IntArray:
-    """Arrange the devices of a slice as a logical mesh whose busiest axes have the fastest links.
+    """Arrange the devices of a slice as a logical mesh whose busiest axes get the fastest links.
 
     Parameters
     ----------
     mesh_shape : sequence of int
-        Lengths of the logical axes, the one that talks least first, such as replica, data, model.
+        Lengths of the logical axes, from the least to the most communication, such as replica, data, model.
     topology : Topology
-        A slice with one device for each chip (``megacore=True`` for v4 and v5p), or with two on v2, v3 and v7x. The
-        devices that are there must fill a box.
+        A slice with one device per chip (``megacore=True`` for v4 and v5p), or with two on v2, v3 and v7x. Its
+        devices must fill a box.
     contiguous_submeshes : bool
-        Whether the devices of each host must be a block of the mesh; known for few shapes only.
+        Whether the devices of each host must form a block of the mesh; supported for few shapes.
     allow_split_physical_axes : bool
-        Whether several logical axes may share an axis of the chips, and its links.
+        Whether several logical axes may share a physical axis and its links.
 
     Returns
     -------
@@ -67,15 +67,15 @@ def create_device_mesh(
     Raises
     ------
     ValueError
-        If the lengths do not multiply to the number of devices, if these do not fill a box or are not of the kind
-        above, or if no contiguous mesh of these shapes is known.
+        If the product of the lengths is not the number of devices, if the devices do not fill a box or the chips have
+        an unsupported number of devices, or if no contiguous mesh of these shapes is known.
     NotImplementedError
-        If a logical axis finds no axes of the chips, and these must not be split.
+        If no physical axes match a logical axis and splitting is not allowed.
 
     References
     ----------
-    jax-ml/jax, ``jax/_src/mesh_utils.py`` of JAX 0.10.2: the same meshes. There, lengths with a large prime factor,
-    such as 28, are not split rightly; here they are.
+    jax-ml/jax, ``jax/_src/mesh_utils.py`` of JAX 0.10.2: the same meshes, except for lengths with a large prime factor,
+    such as 28, which JAX splits incorrectly.
 
     Examples
     --------
@@ -102,18 +102,18 @@ def create_hybrid_device_mesh(
     process_is_granule: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> IntArray:
-    """Arrange the devices of several slices, which only a data-centre network joins, as one logical mesh.
+    """Arrange the devices of several slices, connected by a data-centre network, as one logical mesh.
 
     Parameters
     ----------
     mesh_shape : sequence of int
         Lengths of the logical axes within a slice, as for :func:`create_device_mesh`.
     dcn_mesh_shape : sequence of int
-        How many slices follow each other along each axis.
+        Number of slices along each axis.
     slices : sequence of Topology, or Topology
-        As many as `dcn_mesh_shape` multiplies to, in the order of their slice numbers.
+        Their number is the product of `dcn_mesh_shape`; in the order of their slice numbers.
     process_is_granule : bool
-        Take each task for a slice.
+        Treat each task as a slice.
     allow_split_physical_axes : bool
         As for :func:`create_device_mesh`.
 
@@ -125,7 +125,7 @@ def create_hybrid_device_mesh(
     Raises
     ------
     ValueError
-        If the shapes differ in length, or do not fit the slices.
+        If the shapes differ in length, or do not match the slices.
     NotImplementedError
         As for :func:`create_device_mesh`.
 
@@ -139,7 +139,7 @@ def create_hybrid_device_mesh(
     """
     inner, outer = _lengths("mesh_shape", mesh_shape), _lengths("dcn_mesh_shape", dcn_mesh_shape)
     if len(inner) != len(outer):
-        raise ValueError(f"mesh_shape {inner} and dcn_mesh_shape {outer} must have as many axes as each other.")
+        raise ValueError(f"mesh_shape {inner} and dcn_mesh_shape {outer} must have the same length.")
     topologies = [slices] if isinstance(slices, Topology) else list(slices)
     granules = [
         (number, topology, devices)
@@ -164,7 +164,7 @@ def create_hybrid_device_mesh(
 
 
 def _numbered(number: int, mesh: IntArray) -> IntArray:
-    """The mesh with the number of its slice before the coordinates."""
+    """Return the mesh with the slice number prepended to the coordinates."""
     return np.concatenate([np.full((*mesh.shape[:-1], 1), number, np.int32), mesh], -1)
 
 
@@ -172,7 +172,7 @@ def _lengths(name: str, given: Sequence[int]) -> tuple[int, ...]:
     try:
         lengths = tuple(operator.index(length) for length in given)
     except TypeError:
-        raise ValueError(f"{name} must be a sequence of whole numbers; got {given!r}") from None
+        raise ValueError(f"{name} must be a sequence of integers; got {given!r}") from None
     if any(length < 1 for length in lengths):
         raise ValueError(f"{name} must be positive; got {lengths}")
     return lengths
@@ -186,7 +186,7 @@ def _mesh(
     contiguous: bool = False,
     allow_split: bool = False,
 ) -> IntArray:
-    """The mesh of these devices, listed as coordinates."""
+    """Return the mesh of these devices, given by their coordinates."""
     if math.prod(mesh_shape) != len(devices):
         raise ValueError(f"Number of devices {len(devices)} must equal the product of mesh_shape {mesh_shape}.")
     ordered = _small_slice(mesh_shape, devices, generation.name if generation else "")
@@ -203,28 +203,25 @@ def _contiguous_order(physical_shape: tuple[int, ...], mesh_shape: tuple[int, ..
     known = _CONTIGUOUS.get(physical_shape, {})
     order = known.get(tuple(length for length in mesh_shape if length > 1))
     if order is None:
-        there = f"those known for it are {', '.join(map(str, known))}" if known else f"{list(_CONTIGUOUS)} have some"
+        there = f"supported for it are {', '.join(map(str, known))}" if known else f"{list(_CONTIGUOUS)} are supported"
         raise ValueError(
             f"create_device_mesh cannot create contiguous submeshes for mesh_shape {mesh_shape} and physical mesh "
-            f"topology {physical_shape}; {there}. Leave contiguous_submeshes out."
+            f"topology {physical_shape}; {there}. Omit contiguous_submeshes."
         )
     return order
 
 
 def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
-    """Coordinates of the devices by place: shape (x, y, z, 4), with an axis for cores where chips have several.
-
-    v2 and v3 have an axis for cores, and none for z.
-    """
+    """Return the coordinates of the devices by position: shape (x, y, z, 4), for v2 and v3 (x, y, core, 4)."""
     name = generation.name if generation else ""
     low = devices.min(0)
     x, y, z, cores = (devices.max(0) - low + 1).tolist()
     if x * y * z * cores != len(devices):
         raise ValueError(
-            f"the {len(devices)} devices do not fill a box: it would have {x}x{y}x{z} chips of {cores} cores. Make a "
-            "topology of devices without holes."
+            f"the {len(devices)} devices do not fill a box, which would have {x}x{y}x{z} chips of {cores} cores. Use a "
+            "topology without missing devices."
         )
-    # Filled box, distinct devices: the order of the coordinates is the order of the places.
+    # The box is full and the devices are distinct: sorted coordinates are in position order.
     places = devices[np.lexsort(devices.T[::-1])]
     if name in ("v2", "v3"):
         return places.reshape(x * z, y, cores, 4)
@@ -232,14 +229,14 @@ def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
         return places.reshape(x, y, z, cores, 4)
     if cores > 1 or int(low[3]) > 0:
         raise ValueError(
-            f"a mesh of {name or 'these'} devices needs one device for each chip, and here each of {cores} cores is "
-            "one. Make the topology with megacore=True."
+            f"a mesh of {name or 'these'} devices needs one device per chip, but here each of {cores} cores is "
+            "one. Create the topology with megacore=True."
         )
     return places.reshape(x, y, z, 4)
 
 
 def _small_slice(mesh_shape: tuple[int, ...], devices: IntArray, name: str) -> IntArray | None:
-    """The devices of a small slice in an order made for it, or None."""
+    """Return the devices of a small slice in JAX's order for it, or None."""
     if name in ("v2", "v3"):
         return _two_cores(mesh_shape, devices)
     if name in ("v5e", "v6e"):
@@ -256,7 +253,7 @@ def _two_cores(mesh_shape: tuple[int, ...], devices: IntArray) -> IntArray:
 
 
 def _each_eight(devices: IntArray) -> IntArray:
-    """A ring through every eight devices."""
+    """Return a ring through every eight devices."""
     return devices.reshape(-1, 8, 4)[:, _RING_OF_8_DEVICES].reshape(-1, 4)
 
 

@@ -1,7 +1,7 @@
-"""Orders of devices: rings and meshes, as TensorFlow's ``device_assignment`` lays them.
+"""Orders of devices: rings and meshes, as in TensorFlow's ``device_assignment``.
 
-A *ring* is an order of the chips of a box in which each chip is a neighbour of the one before, and the last of the
-first. A *mesh* order goes through the axes one inside the other.
+A *ring* is an order of the chips of a box in which successive chips are neighbours, and so are the last and the first.
+A *mesh* order iterates over the axes one inside the other.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _log = logging.getLogger(__name__)
 
 
 def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
-    """Choose how many replicas lie along each axis: about as many on each, the axis with the least room first.
+    """Return the number of replicas along each axis: as equal as possible, chosen for the tightest axis first.
 
-    Of axes with equal room the last one, which counts cores, comes first, then x, y, z.
+    Of axes with equal capacity the last one (cores) comes first, then x, y, z.
 
     Parameters
     ----------
     capacity : sequence of int
-        How many replicas find room along each axis.
+        Number of replicas that fit along each axis.
     num_replicas : int
         At most the product of `capacity`.
 
@@ -48,7 +48,7 @@ def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
     axes_left, replicas_left = len(capacity), num_replicas
     last = len(capacity) - 1
     for axis in sorted(range(len(capacity)), key=lambda axis: (capacity[axis], axis != last, axis)):
-        # The power is rounded up as it comes out, to one too many in places: TensorFlow's answer does so too.
+        # Floating-point rounding makes some results one too large; TensorFlow's are the same.
         wanted = math.ceil(replicas_left ** (1.0 / axes_left))
         grid[axis] = min(wanted, capacity[axis])
         replicas_left = -(-replicas_left // grid[axis])
@@ -57,9 +57,9 @@ def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
 
 
 def _lay_open_ring(column: IntArray, row: IntArray, columns: int, rows: int) -> None:
-    """Write column and row of each step of a flat ring without its first place, (0, 0), for even numbers of rows.
+    """Write column and row of each step of a flat ring except its first position, (0, 0), for an even number of rows.
 
-    Here for 4 x 4::
+    For 4 x 4::
 
          .  0  1  2
         14  5  4  3
@@ -76,7 +76,7 @@ def _lay_open_ring(column: IntArray, row: IntArray, columns: int, rows: int) -> 
 
 
 def _layered_ring(x_size: int, y_size: int, z_size: int) -> IntArray:
-    """Through all layers along the open flat ring, there and back again by turns, and down at (0, 0)."""
+    """Return a ring through all layers: the open flat ring in alternating direction, then back along (0, 0)."""
     layer = np.empty((2, x_size * y_size - 1), np.int32)
     _lay_open_ring(layer[0], layer[1], x_size, y_size)
     steps = np.zeros((x_size * y_size * z_size, 3), np.int32)
@@ -89,10 +89,10 @@ def _layered_ring(x_size: int, y_size: int, z_size: int) -> IntArray:
 
 
 def ring(shape: Sequence[int]) -> IntArray:
-    """Order the chips of a box so that they form a ring.
+    """Return an order of the chips of a box that forms a ring.
 
-    A single line of chips is taken from end to end: it closes where the axis wraps. A box with an odd side longer than
-    1 is taken row by row, x fastest, with a warning.
+    A line of chips is ordered from end to end, which closes where the axis wraps. For a box with an odd side longer
+    than 1 the order is row by row, x fastest, with a warning.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def ring(shape: Sequence[int]) -> IntArray:
     Returns
     -------
     ndarray of int32, shape (chips, 3)
-        Every place of the box, once.
+        Every position of the box, once.
 
     References
     ----------
@@ -117,7 +117,7 @@ def ring(shape: Sequence[int]) -> IntArray:
     longer = [axis for axis in range(3) if lengths[axis] > 1]
     if len(longer) > 1 and any(lengths[axis] % 2 for axis in longer):
         text = "x".join(map(str, lengths))
-        _log.warning("Odd dimension: no ring is laid through %s chips, which are taken row by row, x first.", text)
+        _log.warning("Odd dimension: %s chips have no ring and are ordered row by row, x first.", text)
         return grid_order(lengths, (0, 1, 2))
     if len(longer) == 3:
         return _layered_ring(*lengths)
@@ -130,7 +130,7 @@ def ring(shape: Sequence[int]) -> IntArray:
 
 
 def grid_order(shape: Sequence[int], fastest_first: Sequence[int]) -> IntArray:
-    """Order the places of a box, one axis inside the other.
+    """Return the positions of a box, one axis inside the other.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def grid_order(shape: Sequence[int], fastest_first: Sequence[int]) -> IntArray:
     inner, total = 1, len(places)
     for axis in fastest_first:
         length = shape[axis]
-        # A coordinate stays for as many steps as the faster axes take, and starts anew behind its last value.
+        # A coordinate repeats for the number of positions of the faster axes, and restarts after its last value.
         places[:, axis].reshape(total // (inner * length), length, inner)[...] = np.arange(length)[:, None]
         inner *= length
     return places
@@ -161,15 +161,15 @@ def grid_order(shape: Sequence[int], fastest_first: Sequence[int]) -> IntArray:
 def mesh_assignment(
     num_replicas: int, grid: Sequence[int], computation_shape: Sequence[int], computation_stride: Sequence[int]
 ) -> IntArray:
-    """Lay replicas out in mesh order: over replicas the core goes fastest, then x, y, z; inside, x goes slowest.
+    """Return replicas in mesh order: across replicas the core is fastest, then x, y, z; within one, x is slowest.
 
     Parameters
     ----------
     num_replicas : int
     grid : sequence of 4 ints
-        Replicas along each axis, as :func:`replica_grid` gives them.
+        Replicas along each axis, from :func:`replica_grid`.
     computation_shape, computation_stride : sequence of 4 ints
-        Cores of a replica along each axis, and how far apart they are; replicas fill the places between them.
+        Cores of a replica along each axis, and the distance between them; replicas fill the gaps.
 
     Returns
     -------
@@ -191,9 +191,7 @@ def mesh_assignment(
 
 
 def ring_assignment(grid: Sequence[int], computation_shape: Sequence[int]) -> IntArray:
-    """Lay replicas out along a ring of blocks, and the chips of each block along a ring of their own.
-
-    Every chip gives its cores in turn before the next one does.
+    """Return replicas along a ring of blocks, with the chips of each block along an inner ring, core by core.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Orders in which to walk through places of a torus: candidates for rings and grids.
+"""Candidate orders of positions of a torus, for rings and grids.
 
-A *place* has whole-number coordinates; neighbours differ by one along one axis.
+A *position* has integer coordinates; neighbours differ by one along one axis.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from ringlet.tpu.cost.link_traffic import IntArray, Network
 
 __all__ = ["closed_walk", "shorten", "sweeps", "walks"]
 
-# Beyond this many places the table of all distances costs more than it finds.
+# Above this number of positions the table of all distances costs more than it gains.
 _MOST_SHORTENED = 768
 _MOST_REVERSALS = 400
 
 
 def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
-    """Give orders of places that may make good rings or grids, several devices of a chip side by side.
+    """Yield orders of positions that may make good rings or grids, with the devices of a chip adjacent.
 
     Parameters
     ----------
     places : ndarray of int, shape (places, 3 or 4)
-        x, y, z of chips, and possibly the core.
+        x, y, z of chips, and optionally the core.
     network : Network
 
     Returns
     -------
     iterator of ndarray of int64, shape (places,)
-        Numbers of places.
+        Position indices.
     """
     chips, inverse, counts = np.unique(places[:, :3], axis=0, return_inverse=True, return_counts=True)
     sides = np.argsort(inverse.reshape(-1), kind="stable")
@@ -40,7 +40,7 @@ def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
     def expanded(order: IntArray) -> IntArray:
         return np.concatenate([sides[starts[chip] : starts[chip] + counts[chip]] for chip in order])
 
-    # Origins of replicas are further apart than neighbours: distances count in steps of them.
+    # Origins of replicas are more than one step apart: distances are divided by that step.
     ranks = [np.unique(column, return_inverse=True) for column in chips.T]
     compact = np.stack([rank.reshape(-1) for _, rank in ranks], -1)
     sizes = [len(values) for values, _ in ranks]
@@ -59,7 +59,7 @@ def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
 
 
 def sweeps(places: IntArray) -> Iterator[IntArray]:
-    """Give orders that go axis by axis, straight (every line from its start) and in turns (every other line back).
+    """Yield orders axis by axis, straight (each line from its start) and alternating (every other line reversed).
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def sweeps(places: IntArray) -> Iterator[IntArray]:
     Returns
     -------
     iterator of ndarray of int64, shape (places,)
-        Numbers of places; one order for each sequence of the axes that have a length, and each way.
+        Position indices; for each permutation of the axes longer than 1, both orders.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def sweeps(places: IntArray) -> Iterator[IntArray]:
     ranks = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in places.T], -1)
     long = [axis for axis in range(ranks.shape[1]) if ranks[:, axis].any()]
     for axes in permutations(long):
-        straight = turning = np.zeros(len(places), np.int64)  # place in the order, from the slowest axis to the fastest
+        straight = turning = np.zeros(len(places), np.int64)  # rank in the order, from the slowest axis to the fastest
         for axis in axes:
             rank, last = ranks[:, axis], int(ranks[:, axis].max())
             straight = straight * (last + 1) + rank
@@ -88,30 +88,29 @@ def sweeps(places: IntArray) -> Iterator[IntArray]:
 
 
 def closed_walk(places: IntArray, sizes: Sequence[int], wrap: Sequence[bool]) -> IntArray:
-    """Give a closed walk through all places that goes from neighbour to neighbour wherever it can.
+    """Return a closed walk through all positions that steps to a neighbour wherever possible.
 
-    Places are covered by squares of two by two, each a little ring; rings that lie side by side are opened there and
-    joined, which takes neither of them a longer step. What no square covers is put in afterwards, in pairs of
-    neighbours if possible. So any set of whole squares that hang together, with whatever holes, gets a ring of
-    one-step hops.
+    Positions are covered by 2 x 2 squares, each a ring of four; adjacent rings are joined without longer steps.
+    Uncovered positions are inserted afterwards, in pairs of neighbours if possible. Any connected set of whole squares,
+    even with holes, thus gets a ring of one-step hops.
 
     Parameters
     ----------
     places : ndarray of int, shape (places, 3)
     sizes, wrap : sequences of 3
-        Length of each axis, and whether it closes to a ring.
+        Length of each axis, and whether it wraps.
 
     Returns
     -------
     ndarray of int64, shape (places,)
-        Numbers of places.
+        Position indices.
 
     Examples
     --------
     >>> closed_walk(np.array([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]]), (2, 2, 1), (False, False, False)).tolist()
     [0, 2, 3, 1]
     """
-    board = _Board([tuple(place) for place in places.tolist()], tuple(sizes), tuple(wrap))
+    board = _RingJoiner([tuple(place) for place in places.tolist()], tuple(sizes), tuple(wrap))
     board.lay_squares()
     board.join_rings()
     board.insert_pairs()
@@ -119,8 +118,8 @@ def closed_walk(places: IntArray, sizes: Sequence[int], wrap: Sequence[bool]) ->
     return np.array(board.walk(), np.int64)
 
 
-class _Board:
-    """Rings being joined: every covered place knows its two neighbours on its ring."""
+class _RingJoiner:
+    """Rings under construction: each covered position has two neighbours on its ring."""
 
     def __init__(self, places: list[tuple[int, ...]], sizes: tuple[int, ...], wrap: tuple[bool, ...]) -> None:
         self.places = places
@@ -131,7 +130,7 @@ class _Board:
         self.leader = list(range(len(places)))
 
     def step(self, index: int, axis: int, way: int) -> int | None:
-        """The place one step along an axis, if there is one."""
+        """Return the position one step along an axis, or None."""
         place = list(self.places[index])
         place[axis] += way
         if self.wrap[axis] and self.sizes[axis] > 2:
@@ -139,21 +138,21 @@ class _Board:
         return self.number.get(tuple(place))
 
     def neighbours(self, index: int) -> Iterator[tuple[int, int, int]]:
-        """Places one step away, with axis and way."""
+        """Yield the positions one step away, with axis and direction."""
         for axis in range(3):
             for way in (1, -1):
                 if (found := self.step(index, axis, way)) is not None:
                     yield found, axis, way
 
     def find(self, index: int) -> int:
-        """A place that stands for the whole ring."""
+        """Return the representative of a position's ring."""
         while self.leader[index] != index:
             self.leader[index] = self.leader[self.leader[index]]
             index = self.leader[index]
         return index
 
     def lay_squares(self) -> None:
-        """Cover places by squares, in the plane where most of them fit."""
+        """Cover positions by squares, in the plane where most of them fit."""
         planes = [self._squares(*plane) for plane in ((0, 1), (0, 2), (1, 2))]
         for square in max(planes, key=len):
             for corner in range(4):
@@ -176,7 +175,7 @@ class _Board:
         return self.number.get(tuple(at + (axis in axes) for axis, at in enumerate(place)))
 
     def join_rings(self) -> None:
-        """Open rings that lie side by side and join them, until none are left or none touch."""
+        """Join adjacent rings until none are left to join."""
         for index in sorted(self.ring_next):
             for other, axis, way in list(self.neighbours(index)):
                 if other in self.ring_next and self.find(index) != self.find(other):
@@ -198,7 +197,7 @@ class _Board:
         ends[ends.index(old)] = new
 
     def insert_pairs(self) -> None:
-        """Put pairs of neighbours that no square covers between two places of a ring that lie beside them."""
+        """Insert pairs of uncovered neighbours between two adjacent positions of a ring."""
         waiting = [index for index in range(len(self.places)) if index not in self.ring_next]
         before = -1
         while before != len(self.ring_next):
@@ -221,7 +220,7 @@ class _Board:
                     return
 
     def insert_rest(self) -> None:
-        """Put single places next to a neighbour: one step there, two back."""
+        """Insert single positions next to a neighbour: one step there, two back."""
         for index in range(len(self.places)):
             if index in self.ring_next:
                 continue
@@ -234,7 +233,7 @@ class _Board:
                 self.leader[index] = self.find(beside)
 
     def walk(self) -> list[int]:
-        """All rings, one after another; places on none of them where they come."""
+        """Return all rings concatenated, and positions on no ring as they occur."""
         seen: dict[int, None] = {}
         for start in range(len(self.places)):
             index: int | None = start
@@ -245,13 +244,13 @@ class _Board:
 
 
 def shorten(order: IntArray, distance: IntArray) -> IntArray:
-    """Reverse parts of a closed walk as long as that makes its steps shorter (2-opt, long steps counting most).
+    """Reverse sections of a closed walk while that shortens its steps (2-opt; long steps weigh most).
 
     Parameters
     ----------
     order : ndarray of int, shape (places,)
     distance : ndarray of int, shape (places, places)
-        Hops between places.
+        Hops between positions.
 
     Returns
     -------
@@ -264,7 +263,7 @@ def shorten(order: IntArray, distance: IntArray) -> IntArray:
     for _ in range(_MOST_REVERSALS):
         following = np.roll(order, -1)
         steps = length[order, following]
-        # Reversing what lies between step i and step j replaces both by order[i] - order[j] and the two after them.
+        # Reversing the section between steps i and j replaces both by order[i] - order[j] and the step after each.
         gain = steps[:, None] + steps - length[np.ix_(order, order)] - length[np.ix_(following, following)]
         np.fill_diagonal(gain, 0)
         first, second = sorted(divmod(int(gain.argmax()), len(order)))

@@ -1,9 +1,9 @@
-"""Better orders than TensorFlow's: a search by the model of links, which never gives a worse one.
+"""Search for device orders of lower modelled cost than TensorFlow's; the result is never worse.
 
-``DeviceAssignment.build(..., objective=...)`` begins with TensorFlow's assignment and keeps its cores. It tries other
-orders of replicas and of the cores inside of each; where devices are missing, it deals them out anew. An order counts
-only if no number of the objective is worse than TensorFlow's. For rings, devices dealt out anew also keep what
-algorithms that go axis by axis make of the groups: these do not depend on orders, but on who is in a group.
+``DeviceAssignment.build(..., objective=...)`` starts from TensorFlow's assignment and keeps its cores. It tries other
+orders of replicas and of the cores within each; if devices are missing, it assigns all of them anew. An order is
+accepted only if no component of its rating is worse than TensorFlow's. For rings, a new assignment must also keep the
+cost of axis-by-axis algorithms, which depend on the members of a group, not on their order.
 """
 
 from __future__ import annotations
@@ -29,52 +29,52 @@ if TYPE_CHECKING:
 
 __all__ = ["HaloObjective", "RingObjective", "improve"]
 
-# What links are compared by: bytes that every device of a ring has, or that a tile sends to each neighbour.
+# Message size of the comparison: bytes that every device of a ring has, or that a tile sends to each neighbour.
 _NBYTES = 64 * 2**20
-# Only the proportion of latency and transfer depends on it, where no generation says more.
+# Determines the ratio of latency to transfer time where no generation is known.
 _BYTES_PER_SECOND = 4.5e10
 
-# How long to look for something better. Built-in objectives end long before.
+# Time limit of the search. Built-in objectives finish much earlier.
 _SEARCH_SECONDS = 4.0
 _MOST_SWAPS = 400
-# Devices that all swaps together may look at.
+# Limit on devices times swaps.
 _SWAP_WORK = 60_000
 
 
 @dataclass(frozen=True)
 class Rating:
-    """How good an order is.
+    """The rating of an order.
 
     Attributes
     ----------
     score : float
-        What the search makes small.
+        Minimized by the search.
     parts : tuple of float
-        None of these may be worse than TensorFlow's.
+        No component may be worse than TensorFlow's.
     """
 
     score: float
     parts: tuple[float, ...]
 
-    def keeps_to(self, other: Rating) -> bool:
-        """Whether no part is worse than that of another rating."""
+    def is_within(self, other: Rating) -> bool:
+        """Return whether no component is worse than that of another rating."""
         return all(mine <= theirs for mine, theirs in zip(self.parts, other.parts, strict=True))
 
 
 class Objective(Protocol):
-    """Rates orders: arrays [replica, logical core] of devices."""
+    """A rating of orders, which are arrays [replica, logical core] of devices."""
 
     def rating(self, order: IntArray, fabric: Fabric) -> Rating:
-        """Rate an order."""
+        """Return the rating of an order."""
         ...
 
 
 @dataclass(frozen=True)
 class RingObjective:
-    """Rings over the replicas of each logical core, and over the logical cores of each replica.
+    """Objective for rings over the replicas of each logical core, and over the logical cores of each replica.
 
-    Both are rated closed and open: messages on the busiest link, and hops between the two neighbours that are furthest
-    apart. The search makes the time of an all-reduce of 64 MiB small.
+    Both are rated closed and open: messages on the busiest link, and hops between the most distant neighbours. The
+    search minimizes the time of an all-reduce of 64 MiB.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class RingObjective:
     """
 
     def rating(self, order: IntArray, fabric: Fabric) -> Rating:
-        """Rate an order.
+        """Return the rating of an order.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class RingObjective:
         for groups in (order.T, order):
             if groups.shape[1] == 1:
                 continue
-            # An all-reduce on a line is a reduce-scatter and an all-gather, which differ where it is laid badly.
+            # An all-reduce on a line is a reduce-scatter and an all-gather, whose costs differ for bad orders.
             around = _Load.of(ring(groups, _NBYTES), fabric)
             out, back = (_Load.of(line(groups, _NBYTES, gather), fabric) for gather in (False, True))
             parts += [part for load in (around, out, back) for part in load.parts]
@@ -121,14 +121,14 @@ class RingObjective:
 
 @dataclass(frozen=True)
 class HaloObjective:
-    """Exchange between neighbouring tiles: those of a tensor that is split over the logical cores of a replica.
+    """Objective for exchange between neighbouring tiles of a tensor split over the logical cores of a replica.
 
-    Where replicas have one core each, the tiles are those of a field that is split over the replicas.
+    For replicas of one core each, the tiles are those of a field split over the replicas.
 
     Parameters
     ----------
     partition_dimensions : sequence of int, optional
-        Number of tiles along each dimension; logical device ``i`` has tile ``i``, row by row. By default two
+        Number of tiles along each dimension; logical device ``i`` has tile ``i``, in row-major order. Default: two
         dimensions, as square as possible.
 
     Examples
@@ -143,7 +143,7 @@ class HaloObjective:
     partition_dimensions: Sequence[int] | None = None
 
     def rating(self, order: IntArray, fabric: Fabric) -> Rating:
-        """Rate an order.
+        """Return the rating of an order.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class HaloObjective:
         Raises
         ------
         ValueError
-            If there are not as many tiles as devices that share them.
+            If the number of tiles differs from the number of devices that share them.
         """
         groups = order if order.shape[1] > 1 else order.T
         grid = self._grid(groups.shape[1])
@@ -182,24 +182,24 @@ class HaloObjective:
         grid = tuple(int(size) for size in self.partition_dimensions)
         if math.prod(grid) != count or min(grid) < 1:
             raise ValueError(
-                f"partition_dimensions {grid} make {math.prod(grid)} tiles for {count} devices. Their product has to "
-                "be the number of logical cores of a replica, or of replicas where each has one core"
+                f"partition_dimensions {grid} make {math.prod(grid)} tiles for {count} devices. Their product must be "
+                "the number of logical cores of a replica, or of replicas with one core each"
             )
         return grid
 
 
 @dataclass(frozen=True)
 class _Load:
-    """What messages ask of the links.
+    """Link load of a set of messages.
 
     Attributes
     ----------
     seconds : float
-        How long they take.
+        Duration.
     parts : tuple of float
-        Seconds of the busiest link between chips and of the busiest one within them; hops of the longest way.
+        Seconds of the busiest link between chips and of the busiest one within them; hops of the longest path.
     crossings : float
-        How often a message crosses a link between chips.
+        Number of link crossings between chips.
     """
 
     seconds: float
@@ -208,7 +208,7 @@ class _Load:
 
     @classmethod
     def of(cls, messages: Messages, fabric: Fabric) -> _Load:
-        """Route messages."""
+        """Route messages and return their load."""
         units, hops = messages.crossings(fabric)
         busy = np.round(fabric.seconds(units) * messages.unit_bytes, 15)
         between, within = (float(part.max()) for part in np.split(busy, [fabric.num_links]))
@@ -217,17 +217,17 @@ class _Load:
 
 
 @dataclass(frozen=True)
-class _Called:
-    """A function of the user."""
+class _CallableObjective:
+    """Objective given as a function of a DeviceAssignment."""
 
     function: Callable[[DeviceAssignment], float]
     assignment: DeviceAssignment
 
     def rating(self, order: IntArray, fabric: Fabric) -> Rating:
-        """Ask the function about an order."""
+        """Return the function's value for an order."""
         score = float(self.function(self._ordered(order)))
         if math.isnan(score):
-            raise ValueError(f"the objective {self.function!r} gave NaN: give a number, smaller for a better one")
+            raise ValueError(f"the objective {self.function!r} returned NaN: return a number, lower for a better order")
         return Rating(score, (score,))
 
     def _ordered(self, order: IntArray) -> DeviceAssignment:
@@ -240,20 +240,20 @@ def improve(
 ) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Search for an order of the same cores that costs less.
 
-    Cores stay in their replica unless devices are missing. The search ends after a number of attempts that depends on
-    the number of devices, and with a slow callable after some seconds.
+    Cores stay in their replica unless devices are missing. The number of attempts depends on the number of devices
+    only; a slow callable is stopped after some seconds.
 
     Parameters
     ----------
     assignment : DeviceAssignment
-        TensorFlow's.
+        TensorFlow's assignment.
     objective : {"ring", "halo"}, RingObjective, HaloObjective or callable
-        A callable gets a DeviceAssignment and gives a number, smaller for a better one.
+        A callable maps a DeviceAssignment to a number, smaller for a better one.
 
     Returns
     -------
     ndarray of int32, shape (replicas, cores per replica, 4)
-        TensorFlow's again if nothing better was found.
+        TensorFlow's assignment if no better one was found.
 
     Raises
     ------
@@ -270,8 +270,8 @@ def improve(
     first = np.arange(len(coordinates)).reshape(assignment.core_assignment.shape[:2])
     search = _Search(rate, fabric, first, coordinates)
     if len(topology.missing_devices):
-        anew = _dealt_anew(first.shape, coordinates, fabric)
-        search.attempt(_as_good_boxes(anew, first, fabric) if isinstance(rate, RingObjective) else anew)
+        anew = _reassigned(first.shape, coordinates, fabric)
+        search.attempt(_with_equal_boxes(anew, first, fabric) if isinstance(rate, RingObjective) else anew)
     search.attempt(_reordered(search, coordinates, fabric, of_replicas=True))
     search.attempt(_reordered(search, coordinates, fabric, of_replicas=False))
     search.swap()
@@ -283,26 +283,26 @@ def _objective(assignment: DeviceAssignment, objective: Any) -> Objective:
         named: dict[str, Objective] = {"ring": RingObjective(), "halo": HaloObjective()}
         if objective not in named:
             raise ValueError(
-                f"there is no objective {objective!r}: give 'ring', 'halo', or a function that takes a "
-                "DeviceAssignment and gives a number, smaller for a better one"
+                f"unknown objective {objective!r}: pass 'ring', 'halo', or a function that maps a "
+                "DeviceAssignment to a number, smaller for a better one"
             )
         return named[objective]
     if hasattr(objective, "rating"):
         rated: Objective = objective
         return rated
     if not callable(objective):
-        raise TypeError(f"objective is 'ring', 'halo' or a function of a DeviceAssignment, got {objective!r}")
-    return _Called(objective, assignment)
+        raise TypeError(f"objective must be 'ring', 'halo' or a function of a DeviceAssignment, got {objective!r}")
+    return _CallableObjective(objective, assignment)
 
 
 def _cores_in(assignment: DeviceAssignment, order: IntArray) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """The cores of an assignment in another order."""
+    """Return the cores of an assignment in another order."""
     cores: np.ndarray[Any, np.dtype[np.int32]] = assignment.core_assignment.reshape(-1, 4)[order]
     return cores
 
 
 class _Search:
-    """The best order so far, and how long one may go on."""
+    """The best order found, and the remaining budget."""
 
     def __init__(self, objective: Objective, fabric: Fabric, first: IntArray, coordinates: IntArray) -> None:
         self.objective = objective
@@ -317,18 +317,18 @@ class _Search:
         return time.monotonic() > self.deadline
 
     def attempt(self, orders: Iterator[IntArray]) -> bool:
-        """Take whatever is better; tell whether anything was."""
+        """Accept better orders; return whether there was one."""
         found = False
         for order in orders:
             rating = self.objective.rating(order, self.fabric)
-            if rating.score < self.rating.score and rating.keeps_to(self.limit):
+            if rating.score < self.rating.score and rating.is_within(self.limit):
                 self.best, self.rating, found = order, rating, True
             if self.is_over:
                 break
         return found
 
     def swap(self) -> None:
-        """Exchange two replicas, or two logical cores in all replicas, in an order that depends on nothing else."""
+        """Exchange two replicas, or two logical cores in all replicas, in a deterministic sequence."""
         attempts = min(_MOST_SWAPS, _SWAP_WORK // self.best.size)
         random = np.random.default_rng(0)
         for _ in range(attempts):
@@ -346,7 +346,7 @@ class _Search:
 
 
 def _reordered(search: _Search, coordinates: IntArray, fabric: Fabric, *, of_replicas: bool) -> Iterator[IntArray]:
-    """Other orders of the replicas, or of the logical cores in all replicas alike."""
+    """Yield other orders of the replicas, or of the logical cores, the same in all replicas."""
     start = search.best
     if of_replicas and start.shape[0] > 1:
         yield from (start[walk] for walk in walks(coordinates[start[:, 0]], fabric.network))
@@ -354,16 +354,16 @@ def _reordered(search: _Search, coordinates: IntArray, fabric: Fabric, *, of_rep
         yield from (start[:, walk] for walk in walks(coordinates[start[0]], fabric.network))
 
 
-def _dealt_anew(shape: tuple[int, ...], coordinates: IntArray, fabric: Fabric) -> Iterator[IntArray]:
-    """All devices in one walk, cut into replicas."""
+def _reassigned(shape: tuple[int, ...], coordinates: IntArray, fabric: Fabric) -> Iterator[IntArray]:
+    """Yield assignments of all devices in one walk, divided into replicas."""
     for walk in walks(coordinates, fabric.network):
         yield walk.reshape(shape)
-        # Devices of the same place in their replicas side by side, which is what rings over replicas want.
+        # Devices with the same index in their replicas are adjacent, which shortens rings over replicas.
         yield walk.reshape(shape[::-1]).T
 
 
-def _as_good_boxes(orders: Iterator[IntArray], first: IntArray, fabric: Fabric) -> Iterator[IntArray]:
-    """Orders whose groups are boxes of the torus as good as those of the first one, if these are boxes."""
+def _with_equal_boxes(orders: Iterator[IntArray], first: IntArray, fabric: Fabric) -> Iterator[IntArray]:
+    """Filter orders whose groups are boxes of the torus as good as those of the first order, if those are boxes."""
     least = list(_box_seconds(first, fabric))
     for order in orders:
         if all(mine <= theirs for mine, theirs in zip(_box_seconds(order, fabric), least, strict=True)):
@@ -371,7 +371,7 @@ def _as_good_boxes(orders: Iterator[IntArray], first: IntArray, fabric: Fabric) 
 
 
 def _box_seconds(order: IntArray, fabric: Fabric) -> Iterator[float]:
-    """Latency and transfer of an all-reduce by each algorithm for boxes; infinite where it does not fit."""
+    """Yield latency and transfer time of an all-reduce by each box algorithm; infinite where it does not apply."""
     places = np.concatenate([fabric.network.coordinates(fabric.chip), fabric.core[:, None]], 1)
     for groups in (order.T, order):
         plan = Plan(groups, box_of(groups, places, fabric.network), _NBYTES, fabric)

@@ -1,4 +1,4 @@
-"""Where :meth:`DeviceAssignment.build` puts the cores of each replica, with TensorFlow's checks in their order."""
+"""Placement of the cores of each replica for :meth:`DeviceAssignment.build`, with TensorFlow's checks in order."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 
 def computation(name: str, given: Any) -> tuple[int, ...]:
-    """Give `computation_shape` or `computation_stride` as four positive numbers, ones where nothing is given."""
+    """Return `computation_shape` or `computation_stride` as four positive numbers; default ones."""
     if given is None:
         return (1, 1, 1, 1)
     if type(given) in (list, tuple) and len(given) == 4 and all(type(one) is int and 0 < one < 2**31 for one in given):
-        return tuple(given)  # as it mostly is; arrays would take longer than the placing of a small slice
+        return tuple(given)  # the common case, without the cost of an array
     values = as_int32(name, given)
     if values.shape != (4,):
         raise ValueError(f"{name} must have shape [4]; got {values.shape}")
@@ -36,7 +36,7 @@ def _text(numbers: Sequence[int]) -> str:
 
 
 def _room(mesh: Sequence[int], shape: Sequence[int], stride: Sequence[int], num_replicas: int) -> list[int]:
-    """How many replicas find room along each axis."""
+    """Return the number of replicas that fit along each axis."""
     footprint = [a * b for a, b in zip(shape, stride, strict=True)]
     if any(a > b for a, b in zip(footprint, mesh, strict=True)):
         raise ValueError(
@@ -51,20 +51,20 @@ def _room(mesh: Sequence[int], shape: Sequence[int], stride: Sequence[int], num_
             f"computation_stride {_text(stride)} fit in a TPU mesh of shape {_text(mesh)}"
         )
     if num_replicas < 0:
-        raise ValueError(f"num_replicas must not be negative; got {num_replicas}. At most {most} replicas find room.")
+        raise ValueError(f"num_replicas must not be negative; got {num_replicas}. At most {most} replicas fit.")
     return room
 
 
 def place(
     topology: Topology, shape: Sequence[int], stride: Sequence[int], num_replicas: int, order_mode: str
 ) -> IntArray:
-    """Lay replicas out on a slice.
+    """Return the cores of all replicas on a slice.
 
     Parameters
     ----------
     topology : Topology
     shape, stride : sequence of 4 ints
-        As :func:`computation` gives them.
+        From :func:`computation`.
     num_replicas : int
     order_mode : {"AUTO", "RING", "MESH"}
 
@@ -75,7 +75,7 @@ def place(
     Raises
     ------
     ValueError
-        If the replicas find no room, or if rings are asked for and cannot be laid.
+        If the replicas do not fit, or if rings are requested but not possible.
     """
     mesh = tuple(topology.mesh_shape.tolist())
     room = _room(mesh, shape, stride, num_replicas)
@@ -87,8 +87,7 @@ def place(
         raise ValueError(
             "device_order_mode=DeviceOrderMode.RING is not compatible with the 3D tiling current topology.  Try "
             "setting device_order_mode=DeviceOrderMode.AUTO. Rings need replicas of whole chips (the last number of "
-            f"computation_shape is {mesh[3]}), no computation_stride, and as many replicas as find room "
-            f"({most})."
+            f"computation_shape is {mesh[3]}), no computation_stride, and as many replicas as fit ({most})."
         )
     grid = replica_grid(room, num_replicas)
     if can_be_rings and order_mode != "MESH":
@@ -97,18 +96,18 @@ def place(
 
 
 def _in_task_order(topology: Topology, shape: Sequence[int], stride: Sequence[int], num_replicas: int) -> IntArray:
-    """Devices task by task, which every slice with missing devices has."""
+    """Return the existing devices task by task, which slices with missing devices use."""
     missing, there = len(topology.missing_devices), topology.num_devices
     if math.prod(stride) != 1:
         raise ValueError(
-            f"computation_stride {_text(stride)} needs a slice without missing devices; {missing} are missing. Leave "
-            "computation_stride out."
+            f"computation_stride {_text(stride)} needs a slice without missing devices; {missing} are missing. Omit "
+            "computation_stride."
         )
     each = math.prod(shape)
     if num_replicas * each > there:
         raise ValueError(
             f"requested {num_replicas} replicas of {each} cores, {num_replicas * each} in all, but only {there} "
-            f"devices are there ({missing} are missing): at most {there // each} replicas."
+            f"devices exist ({missing} are missing): at most {there // each} replicas."
         )
     coordinates: IntArray = topology.device_coordinates.reshape(-1, 4)[: num_replicas * each]
     taken: IntArray = coordinates.reshape(num_replicas, each, 4).copy()

@@ -1,7 +1,7 @@
-"""What a collective costs on a placement: every algorithm that fits, by the bytes that it puts on every link.
+"""Cost of a collective on an assignment: every applicable algorithm, from the bytes that it puts on every link.
 
-For each algorithm a schedule says which messages follow which. Messages are routed, the bytes on every link added up; a
-stage takes as long as its busiest link, plus the latency of its hops. Between stages everybody waits.
+A schedule lists the messages of an algorithm in stages. Messages are routed and the bytes on every link added up; a
+stage takes as long as its busiest link, plus the latency of its hops. Stages are separated by barriers.
 """
 
 from __future__ import annotations
@@ -28,12 +28,21 @@ if TYPE_CHECKING:
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment
     from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["Collective", "Course", "StageCost", "collective_cost", "course", "fabric_of", "options_of", "stage_costs"]
+__all__ = [
+    "ActiveCollective",
+    "Collective",
+    "StageCost",
+    "collective_cost",
+    "evaluate",
+    "fabric_of",
+    "options_of",
+    "stage_costs",
+]
 
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective that the devices of a placement carry out, all groups at the same time.
+    """A collective of the devices of an assignment, in all groups at the same time.
 
     Parameters
     ----------
@@ -41,24 +50,24 @@ class Collective:
         ``"all_reduce"``, ``"all_gather"``, ``"reduce_scatter"``, ``"all_to_all"``, ``"collective_permute"``,
         ``"broadcast"`` or ``"point_to_point"``.
     nbytes : float
-        Bytes of the full array: of an all-gather after it, of a reduce-scatter before it, of an all-reduce each copy,
+        Bytes of the full array: of an all-gather its result, of a reduce-scatter its input, of an all-reduce each copy,
         of an all-to-all or a collective-permute all shards of a group together.
     axis : {"replica", "core", "all"}
         Groups: the replicas of each logical core, the logical cores of each replica, or all devices.
     groups : sequence of sequence of int, optional
-        Other groups, of device numbers ``replica * cores per replica + logical core``; `axis` is then not used.
+        Other groups, as device numbers ``replica * cores per replica + logical core``; replaces `axis`.
     algorithm : str
-        ``"auto"`` takes the fastest. For all-reduce, all-gather and reduce-scatter there are ``"ring"`` and ``"line"``
-        (in the order of the group), ``"sequential"`` (axis by axis of the torus), ``"rotated"`` and ``"balanced"`` (all
-        axes at once, in equal parts, and in parts that keep all links busy), ``"doubling"`` and ``"swing"`` (few steps,
-        for small arrays). A broadcast goes along a ``"tree"`` or a
-        ``"ring"``, a point-to-point message ``"direct"`` or ``"split"`` over several ways.
+        ``"auto"`` selects the fastest. All-reduce, all-gather and reduce-scatter have ``"ring"`` and ``"line"`` (in the
+        order of the group), ``"sequential"`` (axis by axis of the torus), ``"rotated"`` and ``"balanced"`` (all axes at
+        once, in equal parts, and in parts that keep all links busy), ``"doubling"`` and ``"swing"`` (few steps, for
+        small arrays). A broadcast has ``"tree"`` and ``"ring"``, a point-to-point message ``"direct"`` and ``"split"``
+        (over several paths).
     slices : int
-        How many such slices take part, joined by the data-centre network.
+        Number of such slices, connected by the data-centre network.
     shift : int
-        How far a collective-permute moves every shard.
+        Distance by which a collective-permute moves every shard.
     root, target : int
-        The member of each group that a broadcast starts from, or a point-to-point message; and where that goes.
+        Member of each group that a broadcast or point-to-point message starts from; receiver of the message.
 
     Examples
     --------
@@ -84,30 +93,30 @@ class Collective:
         if self.kind not in ALGORITHMS:
             near = get_close_matches(str(self.kind), ALGORITHMS, n=1)
             hint = f": did you mean {near[0]!r}?" if near else "."
-            raise ValueError(f"there is no collective {self.kind!r}{hint} There are {', '.join(ALGORITHMS)}")
+            raise ValueError(f"unknown collective {self.kind!r}{hint} Choose one of {', '.join(ALGORITHMS)}")
         if not isinstance(self.nbytes, Real):
-            raise TypeError(f"nbytes is the size of the full array, a number of bytes: got {self.nbytes!r}")
+            raise TypeError(f"nbytes must be the size of the full array in bytes, a number, got {self.nbytes!r}")
         if not 0 <= self.nbytes <= sys.float_info.max:
-            raise ValueError(f"nbytes is the size of the full array, not negative and finite: got {self.nbytes}")
+            raise ValueError(f"nbytes must be the size of the full array, finite and not negative, got {self.nbytes}")
         for name in ("slices", "shift", "root", "target"):
             if not isinstance(getattr(self, name), Integral):
-                raise TypeError(f"{name} is a whole number, got {getattr(self, name)!r}")
+                raise TypeError(f"{name} must be an integer, got {getattr(self, name)!r}")
         if self.algorithm not in ("auto", *ALGORITHMS[self.kind]):
             raise ValueError(
-                f"there is no algorithm {self.algorithm!r} for {self.kind}: choose 'auto', "
+                f"unknown algorithm {self.algorithm!r} for {self.kind}: choose 'auto', "
                 f"{', '.join(map(repr, ALGORITHMS[self.kind]))}"
             )
         if self.groups is None and self.axis not in AXES:
             raise ValueError(
-                f"axis is one of {', '.join(map(repr, AXES))}, got {self.axis!r}. For other groups give groups="
+                f"axis must be one of {', '.join(map(repr, AXES))}, got {self.axis!r}. For other groups pass groups="
             )
         if self.slices < 1:
-            raise ValueError(f"slices counts the slices that take part, at least 1: got {self.slices}")
+            raise ValueError(f"slices must be the number of slices, at least 1, got {self.slices}")
 
 
 @dataclass(frozen=True, eq=False)
 class StageCost:
-    """What one stage costs.
+    """Cost of one stage.
 
     Attributes
     ----------
@@ -115,7 +124,7 @@ class StageCost:
         Bytes, as in :class:`~ringlet.tpu.cost.cost_fabric.Fabric`.
     latency_seconds, transfer_seconds : float
     kind : str
-        What the transfer is held up by: ``"ICI"``, ``"core link"`` or ``"DCN"``.
+        The resource that limits the transfer: ``"ICI"``, ``"core link"`` or ``"DCN"``.
     """
 
     loads: FloatArray
@@ -125,8 +134,8 @@ class StageCost:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
-    """A collective under way: its cost, and its stages for those who share links with it."""
+class ActiveCollective:
+    """A collective in progress: its cost, and its stages for simulating shared links."""
 
     cost: CollectiveCost
     stages: tuple[StageCost, ...] = field(repr=False)
@@ -148,21 +157,21 @@ def collective_cost(
     target: int = 1,
     **speeds: Any,
 ) -> CollectiveCost:
-    """Predict what a collective costs; :meth:`DeviceAssignment.cost` is this function.
+    """Predict the duration of a collective; :meth:`DeviceAssignment.cost` is this function.
 
     Parameters
     ----------
     assignment : DeviceAssignment or Topology
-        Of a topology every device is a replica of its own, in the order of tasks.
+        In a topology every device is a replica, in task order.
     collective, nbytes, axis, groups, algorithm, slices, shift, root, target
         As for :class:`Collective`.
     model : {"exact", "asymptotic"}
-        The asymptotic form of *How to Scale Your Model* drops ``(N-1)/N`` and takes the larger of latency and transfer
-        in place of their sum.
+        ``"asymptotic"``, the form of *How to Scale Your Model*, drops ``(N-1)/N`` and takes the larger of latency and
+        transfer instead of their sum.
     **speeds
         ``bandwidth`` (``"usable"``, ``"published"`` or bytes per second of one link, one way), ``hop_seconds``,
-        ``bandwidth_scale`` (what is left of degraded links), ``core_bandwidth``, ``host_bandwidth``, ``twisted``: as
-        for :class:`~ringlet.tpu.cost.cost_fabric.FabricOptions`.
+        ``bandwidth_scale`` (remaining fraction of degraded links), ``core_bandwidth``, ``host_bandwidth``, ``twisted``:
+        as for :class:`~ringlet.tpu.cost.cost_fabric.FabricOptions`.
 
     Returns
     -------
@@ -171,7 +180,7 @@ def collective_cost(
     Raises
     ------
     ValueError
-        If an argument names something that does not exist, or the algorithm cannot serve these groups.
+        If an argument names something that does not exist, or the algorithm does not apply to these groups.
 
     Examples
     --------
@@ -182,40 +191,42 @@ def collective_cost(
     ('rotated', '20.833 ms', 'ICI')
     """
     wanted = Collective(collective, nbytes, axis, groups, algorithm, slices, shift, root, target)
-    return course(assignment, wanted, fabric_of(assignment, options_of(speeds)), model).cost
+    return evaluate(assignment, wanted, fabric_of(assignment, options_of(speeds)), model).cost
 
 
 def options_of(speeds: dict[str, Any]) -> FabricOptions:
-    """Give keyword arguments as options.
+    """Return keyword arguments as options.
 
     Raises
     ------
     TypeError
-        If one of them is not known.
+        If one of them is unknown.
     """
     known = FabricOptions.__dataclass_fields__
     for name in speeds:
         if name not in known:
             near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+            hint = f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(known)}"
             raise TypeError(f"unexpected keyword argument {name!r}{hint}")
     return FabricOptions(**speeds)
 
 
 def _cores(assignment: DeviceAssignment | Topology) -> IntArray:
-    """Coordinates [replica, logical core, axis]."""
+    """Return the coordinates [replica, logical core, axis]."""
     topology = topology_of(assignment)
     cores = getattr(assignment, "core_assignment", topology.device_coordinates.reshape(-1, 1, 4))
     return np.asarray(cores, np.int64)
 
 
 def fabric_of(assignment: DeviceAssignment | Topology, options: FabricOptions) -> Fabric:
-    """Give the network below the devices of an assignment."""
+    """Return the network under the devices of an assignment."""
     return Fabric.of(topology_of(assignment), _cores(assignment).reshape(-1, 4), options)
 
 
-def course(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric, model: str = "exact") -> Course:
-    """Work a collective out: every algorithm that fits, the fastest in detail.
+def evaluate(
+    assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric, model: str = "exact"
+) -> ActiveCollective:
+    """Compute a collective's cost: every applicable algorithm, the fastest in detail.
 
     Parameters
     ----------
@@ -226,15 +237,15 @@ def course(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: 
 
     Returns
     -------
-    Course
+    ActiveCollective
 
     Raises
     ------
     ValueError
-        If the algorithm cannot serve these groups, or a member is not in them.
+        If the algorithm does not apply to these groups, or a member is not in them.
     """
     if model not in ("exact", "asymptotic"):
-        raise ValueError(f"model is 'exact' or 'asymptotic', got {model!r}")
+        raise ValueError(f"model must be 'exact' or 'asymptotic', got {model!r}")
     plan = _plan(assignment, wanted, fabric)
     names = ALGORITHMS[wanted.kind] if wanted.algorithm == "auto" else (wanted.algorithm,)
     found = {}
@@ -244,20 +255,20 @@ def course(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: 
         except UnfitError as error:
             if wanted.algorithm == "auto":
                 continue
-            raise ValueError(f"the algorithm {name!r} does not fit: {error}. Choose another one, or 'auto'") from None
+            raise ValueError(f"the algorithm {name!r} does not apply: {error}. Choose another one, or 'auto'") from None
         found[name] = stage_costs(stages, fabric, is_asymptotic=model == "asymptotic")
     times = sorted(((_seconds(costs, model), name) for name, costs in found.items()), key=lambda row: row[0])
     best = times[0][1]
     in_order = {name: seconds for seconds, name in times}
     cost = _result(assignment, wanted, plan, found[best], model=model, times=in_order)
-    return Course(cost, tuple(found[best]), fabric)
+    return ActiveCollective(cost, tuple(found[best]), fabric)
 
 
 def _plan(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric) -> Plan:
     cores = _cores(assignment)
     groups = groups_of(cores.shape[0], cores.shape[1], wanted.axis, wanted.groups)
     if groups.size == 0:
-        raise ValueError("the assignment has no replicas, so no collective costs anything on it")
+        raise ValueError("the assignment has no replicas, so collectives have no cost on it: build it with replicas")
     size = groups.shape[1]
     for name, member in (("root", wanted.root), ("target", wanted.target)):
         is_used = wanted.kind == "point_to_point" or (wanted.kind == "broadcast" and name == "root")
@@ -267,7 +278,7 @@ def _plan(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: F
         between_slices(wanted.kind)  # raises if the collective has no schedule over several slices
         if np.isnan(fabric.bytes_per_second[fabric.first_host :]).any():
             raise ValueError(
-                "the speed of the data-centre network is not known, because the topology names no generation. Give "
+                "the speed of the data-centre network is unknown, because the topology names no generation. Pass "
                 "host_bandwidth= in bytes per second"
             )
     box = box_of(groups, cores.reshape(-1, 4), fabric.network)
@@ -275,7 +286,7 @@ def _plan(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: F
 
 
 def stage_costs(stages: Iterable[Stage], fabric: Fabric, *, is_asymptotic: bool = False) -> list[StageCost]:
-    """Route the messages of each stage: loads of all links, and how long the stage takes.
+    """Route the messages of each stage; return its link loads and duration.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What no algorithm can beat, because every chip must send so many bytes over the links that it has."""
+"""Lower bounds of collective times, from the bytes that every chip must send over its links."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["lower_bound_seconds"]
 def lower_bound_seconds(
     collective: str, nbytes: float, groups: IntArray, fabric: Fabric, *, shift: int = 1, root: int = 0, target: int = 1
 ) -> float:
-    """Give the time that the busiest chip needs to send what it must, over all its links at once.
+    """Return the time that the busiest chip needs to send its bytes over all its links at once.
 
-    With ``M`` chips in a group, each of them sends at least: in an all-reduce ``2 (M-1)/M V`` (Patarasuk and Yuan,
-    2009), in an all-gather or a reduce-scatter half of that, in an all-to-all what it holds for devices of other
-    chips, in a collective-permute the shards that leave it, as root of a broadcast or of a message ``V``. The devices
-    of a chip share its links, so the groups of a chip add up.
+    Of ``M`` chips in a group each sends at least ``2 (M-1)/M V`` in an all-reduce (Patarasuk and Yuan, 2009), half of
+    that in an all-gather or a reduce-scatter, the data for devices of other chips in an all-to-all, the shards that
+    leave it in a collective-permute, and ``V`` as root of a broadcast or a message. The devices of a chip share its
+    links, so the groups of a chip add up.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def lower_bound_seconds(
 
 
 def _count(chips: IntArray, fabric: Fabric) -> FloatArray:
-    """How often each chip occurs."""
+    """Return the number of occurrences of each chip."""
     return np.bincount(chips, minlength=fabric.network.num_chips).astype(np.float64)
 
 
@@ -63,7 +63,7 @@ def _busiest(sent: FloatArray, fabric: Fabric) -> float:
 
 
 def _sent_by_chips(chips: IntArray, nbytes: float, num_chips: int) -> FloatArray:
-    """``(M-1)/M V`` for every chip of every group of ``M`` chips."""
+    """Return ``(M-1)/M V`` for every chip, summed over its groups of ``M`` chips."""
     ordered = np.sort(chips, axis=1)
     is_first = np.ones(chips.shape, np.bool_)
     is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
@@ -73,7 +73,7 @@ def _sent_by_chips(chips: IntArray, nbytes: float, num_chips: int) -> FloatArray
 
 
 def _sent_to_others(chips: IntArray, nbytes: float, num_chips: int) -> FloatArray:
-    """``V/N^2`` for every pair of members on different chips."""
+    """Return ``V/N^2`` for every pair of members on different chips, summed by sender."""
     count, size = chips.shape
     group = np.arange(count)[:, None] * num_chips
     _, inverse, members = np.unique((chips + group).ravel(), return_inverse=True, return_counts=True)

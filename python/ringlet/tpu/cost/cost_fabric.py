@@ -1,4 +1,4 @@
-"""What moves bytes in a slice and how fast: links between chips and within them, and the way out of the slice."""
+"""Network of a slice with speeds: links between chips and within them, and the path out of the slice."""
 
 from __future__ import annotations
 
@@ -18,32 +18,31 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Fabric", "FabricOptions"]
 
-HOP_SECONDS = 1e-6  # rule of thumb of How to Scale Your Model, part 2, where no generation is known
+HOP_SECONDS = 1e-6  # rule of thumb of How to Scale Your Model, part 2, if the generation is unknown
 
-#: What can hold a transfer up, in the order in which a load array lists it.
+#: Kinds of resources, in the order of their entries in a load array.
 KINDS = ("ICI", "core link", "PCIe", "DCN")
 
 
 @dataclass(frozen=True)
 class FabricOptions:
-    """How fast links are, where that differs from what is known about the generation.
+    """Link speeds that override those of the generation.
 
     Attributes
     ----------
     bandwidth : {"usable", "published"} or float
-        Of one link, one way: as programs measure it, as it is published, or bytes per second.
+        Of one link, one way: as measured by programs, as published, or bytes per second.
     hop_seconds : float, optional
-        Latency of one link; the generation's by default.
+        Latency of one link; default: the generation's.
     bandwidth_scale : float, array or mapping, optional
-        What is left of each link: one number for all, one for each entry of ``Topology.links()``, or by pair of
+        Remaining fraction of each link: one number for all, one per entry of ``Topology.links()``, or by pair of
         neighbouring chips such as ``{((0, 0, 0), (1, 0, 0)): 0.5}``, both ways.
     core_bandwidth : float, optional
-        Between the two devices of a chip, one way, in bytes per second; by default as the generation says, and no limit
-        where it does not.
+        Between the two devices of a chip, one way, in bytes per second; default: the generation's, or unlimited.
     host_bandwidth : float, optional
-        Of each host into the data-centre network, one way, in bytes per second.
+        From each host into the data-centre network, one way, in bytes per second.
     twisted : bool, optional
-        Whether wrap links are shifted; as the topology says by default.
+        Whether wrap links are shifted; default: the topology's.
     """
 
     bandwidth: str | float = "usable"
@@ -56,19 +55,19 @@ class FabricOptions:
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
-    """The network of a slice with speeds, and where devices sit in it.
+    """The network of a slice with speeds, and the positions of devices in it.
 
-    Loads are arrays of bytes, one entry per *resource*: the links of ``network`` (``[axis, way, chip]``, flattened),
-    then for every chip the way from its first device to its second and back, then every chip's way to its host, then
-    every host's network card.
+    Loads are arrays of bytes, one entry per *resource*: the links of ``network`` (``[axis, direction, chip]``,
+    flattened), then for each chip the path from its first device to its second and back, then each chip's path to its
+    host, then each host's network card.
 
     Attributes
     ----------
     network : Network
     chip, core, host : ndarray, [device]
-        Where each device is.
+        Position of each device.
     bytes_per_second : ndarray, [resource]
-        One way; 0 where there is no link.
+        One way; 0 if there is no link.
     hop_seconds : float
     """
 
@@ -81,13 +80,13 @@ class Fabric:
 
     @classmethod
     def of(cls, topology: Topology, coordinates: IntArray, options: FabricOptions) -> Fabric:
-        """Give the fabric below devices.
+        """Return the fabric under devices.
 
         Parameters
         ----------
         topology : Topology
         coordinates : ndarray of int, shape (devices, 4)
-            Where each device sits.
+            Position of each device.
         options : FabricOptions
 
         Returns
@@ -111,7 +110,7 @@ class Fabric:
         if hop is None:
             hop = generation.hop_seconds if generation else HOP_SECONDS
         if not isinstance(hop, Real) or not 0 <= hop < math.inf:
-            raise ValueError(f"hop_seconds is how long a link takes to pass a message on, not negative: got {hop!r}")
+            raise ValueError(f"hop_seconds must be the latency of a link in seconds, not negative, got {hop!r}")
         speeds = [
             (network.exists * link * scale).ravel(),
             np.full(2 * network.num_chips, per_core),
@@ -125,38 +124,38 @@ class Fabric:
 
     @property
     def num_links(self) -> int:
-        """Entries of a load array that stand for links between chips."""
+        """Number of load array entries for links between chips."""
         return 6 * self.network.num_chips
 
     @property
     def first_bus(self) -> int:
-        """Where in a load array the ways from chips to their hosts begin."""
+        """Index in a load array of the first path from a chip to its host."""
         return 8 * self.network.num_chips
 
     @property
     def first_host(self) -> int:
-        """Where in a load array the network cards begin."""
+        """Index in a load array of the first network card."""
         return 9 * self.network.num_chips
 
     def no_load(self) -> FloatArray:
-        """Give an empty load array."""
+        """Return a load array of zeros."""
         return np.zeros(len(self.bytes_per_second))
 
     def kind(self, resource: int) -> str:
-        """Say of which kind a resource is."""
+        """Return the kind of a resource."""
         return KINDS[sum(resource >= first for first in (self.num_links, self.first_bus, self.first_host))]
 
     def seconds(self, loads: FloatArray) -> FloatArray:
-        """Give how long each resource is busy with its bytes."""
+        """Return the time for which each resource is busy."""
         return np.divide(loads, self.bytes_per_second, out=np.zeros_like(loads), where=loads > 0)
 
     def link_bytes(self, loads: FloatArray) -> FloatArray:
-        """Give the part of a load array that stands for links, in the order of ``Topology.links()``."""
+        """Return the link entries of a load array, in the order of ``Topology.links()``."""
         links: FloatArray = loads[: self.num_links][self.network.exists.ravel()]
         return links
 
     def core_links(self, source: IntArray, target: IntArray, weight: FloatArray | None = None) -> FloatArray:
-        """Give the loads of messages between the devices of one chip; other messages add nothing."""
+        """Return the loads of messages between the devices of one chip; other messages add nothing."""
         loads = self.no_load()
         near = (self.chip[source] == self.chip[target]) & (source != target)
         if near.any():
@@ -176,8 +175,8 @@ def _network(topology: Topology, twisted: bool | None) -> Network:
     twist = twist_of((x, y, z))
     if twist is None or not all(wrap):
         raise ValueError(
-            f"a slice of {x}x{y}x{z} chips (wrapped: {wrap}) cannot be twisted: that takes a torus of n x n x 2n or "
-            "n x 2n x 2n chips, such as 4x4x8"
+            f"a slice of {x}x{y}x{z} chips (wrapped: {wrap}) cannot be twisted: a twist requires a torus of n x n x 2n "
+            "or n x 2n x 2n chips, such as 4x4x8"
         )
     return Network((x, y, z), wrap, twist)
 
@@ -186,11 +185,11 @@ def _link_speed(topology: Topology, bandwidth: str | float) -> float:
     if not isinstance(bandwidth, str):
         return _positive("bandwidth", bandwidth)
     if bandwidth not in ("usable", "published"):
-        raise ValueError(f"bandwidth is 'usable', 'published' or bytes per second, got {bandwidth!r}")
+        raise ValueError(f"bandwidth must be 'usable', 'published' or bytes per second, got {bandwidth!r}")
     if topology.generation is None:
         raise ValueError(
-            f"the speed of the links is not known, because the topology {_shape_text(topology)} names no generation. "
-            "Give it as bandwidth=4.5e10 (bytes per second, one way), or make the topology with "
+            f"the speed of the links is unknown, because the topology {_shape_text(topology)} names no generation. "
+            "Pass bandwidth=4.5e10 (bytes per second, one way), or create the topology with "
             "Topology.from_accelerator_type"
         )
     if bandwidth == "usable":
@@ -204,12 +203,12 @@ def _shape_text(topology: Topology) -> str:
 
 def _positive(name: str, value: float) -> float:
     if not isinstance(value, Real) or not 0 < value < math.inf:
-        raise ValueError(f"{name} is a positive number of bytes per second, got {value!r}")
+        raise ValueError(f"{name} must be a positive number of bytes per second, got {value!r}")
     return float(value)
 
 
 def _scale(network: Network, given: float | Sequence[float] | Mapping[Any, float] | FloatArray | None) -> FloatArray:
-    """What is left of each link, shaped like a load array."""
+    """Return the remaining fraction of each link, shaped like a load array."""
     scale = np.ones(network.exists.shape)
     if isinstance(given, Mapping):
         for pair, part in given.items():
@@ -219,14 +218,14 @@ def _scale(network: Network, given: float | Sequence[float] | Mapping[Any, float
         parts = _parts(given)
         if parts.ndim and parts.shape != (network.exists.sum(),):
             raise ValueError(
-                f"bandwidth_scale has shape {parts.shape}: give one number for all links, or one for each of the "
+                f"bandwidth_scale has shape {parts.shape}: pass one number for all links, or one for each of the "
                 f"{network.exists.sum()} entries of Topology.links()"
             )
         scale[network.exists] = parts
     if not (scale > 0).all() or not np.isfinite(scale).all():
         raise ValueError(
-            "bandwidth_scale is what is left of a link, above 0. A link that failed altogether is routed around by the "
-            "hardware, which shows as lower bandwidth: give a part such as 0.25"
+            "bandwidth_scale must be the remaining fraction of a link, above 0. The hardware routes around a failed "
+            "link, which appears as lower bandwidth: pass a fraction such as 0.25"
         )
     return scale
 
@@ -235,16 +234,16 @@ def _parts(given: Any) -> FloatArray:
     try:
         return np.asarray(given, np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"bandwidth_scale is what is left of links, such as 0.5: got {given!r}") from None
+        raise ValueError(f"bandwidth_scale must be fractions of links, such as 0.5, got {given!r}") from None
 
 
 def _entries_of_pair(network: Network, pair: Any) -> list[tuple[int, int, int]]:
-    """Both directions of the link between two chips as entries of a load array."""
+    """Return both directions of the link between two chips as load array indices."""
     chips = np.asarray(pair)
     is_pair = chips.shape == (2, 3) and chips.dtype.kind in "iu"
     if not is_pair or (chips < 0).any() or (chips >= network.shape).any():
         raise ValueError(
-            f"{pair!r} is not a link: give two neighbouring chips of the {network.shape} mesh, such as "
+            f"{pair!r} is not a link: pass two neighbouring chips of the {network.shape} mesh, such as "
             "((0, 0, 0), (1, 0, 0))"
         )
     first, second = (int(chip) for chip in np.ravel_multi_index(tuple(chips.T), network.shape))
@@ -260,7 +259,7 @@ def _entries_of_pair(network: Network, pair: Any) -> list[tuple[int, int, int]]:
                     entries.append((axis, way, source))
     if not entries:
         raise ValueError(
-            f"no link joins {tuple(chips[0].tolist())} and {tuple(chips[1].tolist())}: they are not neighbours"
+            f"no link connects {tuple(chips[0].tolist())} and {tuple(chips[1].tolist())}: they are not neighbours"
         )
     return entries
 
@@ -270,6 +269,6 @@ def _host_speeds(topology: Topology, given: float | None) -> FloatArray:
     if given is not None:
         return np.full(count, _positive("host_bandwidth", given))
     if topology.generation is None:
-        return np.full(count, np.nan)  # asked for only by costs over several slices
+        return np.full(count, np.nan)  # used only by costs over several slices
     speeds: FloatArray = topology._chips_of_tasks.astype(np.float64) * topology.generation.dcn_bandwidth_per_chip
     return speeds

@@ -1,4 +1,4 @@
-"""Which devices take part in a collective together, and whether they form a box of the torus."""
+"""Groups of devices in a collective, and whether they form boxes of the torus."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ringlet.tpu.cost.link_traffic import IntArray, Network
 
 __all__ = ["AXES", "Box", "box_of", "groups_of"]
 
-#: Along what a collective of an assignment can go.
+#: Axes over which a collective of an assignment can run.
 AXES = ("replica", "core", "all")
 
 
 def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) -> IntArray:
-    """Give the devices of each group; device ``replica * num_cores + logical_core`` is that logical core.
+    """Return the devices of each group; device ``replica * num_cores + logical_core`` is that logical core.
 
     Parameters
     ----------
     num_replicas, num_cores : int
     axis : {"replica", "core", "all"}
-        All replicas of one logical core, all logical cores of one replica, or all devices together.
+        The replicas of each logical core, the logical cores of each replica, or all devices.
     groups : array of int, shape (groups, members), optional
-        The groups themselves, in the place of `axis`.
+        Explicit groups, instead of `axis`.
 
     Returns
     -------
@@ -34,8 +34,7 @@ def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) 
     Raises
     ------
     ValueError
-        If the axis has another name, or the groups are not equally long, name a device that is not there, or name one
-        twice.
+        If the axis is unknown, or the groups differ in length, name a device that does not exist, or name one twice.
 
     Examples
     --------
@@ -47,8 +46,8 @@ def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) 
         return _checked(groups, devices.size)
     if axis not in AXES:
         raise ValueError(
-            f"axis is 'replica' (over the replicas of each logical core), 'core' (over the logical cores of each "
-            f"replica) or 'all', got {axis!r}. For other groups of devices give groups="
+            f"axis must be 'replica' (over the replicas of each logical core), 'core' (over the logical cores of each "
+            f"replica) or 'all', got {axis!r}. For other groups of devices pass groups="
         )
     by_axis: dict[str, IntArray] = {"replica": devices.T, "core": devices, "all": devices.reshape(1, -1)}
     return by_axis[axis]
@@ -57,29 +56,29 @@ def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) 
 def _checked(groups: Sequence[Sequence[int]], num_devices: int) -> IntArray:
     lengths = sorted({len(group) for group in groups})
     if len(lengths) != 1 or lengths[0] == 0:
-        raise ValueError(f"groups have {lengths or 'no'} members: all groups need equally many devices, at least one")
+        raise ValueError(f"groups have {lengths or 'no'} members: all groups need the same number, at least one")
     found = np.asarray(groups)
     if found.ndim != 2 or found.dtype.kind not in "iu":
-        raise ValueError("groups is a list of lists of device numbers (replica * cores per replica + logical core)")
+        raise ValueError("groups must be lists of device numbers (replica * cores per replica + logical core)")
     if (found < 0).any() or (found >= num_devices).any():
         wrong = int(found[(found < 0) | (found >= num_devices)][0])
         raise ValueError(f"groups name device {wrong}, but devices are numbered 0 to {num_devices - 1}")
     if len(np.unique(found)) != found.size:
         numbers, counts = np.unique(found, return_counts=True)
-        raise ValueError(f"groups name device {int(numbers[counts > 1][0])} twice: a device is in one group")
+        raise ValueError(f"groups name device {int(numbers[counts > 1][0])} twice: put each device into one group")
     return found.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Groups whose devices sit at every combination of a few coordinates along x, y, z and core.
+    """Groups whose devices are all combinations of some coordinates along x, y, z and core.
 
     Attributes
     ----------
     devices : ndarray, [group, x, y, z, core]
         Ordered by coordinate along each axis.
     closed : tuple of 4 bools
-        Whether the members along an axis form a ring: they are evenly spread over an axis of the slice that is one.
+        Whether the members along an axis form a ring: they are evenly spaced on a wrapped axis of the slice.
     """
 
     devices: IntArray
@@ -92,13 +91,13 @@ class Box:
         return tuple(sizes)
 
     def rows(self, axis: int) -> IntArray:
-        """Give the members along one axis, one row for each combination of the other coordinates and each group."""
+        """Return the members along one axis, a row per group and combination of the other coordinates."""
         rows: IntArray = np.moveaxis(self.devices, 1 + axis, -1).reshape(-1, self.sizes[axis])
         return rows
 
 
 def box_of(groups: IntArray, coordinates: IntArray, network: Network) -> Box | None:
-    """Give the groups as boxes of equal size, or None if one of them is no box.
+    """Return the groups as boxes of equal size, or None if one of them is not a box.
 
     Parameters
     ----------
@@ -123,7 +122,7 @@ def box_of(groups: IntArray, coordinates: IntArray, network: Network) -> Box | N
     placed = coordinates[devices]  # [group, x, y, z, core, axis]
     closed = []
     for axis in range(4):
-        # In a box each coordinate depends on the place along its own axis only.
+        # In a box each coordinate depends only on the position along its own axis.
         along = np.moveaxis(placed[..., axis], 1 + axis, 1).reshape(count, sizes[axis], -1)
         if (along != along[..., :1]).any():
             return None
@@ -133,7 +132,7 @@ def box_of(groups: IntArray, coordinates: IntArray, network: Network) -> Box | N
 
 
 def _is_spread(positions: IntArray, length: int) -> bool:
-    """Whether positions [group, member] are evenly spread over a ring."""
+    """Return whether positions [group, member] are evenly spaced on a ring."""
     size = positions.shape[1]
     steps = np.diff(positions, axis=1, append=positions[:, :1] + length)
     return size > 1 and length % size == 0 and bool((steps == length // size).all())

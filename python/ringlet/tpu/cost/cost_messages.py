@@ -1,4 +1,4 @@
-"""Kinds of traffic: what the messages of one part of a collective add to the links, in units of equal size."""
+"""Traffic patterns: link loads of the messages of one part of a collective, in units of equal size."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ringlet.tpu.cost.link_traffic import FloatArray, IntArray, Network
 
 __all__ = ["Exchange", "HostTraffic", "Messages", "Multicast", "Traffic"]
 
-# Groups with no more pairs than this are routed pair by pair.
+# Groups with at most this many pairs are routed pair by pair.
 _MAX_PAIRS = 1 << 16
 
 
 class Traffic(Protocol):
-    """Messages that are under way together.
+    """Base class of messages that are in flight together.
 
     Attributes
     ----------
     unit_bytes : float
-        What one unit of load stands for.
+        Bytes of one unit of load.
     steps : int
-        How many messages go one after another, each waiting for the one before: the latency counts that often.
+        Number of dependent messages in sequence, each of which adds latency.
     part : int
-        Parts of an array are under way at the same time; what has the same part follows one another.
+        Parts of an array are transferred concurrently; traffic of the same part is sequential.
     growth : float
-        Bytes of the asymptotic form, which drops ``(N-1)/N``, as a multiple of the exact ones.
+        Ratio of asymptotic bytes (without ``(N-1)/N``) to exact bytes.
     """
 
     @property
@@ -37,18 +37,18 @@ class Traffic(Protocol):
 
     @property
     def steps(self) -> int:
-        """Messages one after another."""
+        """Number of messages in sequence."""
 
     @property
     def part(self) -> int:
-        """The part of the array."""
+        """Part of the array."""
 
     @property
     def growth(self) -> float:
-        """Asymptotic bytes by exact ones."""
+        """Ratio of asymptotic to exact bytes."""
 
     def crossings(self, fabric: Fabric) -> tuple[FloatArray, int]:
-        """Give the units on every resource and the longest way in hops."""
+        """Return the units on every resource and the longest path in hops."""
         ...
 
 
@@ -61,12 +61,11 @@ class Messages:
     source, target : ndarray, [message]
         Devices.
     weight : ndarray, [message], optional
-        Units that each message has; one by default.
+        Units of each message; default one.
     order : tuple of int
-        Which axis they go along first, second, third.
+        Order of the axes in routing.
     is_plain : bool
-        Whether wrap links lead back to the line that they close, whatever the twist: rings use the same links in a
-        twisted torus, only in another order.
+        Whether wrap links are routed without the twist: rings use the same links in a twisted torus, in another order.
     """
 
     source: IntArray
@@ -80,7 +79,7 @@ class Messages:
     is_plain: bool = False
 
     def crossings(self, fabric: Fabric) -> tuple[FloatArray, int]:
-        """Give the units on every resource and the longest way in hops."""
+        """Return the units on every resource and the longest path in hops."""
         network = fabric.network.plain() if self.is_plain else fabric.network
         weight = None if self.weight is None else self.weight.astype(np.float64)
         loads = fabric.core_links(self.source, self.target, weight)
@@ -91,7 +90,7 @@ class Messages:
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """One unit from every device of a group to every other one.
+    """One unit from every device of a group to each other one.
 
     Attributes
     ----------
@@ -106,7 +105,7 @@ class Exchange:
     growth: float = 1.0
 
     def crossings(self, fabric: Fabric) -> tuple[FloatArray, int]:
-        """Give the units on every resource and the longest way in hops."""
+        """Return the units on every resource and the longest path in hops."""
         loads = fabric.no_load()
         size = self.groups.shape[1]
         if size**2 <= _MAX_PAIRS:
@@ -133,7 +132,7 @@ class Exchange:
 
 
 def _within_chips(fabric: Fabric, group: IntArray) -> FloatArray:
-    """The units between members of a group that share a chip; at most two do."""
+    """Return the units between members of a group that share a chip, which has at most two."""
     ordered = group[np.lexsort((fabric.core[group], fabric.chip[group]))]
     first, second = ordered[:-1], ordered[1:]
     both: FloatArray = fabric.core_links(first, second) + fabric.core_links(second, first)
@@ -141,13 +140,12 @@ def _within_chips(fabric: Fabric, group: IntArray) -> FloatArray:
 
 
 def _all_pairs(network: Network, chips: IntArray, count: IntArray) -> tuple[FloatArray, int]:
-    """What a unit between all pairs of members puts on the links: `count` members at each of `chips`.
+    """Return the link loads of a unit between all pairs of members: `count` members at each of `chips`.
 
-    Where a pair moves along one axis does not depend on where it moves along the next ones, so that pairs which agree
-    so far are counted, not listed. With ``c[x, y, z]`` members, what starts along x at (x, y, z) towards x' is
-    ``c[x, y, z] sum_yz c[x']``; it continues along y at (x', y, z) towards y' as ``sum_x c[y, z] sum_z c[x', y']``, and
-    along z at (x', y', z) towards z' as ``sum_xy c[z] c[x', y', z']``. The longest way is that of a pair which is far
-    apart along all axes; every box has one.
+    A pair's path along one axis does not depend on its next axes, so pairs that agree so far are counted, not listed.
+    With ``c[x, y, z]`` members, the units along x from (x, y, z) towards x' are ``c[x, y, z] sum_yz c[x']``; along y
+    from (x', y, z) towards y' they are ``sum_x c[y, z] sum_z c[x', y']``, and along z from (x', y', z) towards z'
+    ``sum_xy c[z] c[x', y', z']``. The longest path is that of a pair distant along all axes, which every box has.
     """
     if network.twist is not None:
         return _all_pairs_twisted(network, chips, count)
@@ -181,14 +179,14 @@ def _all_pairs_twisted(network: Network, chips: IntArray, count: IntArray) -> tu
 
 @dataclass(frozen=True, eq=False)
 class Multicast:
-    """One unit from the root of each group to all its members, along a tree: no link carries it twice.
+    """One unit from the root of each group to all its members, along a tree: each link carries it once.
 
     Attributes
     ----------
     groups : ndarray, [group, member]
         Devices.
     root : int
-        Which member it starts from.
+        Member that it starts from.
     """
 
     groups: IntArray
@@ -199,11 +197,11 @@ class Multicast:
     growth: float = 1.0
 
     def crossings(self, fabric: Fabric) -> tuple[FloatArray, int]:
-        """Give the units on every resource and the longest way in hops."""
+        """Return the units on every resource and the longest path in hops."""
         loads, longest = fabric.no_load(), 0
         for group in self.groups:
             root = group[self.root]
-            # The root comes first among the devices of its chip, the lowest device among those of the others.
+            # The root comes first among the devices of its chip, the lowest device first on other chips.
             chips, first = np.unique(fabric.chip[np.r_[root, group]], return_index=True)
             arrival = np.r_[root, group][first]
             ways = _tree(fabric.network, int(fabric.chip[root]), chips)
@@ -216,7 +214,7 @@ class Multicast:
 
 
 def _tree(network: Network, root: int, chips: IntArray) -> tuple[FloatArray, int]:
-    """The links of the ways from a root to chips, each one unit; of two equally long ways one."""
+    """Return the links of the paths from a root to chips, one unit each; one of several shortest paths."""
     moves = network.first_ways(np.full(len(chips), root), chips)
     loads = np.zeros((3, 2, network.num_chips))
     at = np.full(len(chips), root)
@@ -227,12 +225,12 @@ def _tree(network: Network, root: int, chips: IntArray) -> tuple[FloatArray, int
 
 @dataclass(frozen=True, eq=False)
 class HostTraffic:
-    """A unit for every device from its chip to the host and through the network card there.
+    """A unit for every device from its chip to the host and through its network card.
 
     Attributes
     ----------
     devices : ndarray, [device]
-        A device that belongs to several groups is listed once for each.
+        Devices; one entry per group of a device.
     """
 
     devices: IntArray
@@ -242,7 +240,7 @@ class HostTraffic:
     growth: float = 1.0
 
     def crossings(self, fabric: Fabric) -> tuple[FloatArray, int]:
-        """Give the units on every resource and the longest way in hops."""
+        """Return the units on every resource and the longest path in hops."""
         loads = fabric.no_load()
         for first, place in ((fabric.first_bus, fabric.chip), (fabric.first_host, fabric.host)):
             loads += np.bincount(first + place[self.devices], minlength=len(loads))

@@ -1,4 +1,4 @@
-"""What costs look like: numbers with their units, and what decides them."""
+"""CollectiveCost and StepCost: predicted times with their units and bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BusyLink", "CollectiveCost", "StepCost"]
 
-# As bounds are called in texts and in `bound`, by the field that holds their time.
+# Names of bounds in texts and in `bound`, by the field that holds their time.
 _BOUNDS = {
     "compute_seconds": "compute",
     "memory_seconds": "memory",
@@ -32,18 +32,18 @@ _BOUNDS = {
 
 @dataclass(frozen=True)
 class BusyLink:
-    """One direction of a link between two chips and what crosses it; made by ``busiest_links``.
+    """One direction of a link between two chips and its load; returned by ``busiest_links``.
 
     Attributes
     ----------
     source, target : tuple of int
         Chips, as x, y, z.
     is_wrap : bool
-        Whether it closes an axis to a ring.
+        Whether it is a wrap link.
     nbytes : float
-        What crosses it.
+        Bytes transferred.
     seconds : float
-        How long that takes.
+        Time busy.
     """
 
     source: tuple[int, int, int]
@@ -60,7 +60,7 @@ class BusyLink:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Loaded:
-    """What both kinds of cost have: loads of links."""
+    """Base class of costs with loads of links."""
 
     assignment: DeviceAssignment | Topology = field(repr=False)
     link_bytes: FloatArray = field(repr=False)
@@ -72,19 +72,19 @@ class _Loaded:
         return topology_of(self.assignment)
 
     def busiest_links(self, count: int = 5) -> list[BusyLink]:
-        """Give the links that are busy longest, the busiest first; idle ones are left out.
+        """Return the links that are busy longest, the busiest first; idle ones are omitted.
 
         Parameters
         ----------
         count : int, default 5
-            How many at most.
+            Maximum number of links.
 
         Returns
         -------
         list of BusyLink
         """
         links = self.topology.links()
-        # Links that differ in the last digit only are equally busy: the first of them comes first.
+        # Links that differ by rounding only are equally busy: the first one comes first.
         order = np.argsort(-np.round(self.link_seconds, 15), kind="stable")[: max(0, count)]
         source, target = (
             np.stack(np.unravel_index(chips[order], self.topology.chip_shape), -1).tolist()
@@ -97,12 +97,12 @@ class _Loaded:
         ]
 
     def draw(self, **options: Any) -> None:
-        """Print the slice in characters, with the load of each link.
+        """Print the slice as text, with the load of each link.
 
         Parameters
         ----------
         **options
-            Those of ``ringlet.tpu.drawing.draw``: ``rings``, ``slices``, ``width``, ``color``, ``file``.
+            As for ``ringlet.tpu.drawing.draw``: ``rings``, ``slices``, ``width``, ``color``, ``file``.
         """
         from ringlet.tpu import drawing
 
@@ -114,7 +114,7 @@ class _Loaded:
         Parameters
         ----------
         **options
-            Those of ``ringlet.tpu.drawing.plot``: ``rings``, ``slices``, ``width``, ``axes``.
+            As for ``ringlet.tpu.drawing.plot``: ``rings``, ``slices``, ``width``, ``axes``.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class _Loaded:
 
 
 def _largest(times: Any, fields: Sequence[str]) -> str:
-    """The name of the bound whose time is longest; ``"nothing"`` where no time passes."""
+    """Return the name of the bound with the longest time; ``"nothing"`` if all are zero."""
     name = max(fields, key=lambda field: getattr(times, field))
     return _BOUNDS[name] if getattr(times, name) > 0 else "nothing"
 
@@ -148,7 +148,7 @@ def _parts_text(times: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CollectiveCost(_Loaded):
-    """What a collective costs on a placement; made by :meth:`DeviceAssignment.cost`.
+    """Cost of a collective on an assignment; returned by :meth:`DeviceAssignment.cost`.
 
     Attributes
     ----------
@@ -156,20 +156,20 @@ class CollectiveCost(_Loaded):
     nbytes : float
         Size of the full array.
     group_size, num_groups, slices : int
-        Devices of each group in one slice; groups that do the same at the same time; slices that take part.
+        Devices of each group in one slice; number of concurrent groups; number of slices.
     model : str
         ``"exact"`` or ``"asymptotic"``.
     seconds : float
-        All in all: the sum of the five below, in the asymptotic model the larger of latency and the others.
+        Total: the sum of the five below, in the asymptotic model the larger of latency and the sum of the others.
     latency_seconds, ici_seconds, core_link_seconds, pcie_seconds, dcn_seconds : float
-        For hops; and for bytes, by what holds them up: the links between chips, the link between the two devices of a
-        chip, the way from chips to their hosts, the network between slices.
+        Latency of hops; and transfer time by the limiting resource: links between chips, the link between the two
+        devices of a chip, the path from chips to their hosts, the network between slices.
     lower_bound_seconds : float
-        What no algorithm can beat, because every chip must send so much over the links that it has.
+        Lower bound of any algorithm, from the bytes that each chip must send over its links.
     times : mapping of str to float
-        Seconds of every algorithm that fits, the fastest first.
+        Seconds of every applicable algorithm, the fastest first.
     link_bytes, link_seconds : ndarray of float64, shape (links,)
-        What crosses each directed link, in the order of ``Topology.links()``, and how long that takes; read-only.
+        Bytes and busy time of each directed link, in the order of ``Topology.links()``; read-only.
     assignment : DeviceAssignment or Topology
 
     Examples
@@ -199,12 +199,12 @@ class CollectiveCost(_Loaded):
 
     @property
     def bound(self) -> str:
-        """What takes longest: ``"ICI"``, ``"core link"``, ``"PCIe"``, ``"DCN"``, ``"latency"``; ``"nothing"`` alone."""
+        """The longest part: ``"ICI"``, ``"core link"``, ``"PCIe"``, ``"DCN"``, ``"latency"``, or ``"nothing"``."""
         return _largest(self, tuple(_BOUNDS)[2:])
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes of the full array by seconds, as benchmarks report it; infinite for a group of one."""
+        """Bytes of the full array per second, as reported by benchmarks; infinite for a group of one."""
         return self.nbytes / self.seconds if self.seconds else float("inf")
 
     def __repr__(self) -> str:
@@ -222,24 +222,24 @@ class CollectiveCost(_Loaded):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class StepCost(_Loaded):
-    """What a step costs: computing, and the collectives that belong to it; made by :func:`simulate`.
+    """Cost of a step: computation and its collectives; returned by :func:`simulate`.
 
     Attributes
     ----------
     seconds : float
-        All in all. Overlapped, the longer of computing and communicating, else their sum.
+        Total: the longer of computation and communication if overlapped, else their sum.
     compute_seconds, memory_seconds : float
-        The step's operations at the chip's peak, and its bytes at the speed of the chip's memory; computing takes the
-        longer of the two (the roofline).
+        The step's operations at the chip's peak, and its bytes at the memory bandwidth; computation takes the longer of
+        the two (the roofline).
     communication_seconds : float
         All collectives.
     ici_seconds, core_link_seconds, pcie_seconds, dcn_seconds, latency_seconds : float
-        Of these, as in :class:`CollectiveCost`. Where collectives run at the same time, what is most for one of them.
+        Its parts, as in :class:`CollectiveCost`. Of concurrent collectives, the largest of each.
     is_overlapped : bool
     collectives : tuple of CollectiveCost
-        Each as if it were alone.
+        Each as if it ran alone.
     link_bytes, link_seconds : ndarray of float64, shape (links,)
-        What crosses each directed link in the step, in the order of ``Topology.links()``; read-only.
+        Bytes and busy time of each directed link in the step, in the order of ``Topology.links()``; read-only.
     assignment : DeviceAssignment or Topology
 
     Examples
@@ -266,9 +266,9 @@ class StepCost(_Loaded):
 
     @property
     def bound(self) -> str:
-        """What takes longest: ``"compute"``, ``"memory"``, or a part of communicating as in :class:`CollectiveCost`.
+        """The longest part: ``"compute"``, ``"memory"``, or a part of communication as in :class:`CollectiveCost`.
 
-        Computing or communicating, whichever takes longer, and of it the largest part; ``"nothing"`` of no time at all.
+        It is the largest part of computation or communication, whichever is longer; ``"nothing"`` if both take no time.
         """
         computes = max(self.compute_seconds, self.memory_seconds) >= self.communication_seconds
         return _largest(self, ("compute_seconds", "memory_seconds") if computes else tuple(_BOUNDS)[2:])

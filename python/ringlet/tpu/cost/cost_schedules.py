@@ -1,11 +1,10 @@
-"""How collectives go: which messages follow which, for rings, lines, boxes of a torus, and partners far away.
+"""Schedules of collectives: the order of messages, for rings, lines, boxes of a torus, and distant partners.
 
-A schedule is a list of *stages*, one after another. A stage is a tuple of
-:class:`~ringlet.tpu.cost.cost_messages.Traffic` that is under way
-together: its time is that of its busiest link plus the latency of its messages.
+A schedule is a list of sequential *stages*. A stage is a tuple of concurrent
+:class:`~ringlet.tpu.cost.cost_messages.Traffic`: its time is that of its busiest link plus the latency of its messages.
 
-``V`` is the size of the full array in bytes: of an all-gather after it, of a reduce-scatter before it, of an all-reduce
-every copy. ``N`` is the size of a group.
+``V`` is the size of the full array in bytes: of an all-gather its result, of a reduce-scatter its input, of an
+all-reduce each copy. ``N`` is the size of a group.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ Stage = tuple[Traffic, ...]
 
 
 class UnfitError(ValueError):
-    """An algorithm cannot serve these groups."""
+    """The algorithm does not apply to these groups."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a schedule is made for.
+    """Input of a schedule.
 
     Attributes
     ----------
     groups : ndarray, [group, member]
     box : Box or None
-        The groups as boxes of the torus, where they are.
+        The groups as boxes of the torus, if they are boxes.
     nbytes : float
         ``V``.
     fabric : Fabric
     shift, root, target : int
-        How far a collective-permute moves shards; which member a broadcast or a message starts from; where to.
+        Shift of a collective-permute; sender of a broadcast or message; receiver of a message.
     """
 
     groups: IntArray
@@ -61,23 +60,23 @@ class Plan:
 
 
 def schedule(collective: str, algorithm: str, plan: Plan) -> list[Stage]:
-    """Give the stages of a collective.
+    """Return the stages of a collective.
 
     Parameters
     ----------
     collective, algorithm : str
-        Of the table :data:`ALGORITHMS`.
+        From the table :data:`ALGORITHMS`.
     plan : Plan
 
     Returns
     -------
     list of Stage
-        None for a group of one.
+        Empty for a group of one.
 
     Raises
     ------
     UnfitError
-        If the algorithm cannot serve these groups.
+        If the algorithm does not apply to these groups.
     """
     if plan.size == 1:
         return []
@@ -93,10 +92,10 @@ def schedule(collective: str, algorithm: str, plan: Plan) -> list[Stage]:
 
 
 def ring(rows: IntArray, nbytes: float, part: int = 0, *, total: int = 0, is_plain: bool = False) -> Messages:
-    """Pass whole shards both ways round, for an all-gather or a reduce-scatter.
+    """Return a ring all-gather or reduce-scatter in which whole shards move in both directions.
 
-    Between two neighbours ``(N-1)/2`` shards of ``V/N`` go each way, in ``ceil((N-1)/2)`` steps; for even ``N`` the
-    last step has half a shard on each side.
+    Between neighbours ``(N-1)/2`` shards of ``V/N`` move each way, in ``ceil((N-1)/2)`` steps; for even ``N`` the last
+    step moves half a shard each way.
     """
     size = rows.shape[1]
     source = np.concatenate([rows, rows]).ravel()
@@ -108,10 +107,10 @@ def ring(rows: IntArray, nbytes: float, part: int = 0, *, total: int = 0, is_pla
 def line(
     rows: IntArray, nbytes: float, gather: bool, part: int = 0, *, total: int = 0, is_plain: bool = False
 ) -> Messages:
-    """Pass whole shards along both ways, in ``N-1`` steps: the line that nobody closes.
+    """Return an all-gather or reduce-scatter along an open line, both ways, in ``N-1`` steps.
 
-    Of an all-gather the link from member ``i`` to the next one carries the shards of members ``0 ... i``, and the link
-    back those of the others; of a reduce-scatter it is the other way about.
+    In an all-gather the link from member ``i`` to the next one carries the shards of members ``0 ... i``, and the
+    reverse link those of the others; in a reduce-scatter it is the reverse.
     """
     size = rows.shape[1]
     behind = np.arange(1, size)
@@ -124,7 +123,7 @@ def line(
 
 
 def _growth(size: int) -> float:
-    """Bytes of the asymptotic form for each exact one: it drops ``(N-1)/N``, `size` being the whole group."""
+    """Return the ratio of asymptotic to exact bytes, without ``(N-1)/N``; `size` is the whole group."""
     return size / (size - 1)
 
 
@@ -141,12 +140,12 @@ def _line(plan: Plan, gather: bool) -> list[Stage]:
 
 def _box(plan: Plan) -> Box:
     if plan.box is None:
-        raise UnfitError("the devices of a group form no box of the torus")
+        raise UnfitError("the devices of a group do not form a box of the torus")
     return plan.box
 
 
 def _along(box: Box, axis: int, nbytes: float, gather: bool, part: int = 0) -> Messages:
-    """An all-gather or reduce-scatter along one axis of a box."""
+    """Return an all-gather or reduce-scatter along one axis of a box."""
     total = math.prod(box.sizes)
     if box.closed[axis]:
         return ring(box.rows(axis), nbytes, part, total=total, is_plain=True)
@@ -154,7 +153,7 @@ def _along(box: Box, axis: int, nbytes: float, gather: bool, part: int = 0) -> M
 
 
 def _axes_by_speed(plan: Plan, box: Box) -> list[int]:
-    """The axes with several members, those that move bytes fastest first: the first one moves most of them."""
+    """Return the axes with several members from the fastest to the slowest: the first one moves the most bytes."""
     fabric = plan.fabric
     link = fabric.bytes_per_second[: fabric.num_links].max(initial=0.0)
     speeds = [link * (2 if closed else 1) for closed in box.closed[:3]]
@@ -163,7 +162,7 @@ def _axes_by_speed(plan: Plan, box: Box) -> list[int]:
 
 
 def _sequential(plan: Plan, gather: bool) -> list[Stage]:
-    """One axis after another, each on what the ones before have left."""
+    """Return stages for one axis after another, each on the shards that the previous ones left."""
     box, left = _box(plan), plan.nbytes
     stages: list[Stage] = []
     for axis in _axes_by_speed(plan, box):
@@ -173,9 +172,9 @@ def _sequential(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotated(plan: Plan, gather: bool) -> list[Stage]:
-    """As many equal parts as axes, each starting along another axis; devices of one chip come first, or last.
+    """Return as many equal parts as axes, each starting along another axis; devices of one chip come first, or last.
 
-    Parts meet on links where axes are unequal, so that loads are added up over the whole of it.
+    Parts share links where axes are unequal, so loads are summed over all stages.
     """
     box = _box(plan)
     orders = _rotations(plan, box)
@@ -183,10 +182,10 @@ def _rotated(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _balanced(plan: Plan, gather: bool) -> list[Stage]:
-    """As above, with parts of such sizes that the busiest links of all axes carry the same.
+    """Return stages as in :func:`_rotated`, with part sizes that load the busiest links of all axes equally.
 
-    A part of one byte that has shrunk to ``left`` loads the busiest link of a ring of ``n`` with ``(n-1)/(2n) left``,
-    of a line with twice that. With ``A[axis, part]`` of these, the sizes solve ``A sizes = const``.
+    A part of one byte reduced to ``left`` loads the busiest link of a ring of ``n`` with ``(n-1)/(2n) left``, of a line
+    with twice that. With these as ``A[axis, part]`` the sizes solve ``A sizes = const``.
     """
     box = _box(plan)
     orders = _rotations(plan, box)
@@ -199,23 +198,23 @@ def _balanced(plan: Plan, gather: bool) -> list[Stage]:
             left /= size
     sizes = np.linalg.solve(table[sorted(orders[0])], np.ones(len(orders)))
     if sizes.min() <= 0:
-        raise UnfitError("no cut of the array keeps all axes equally busy")
+        raise UnfitError("no division of the array keeps all axes equally busy")
     return _at_once(plan, box, orders, (sizes / sizes.sum()).tolist(), gather)
 
 
 def _rotations(plan: Plan, box: Box) -> list[list[int]]:
-    """The axes of the torus, beginning with each of them in turn."""
+    """Return the axes of the torus, rotated to begin with each of them."""
     axes = [axis for axis in _axes_by_speed(plan, box) if axis < 3]
     if len(axes) < 2:
-        raise UnfitError("the devices of a group spread over fewer than two axes of the torus")
+        raise UnfitError("the devices of a group span fewer than two axes of the torus")
     return [axes[first:] + axes[:first] for first in range(len(axes))]
 
 
 def _at_once(plan: Plan, box: Box, orders: list[list[int]], shares: list[float], gather: bool) -> list[Stage]:
-    """Parts of an array, each along the axes in an order of its own.
+    """Return stages for parts of an array, each along the axes in its own order.
 
-    The two devices of a chip exchange halves before that, or after it: a part that began along the torus instead would
-    take twice the bytes over its links. Only chunks in a pipeline could overlap the two, which is not modelled.
+    The two devices of a chip exchange halves before or after: a part that began along the torus would send twice the
+    bytes over its links. Overlapping the two with pipelined chunks is not modelled.
     """
     cores = box.sizes[3]
     traffic: list[Traffic] = []
@@ -230,18 +229,18 @@ def _at_once(plan: Plan, box: Box, orders: list[list[int]], shares: list[float],
     return stages[::-1] if gather else stages
 
 
-# --- partners far away ----------------------------------------------------------------------------------------------
+# --- distant partners -----------------------------------------------------------------------------------------------
 
 
 def _steps(size: int) -> int:
     steps = size.bit_length() - 1
     if size != 1 << steps:
-        raise UnfitError(f"groups of {size} are no power of two")
+        raise UnfitError(f"the group size {size} is not a power of two")
     return steps
 
 
 def doubling_partners(size: int) -> list[IntArray]:
-    """Give the partner of each member in each step of recursive doubling: the members whose number differs in a bit.
+    """Return each member's partner in each step of recursive doubling: the member whose number differs in one bit.
 
     Examples
     --------
@@ -252,11 +251,11 @@ def doubling_partners(size: int) -> list[IntArray]:
 
 
 def swing_partners(size: int) -> list[IntArray]:
-    """Give the partner of each member in each step of Swing.
+    """Return each member's partner in each step of Swing.
 
-    In step ``s`` member ``r`` meets ``r + (-1)^r d(s)`` modulo ``N``, with ``d(s) = (1 - (-2)^(s+1)) / 3`` = 1, -1, 3,
-    -5, 11 ...: about two thirds as far away as in recursive doubling (De Sensi et al., "Swing: Short-cutting Rings for
-    Higher Bandwidth Allreduce", NSDI 2024, arXiv 2401.09356).
+    In step ``s`` the partner of member ``r`` is ``r + (-1)^r d(s)`` modulo ``N``, with ``d(s) = (1 - (-2)^(s+1)) / 3``
+    = 1, -1, 3, -5, 11 ...: about two thirds of the distance of recursive doubling (De Sensi et al., "Swing:
+    Short-cutting Rings for Higher Bandwidth Allreduce", NSDI 2024, arXiv 2401.09356).
 
     Examples
     --------
@@ -271,22 +270,22 @@ def swing_partners(size: int) -> list[IntArray]:
 _PARTNERS = {"doubling": doubling_partners, "swing": swing_partners}
 
 
-def _meet(plan: Plan, partner: IntArray, nbytes: float, growth: float = 1.0) -> Stage:
+def _exchange(plan: Plan, partner: IntArray, nbytes: float, growth: float = 1.0) -> Stage:
     return (Messages(plan.groups.ravel(), plan.groups[:, partner].ravel(), nbytes, growth=growth),)
 
 
 def _whole(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan], list[Stage]]:
-    """An all-reduce in which partners exchange the whole array: few steps, many bytes."""
-    return lambda plan: [_meet(plan, partner, plan.nbytes) for partner in partners(plan.size)]
+    """Return an all-reduce in which partners exchange the whole array: few steps, many bytes."""
+    return lambda plan: [_exchange(plan, partner, plan.nbytes) for partner in partners(plan.size)]
 
 
 def _parts(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan, bool], list[Stage]]:
-    """Partners exchange halves, quarters and so on, in ``log2 N`` steps: the nearest partner moves most."""
+    """Return stages in which partners exchange halves, quarters and so on in ``log2 N`` steps."""
 
     def stages(plan: Plan, gather: bool) -> list[Stage]:
         growth = _growth(plan.size)
         scatter = [
-            _meet(plan, partner, plan.nbytes / 2 ** (step + 1), growth)
+            _exchange(plan, partner, plan.nbytes / 2 ** (step + 1), growth)
             for step, partner in enumerate(partners(plan.size))
         ]
         return scatter[::-1] if gather else scatter
@@ -298,24 +297,24 @@ def _parts(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan, bool], 
 
 
 def _all_to_all(plan: Plan) -> list[Stage]:
-    """A chunk of ``V/N^2`` from every member to every other one."""
+    """Send a chunk of ``V/N^2`` from each member to each other one."""
     growth = plan.size**2 / (plan.size**2 - 1) if plan.size % 2 else 1.0
     return [(Exchange(plan.groups, plan.nbytes / plan.size**2, growth=growth),)]
 
 
 def _permute(plan: Plan) -> list[Stage]:
-    """The shard of member ``i`` to member ``i + shift``."""
+    """Send the shard of member ``i`` to member ``i + shift``."""
     target = np.roll(plan.groups, -plan.shift, 1)
     return [(Messages(plan.groups.ravel(), target.ravel(), plan.nbytes / plan.size),)]
 
 
 def _broadcast_tree(plan: Plan) -> list[Stage]:
-    """The whole array from the root along a tree of links, pipelined."""
+    """Send the whole array from the root along a tree of links, pipelined."""
     return [(Multicast(plan.groups, plan.root, plan.nbytes),)]
 
 
 def _broadcast_ring(plan: Plan) -> list[Stage]:
-    """A half each way all round the ring of members, pipelined."""
+    """Send half of the array each way round the ring of members, pipelined."""
     rows = np.roll(plan.groups, -plan.root, 1)
     back = np.roll(rows[:, ::-1], 1, 1)
     source = np.concatenate([rows[:, :-1], back[:, :-1]]).ravel()
@@ -324,18 +323,18 @@ def _broadcast_ring(plan: Plan) -> list[Stage]:
 
 
 def _send(plan: Plan) -> list[Stage]:
-    """One message along the shortest way."""
+    """Send one message along the shortest path."""
     return [(Messages(plan.groups[:, plan.root], plan.groups[:, plan.target], plan.nbytes),)]
 
 
 def _send_split(plan: Plan) -> list[Stage]:
-    """One message in as many parts as there are axes to go along, each part along another axis first."""
+    """Send one message in as many parts as axes between the two, each part along another axis first."""
     fabric = plan.fabric
     source, target = plan.groups[:, plan.root], plan.groups[:, plan.target]
     moves = fabric.network.first_ways(fabric.chip[source], fabric.chip[target])
     axes = [axis for axis in range(3) if moves[:, axis].any()]
     if len(axes) < 2:
-        raise UnfitError("there is one shortest way only")
+        raise UnfitError("there is only one shortest path")
     still = [axis for axis in range(3) if axis not in axes]
     orders = [(*axes[first:], *axes[:first], *still) for first in range(len(axes))]
     share = plan.nbytes / len(axes)

@@ -1,13 +1,13 @@
-"""Collectives over several equal slices: inside each slice over its links, between them over the hosts' network.
+"""Collectives over several equal slices: over links inside each slice, over the hosts' network between slices.
 
-With ``S`` slices, every device meets the devices at its place in the other slices. A group of ``N`` devices in each
-slice makes ``S N`` in all. Bytes that each of them sends into the data-centre network, the most that any host has to
-send deciding:
+With ``S`` slices, each device exchanges data with the devices at its position in the other slices. A group of ``N``
+devices in each slice has ``S N`` in all. Bytes that each of them sends into the data-centre network, limited by the
+host that sends most:
 
 - all-reduce: a reduce-scatter inside the slice, ``2 (S-1)/S V/N`` between slices, an all-gather inside;
-- all-gather: ``(S-1)/S V/N`` between slices (then every slice has all shards), an all-gather of ``V`` inside;
-- reduce-scatter: the same backwards;
-- all-to-all: inside the slice what goes to the right place there, ``V/S`` in all, then ``(S-1)/S V/(S N)`` between.
+- all-gather: ``(S-1)/S V/N`` between slices, after which every slice has all shards; an all-gather of ``V`` inside;
+- reduce-scatter: the reverse;
+- all-to-all: inside the slice to the right position, ``V/S`` in all, then ``(S-1)/S V/(S N)`` between slices.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["between_slices", "within_slice"]
 
 
 def within_slice(collective: str, algorithm: str, plan: Plan, slices: int) -> list[Stage]:
-    """Give the stages of a collective, those between slices among them.
+    """Return the stages of a collective, including those between slices.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def within_slice(collective: str, algorithm: str, plan: Plan, slices: int) -> li
     Raises
     ------
     UnfitError
-        If the algorithm cannot serve these groups.
+        If the algorithm does not apply to these groups.
     """
     if slices == 1:
         return schedule(collective, algorithm, plan)
@@ -46,7 +46,7 @@ def within_slice(collective: str, algorithm: str, plan: Plan, slices: int) -> li
 
 
 def between_slices(collective: str) -> Callable[[str, Plan, int], list[Stage]]:
-    """Give the schedule of a collective over several slices.
+    """Return the schedule of a collective over several slices.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def between_slices(collective: str) -> Callable[[str, Plan, int], list[Stage]]:
 
 
 def _exchange(plan: Plan, nbytes: float) -> Stage:
-    """Every device sends `nbytes` into the network, once for each group that it is in."""
+    """Send `nbytes` from every device into the network, once for each of its groups."""
     return (HostTraffic(plan.groups.ravel(), nbytes),)
 
 

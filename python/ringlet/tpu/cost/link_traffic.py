@@ -1,12 +1,12 @@
-"""How many bytes cross every link of a torus or mesh: messages routed, their bytes added up.
+"""Bytes on every link of a torus or mesh: messages are routed and their bytes added up.
 
-A message goes axis by axis (*dimension order*), the shorter way round where the axis is a ring, and half each way where
-both ways are equally long. In a twisted torus it takes the shortest of all ways; those that are equally short share.
+A message is routed axis by axis (*dimension order*), the shorter way round on a ring, and half each way if both ways
+are equally long. In a twisted torus it takes the shortest path; equally short paths share it.
 
-Loads are arrays ``[axis, way, chip]``: what leaves `chip` along `axis` (0, 1, 2 for x, y, z), up (way 0) or down
-(way 1). Chips are numbered row by row, the last axis fastest. Every axis consists of *lines*: the chips that one meets
-when walking along it; on a ring one comes back to the start, in a twisted torus after several rounds. A message loads a
-run of neighbouring links of one line, so that a difference array adds up any number of messages in one pass.
+Loads are arrays ``[axis, direction, chip]``: bytes that leave `chip` along `axis` (0, 1, 2 for x, y, z), up (0) or
+down (1). Chips are numbered in row-major order. Every axis consists of *lines* of successive chips, which close on a
+ring, in a twisted torus after several rounds. A message loads a run of neighbouring links of one line, so a difference
+array adds up any number of messages in one pass.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 Shape = tuple[int, int, int]
 Twist = tuple[Shape, Shape, Shape]
 
-# Messages that are routed at a time, so that a pod's pairs fit into memory.
+# Messages routed at a time, to bound the memory of a pod's pairs.
 _BLOCK = 1 << 19
-# A shortest way in a twisted torus never goes round an axis more than twice: a twist shifts by half an axis.
+# A shortest path in a twisted torus goes round an axis at most twice: a twist shifts by half an axis.
 _ROUNDS = np.array(list(product((-2, -1, 0, 1, 2), repeat=3)), np.int64)
 
 
@@ -41,7 +41,7 @@ class Lines:
     chip_at : ndarray, [line, position]
         Every chip once.
     line, position : ndarray, [chip]
-        Where each chip is.
+        Position of each chip.
     """
 
     chip_at: IntArray
@@ -50,7 +50,7 @@ class Lines:
 
     @classmethod
     def along(cls, shape: Shape, axis: int, shift: Shape) -> Lines:
-        """Give the lines of an axis whose wrap links are shifted by `shift` (zeros: a plain ring or line)."""
+        """Return the lines of an axis whose wrap links are shifted by `shift` (zeros: a plain ring or line)."""
         chips = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
         chip_at = np.moveaxis(chips, axis, -1).reshape(-1, shape[axis])
         if any(shift):
@@ -62,7 +62,7 @@ class Lines:
 
 
 def _joined(chip_at: IntArray, shifted: IntArray) -> IntArray:
-    """Join lines to the longer ones that a twist makes of them: whoever leaves one enters the next."""
+    """Concatenate lines that a twist connects: the end of one leads to the start of the next."""
     following = shifted[chip_at[:, 0]]  # the first chip of the next line
     starts = {int(line[0]): index for index, line in enumerate(chip_at)}
     rows, seen = [], np.zeros(len(chip_at), np.bool_)
@@ -79,16 +79,16 @@ def _joined(chip_at: IntArray, shifted: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Network:
-    """The chips of a slice and how they are linked.
+    """The chips of a slice and their links.
 
     Parameters
     ----------
     shape : tuple of 3 ints
         Chips along x, y, z.
     wrap : tuple of 3 bools
-        Which axes are rings.
+        Whether each axis is a ring.
     twist : tuple of 3 tuples, optional
-        By axis, how far its wrap links are shifted along x, y, z. All axes must be rings then.
+        By axis, the shift of its wrap links along x, y, z. All axes must be rings then.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Network:
 
     @property
     def num_chips(self) -> int:
-        """Chips in all."""
+        """Number of chips."""
         return int(np.prod(self.shape))
 
     @cached_property
@@ -119,7 +119,7 @@ class Network:
 
     @cached_property
     def exists(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which entries of a load array are links; in this order ``Topology.links()`` lists them."""
+        """Mask of the load array entries that are links, in the order of ``Topology.links()``."""
         mask = np.zeros((3, 2, *self.shape), np.bool_)
         for axis, (size, ring) in enumerate(zip(self.shape, self.wrap, strict=True)):
             if size > 1:
@@ -130,22 +130,22 @@ class Network:
         return mask.reshape(3, 2, -1)
 
     def plain(self) -> Network:
-        """Give the same network without its twist."""
+        """Return the same network without its twist."""
         return Network(self.shape, self.wrap)
 
     def coordinates(self, chips: IntArray) -> IntArray:
-        """Give x, y, z of chips, in a new last axis."""
+        """Return x, y, z of chips, in a new last axis."""
         return np.stack(np.unravel_index(chips, self.shape), -1).astype(np.int64)
 
     def distances(self, source: IntArray, target: IntArray) -> IntArray:
-        """Give the hops between chips; arrays broadcast."""
+        """Return the hops between chips; arrays broadcast."""
         source, target = np.broadcast_arrays(source, target)
         steps = self.first_ways(source.ravel(), target.ravel())
         hops: IntArray = np.abs(steps).sum(-1).reshape(source.shape)
         return hops
 
     def first_ways(self, source: IntArray, target: IntArray) -> IntArray:
-        """Give one shortest way for each pair of chips, as steps [message, axis]."""
+        """Return one shortest path for each pair of chips, as steps [message, axis]."""
         return next(self._ways(source, target))[0]
 
     def route(
@@ -162,15 +162,15 @@ class Network:
         source, target : ndarray, shape (messages,)
             Chips.
         weight : ndarray, shape (messages,), optional
-            What each message adds to the links that it crosses; one by default.
+            Load of each message on the links that it crosses; default one.
         order : sequence of int
-            Which axis it goes along first, second and third.
+            Order of the axes in routing.
 
         Returns
         -------
         loads : ndarray of float64, [axis, way, chip]
         hops : ndarray of int64, shape (messages,)
-            Links that each message crosses.
+            Number of links that each message crosses.
         """
         loads = np.zeros((3, 2, self.num_chips))
         hops = np.zeros(len(source), np.int64)
@@ -179,19 +179,19 @@ class Network:
             some = np.ones(len(source[block])) if weight is None else np.asarray(weight[block], np.float64)
             for number, (moves, share) in enumerate(self._ways(source[block], target[block])):
                 self._walk(loads, source[block], moves, some * share, order)
-                if number == 0:  # all ways are equally long
+                if number == 0:  # all paths are equally long
                     hops[block] = np.abs(moves).sum(-1)
         return loads, hops
 
     def _walk(
         self, loads: FloatArray, chips: IntArray, moves: IntArray, weight: FloatArray, order: Sequence[int]
     ) -> None:
-        """Add messages that start at `chips` and go ``moves[:, axis]`` steps along each axis."""
+        """Add messages that start at `chips` and move ``moves[:, axis]`` steps along each axis."""
         for axis in order:
             chips = self.walk_axis(loads, axis, chips, moves[:, axis], weight)
 
     def walk_axis(self, loads: FloatArray, axis: int, chips: IntArray, steps: IntArray, weight: FloatArray) -> IntArray:
-        """Add messages that go `steps` (negative: down) along one axis; give the chips where they arrive."""
+        """Add messages that move `steps` (negative: down) along one axis; return the chips where they arrive."""
         lines = self.lines[axis]
         size = lines.chip_at.shape[1]
         line, position = lines.line[chips], lines.position[chips]
@@ -205,7 +205,7 @@ class Network:
         return arrived
 
     def axis_steps(self, axis: int, begin: IntArray, end: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Give the steps from coordinate to coordinate of an axis, with the share that takes this way."""
+        """Yield the steps between coordinates of an axis, with the share that takes this direction."""
         size, ring = self.shape[axis], self.wrap[axis]
         ahead = end - begin
         if not ring:
@@ -218,13 +218,13 @@ class Network:
             yield np.where(tied, -ahead, 0), np.where(tied, 0.5, 0.0)
 
     def _ways(self, source: IntArray, target: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Give the shortest ways as steps [message, axis], and the share [message] of the message that takes each."""
+        """Yield the shortest paths as steps [message, axis], and the share [message] of the message that takes each."""
         begin, end = self.coordinates(source), self.coordinates(target)
         if self.twist is not None:
             yield from self._twisted_ways(end - begin)
             return
-        # Where several axes are tied, half of a message takes the way up on all of them and half the way down: each
-        # link carries as much as if the ways were mixed, because every way of an axis leads to the same chip.
+        # If several axes are tied, half of a message goes up on all of them and half goes down: the load of each
+        # link is the same as for mixed paths, because both directions of an axis lead to the same chip.
         first, second = [], []
         tied = np.zeros(len(source), np.bool_)
         for axis in range(3):
@@ -261,16 +261,16 @@ def _add_runs(
 
 @lru_cache(maxsize=4)
 def _twisted_moves(shape: Shape, twist: Twist | None) -> tuple[IntArray, FloatArray]:
-    """Give all shortest moves [difference, way, axis] between chips of a twisted torus and their shares.
+    """Return all shortest moves [difference, path, axis] between chips of a twisted torus and their shares.
 
-    Going up once round axis ``a`` leads ``twist[a]`` further along the others, so that moving by ``shape[a]`` along
-    ``a`` and by ``-twist[a]`` along the others leads nowhere: these three moves span a lattice, and of all moves that
-    differ by a point of it the shortest are taken.
+    Going up once round axis ``a`` shifts by ``twist[a]`` along the others, so moving by ``shape[a]`` along ``a`` and by
+    ``-twist[a]`` along the others returns to the start: these three moves span a lattice, and of all moves that differ
+    by a lattice point the shortest are taken.
     """
     sizes = np.array(shape)
     lattice = np.diag(sizes) - np.array(twist)
-    closed = _ROUNDS @ lattice  # [way, axis]
-    # No shortest way is longer than going half round every axis.
+    closed = _ROUNDS @ lattice  # [path, axis]
+    # A shortest path is at most half way round every axis.
     closed = closed[(np.abs(closed) <= 3 * sizes.max()).all(1)]
     ahead = np.stack(np.meshgrid(*(np.arange(1 - n, n) for n in shape), indexing="ij"), -1).reshape(-1, 3)
     picked, shares = [], []

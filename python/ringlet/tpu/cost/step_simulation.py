@@ -1,4 +1,4 @@
-"""What a step costs: computing, and collectives one after another or at the same time."""
+"""Cost of a step: computation, and collectives in sequence or concurrently."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.tpu.cost.collective_cost import Collective, Course, course, fabric_of, options_of
+from ringlet.tpu.cost.collective_cost import ActiveCollective, Collective, evaluate, fabric_of, options_of
 from ringlet.tpu.cost.cost_fabric import Fabric
 from ringlet.tpu.cost.cost_results import StepCost
 from ringlet.tpu.cost.link_traffic import FloatArray
@@ -35,27 +35,27 @@ def simulate(
     model: str = "exact",
     **speeds: Any,
 ) -> StepCost:
-    """Predict what a step costs on a placement, and what bounds it.
+    """Predict the cost of a step on an assignment, and its bound.
 
-    Collectives follow one another, and those in an inner list are under way at the same time. These share links: while
-    a link has more to carry than it can, all that cross it slow down alike, so that two on the same axis get half of it
-    each and two on different axes do not meet. Computing takes ``max(flops / peak, bytes / memory bandwidth)`` (the
-    roofline). An overlapped step takes the longer of computing and communicating, another one their sum.
+    Collectives run in sequence; those in an inner list run concurrently and share links: when a link is overloaded, all
+    collectives that use it slow down by the same factor, so two on the same axis get half of it each, and two on
+    different axes do not interfere. Computation takes ``max(flops / peak, bytes / memory bandwidth)`` (the roofline).
+    An overlapped step takes the longer of computation and communication, another one their sum.
 
     Parameters
     ----------
     assignment : DeviceAssignment or Topology
-        Of a topology every device is a replica of its own, in the order of tasks.
+        In a topology every device is a replica, in task order.
     collectives : Collective or sequence
-        What the devices exchange.
+        The communication of the step.
     flops, hbm_bytes : float
         Operations, and bytes between a device and its memory, of one device in the step.
     is_overlapped : bool
-        Whether devices compute while they communicate.
+        Whether computation and communication overlap.
     model : {"exact", "asymptotic"}
     **speeds
-        As for :meth:`DeviceAssignment.cost`; and ``flops_per_second`` and ``hbm_bytes_per_second`` of one device, where
-        they are not those of the generation.
+        As for :meth:`DeviceAssignment.cost`; and ``flops_per_second`` and ``hbm_bytes_per_second`` of one device;
+        default: the generation's.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def simulate(
     Raises
     ------
     ValueError
-        If an argument names something that does not exist, or a speed is not known.
+        If an argument names something that does not exist, or a speed is unknown.
 
     Examples
     --------
@@ -84,11 +84,11 @@ def simulate(
     peak, memory = (speeds.pop(name, None) for name in ("flops_per_second", "hbm_bytes_per_second"))
     fabric = fabric_of(assignment, options_of(speeds))
     rounds = [
-        [course(assignment, wanted, fabric, model) for wanted in together] for together in _as_rounds(collectives)
+        [evaluate(assignment, wanted, fabric, model) for wanted in together] for together in _as_rounds(collectives)
     ]
-    parts = [_together(round_, fabric) for round_ in rounds]
-    compute = _busy_seconds(assignment, "flops", flops, peak)
-    hbm = _busy_seconds(assignment, "hbm_bytes", hbm_bytes, memory)
+    parts = [_run_concurrently(round_, fabric) for round_ in rounds]
+    compute = _device_seconds(assignment, "flops", flops, peak)
+    hbm = _device_seconds(assignment, "hbm_bytes", hbm_bytes, memory)
     communication = sum(part.seconds for part in parts)
     roofline = max(compute, hbm)
     loads = sum((stage.loads for round_ in rounds for c in round_ for stage in c.stages), start=fabric.no_load())
@@ -109,7 +109,7 @@ def simulate(
     )
 
 
-# The parts of communicating, as fields of costs name them; the kinds of resources in their order, then latency.
+# Parts of communication by their fields in costs: the kinds of resources in order, then latency.
 _KINDS = ("ici", "core_link", "pcie", "dcn")
 _BOUNDS = (*_KINDS, "latency")
 
@@ -131,23 +131,23 @@ def _listed(items: Any) -> list[Any]:
 
 
 def _no_step(item: object) -> TypeError:
-    return TypeError(f"a step consists of Collective(...) and lists of them, got {item!r}")
+    return TypeError(f"a step must consist of Collective(...) and lists of them, got {item!r}")
 
 
-def _busy_seconds(assignment: DeviceAssignment | Topology, name: str, amount: float, given: float | None) -> float:
-    """How long one device computes, or moves bytes to and from its memory."""
+def _device_seconds(assignment: DeviceAssignment | Topology, name: str, amount: float, given: float | None) -> float:
+    """Return the time in which one device computes, or transfers bytes to and from its memory."""
     if not isinstance(amount, Real) or not 0 <= amount < math.inf:
-        raise ValueError(f"{name} is what one device does in the step, not negative and finite: got {amount!r}")
+        raise ValueError(f"{name} must be per device and step, finite and not negative, got {amount!r}")
     if amount == 0:
         return 0.0
     speed = f"{name}_per_second"
     if given is not None:
         if not given > 0:
-            raise ValueError(f"{speed} is positive, got {given}")
+            raise ValueError(f"{speed} must be positive, got {given}")
         return amount / given
     topology = topology_of(assignment)
     if topology.generation is None:
-        raise ValueError(f"the topology names no generation, so {name} cannot be timed: give {speed}=")
+        raise ValueError(f"the topology names no generation, so {name} cannot be timed: pass {speed}=")
     chip = topology.generation.flops if name == "flops" else topology.generation.hbm_bandwidth
     return amount / (chip / int(topology.mesh_shape[3]))
 
@@ -156,82 +156,82 @@ def _busy_seconds(assignment: DeviceAssignment | Topology, name: str, amount: fl
 
 
 @dataclass
-class _Running:
-    """A collective under way: which stage it is in and how much of it is left."""
+class _RunningCollective:
+    """A collective in progress: its stage and the remaining fraction of it."""
 
-    course: Course
+    collective: ActiveCollective
     stage: int = 0
     left: float = 1.0
 
     @property
     def alone_seconds(self) -> float:
-        """How long the present stage would take with all links for itself."""
-        stage = self.course.stages[self.stage]
+        """Return the duration of the current stage with unshared links."""
+        stage = self.collective.stages[self.stage]
         return stage.latency_seconds + stage.transfer_seconds
 
     @property
     def is_over(self) -> bool:
-        return self.stage == len(self.course.stages)
+        return self.stage == len(self.collective.stages)
 
     def advance(self, part: float) -> None:
-        """Carry out a part of the present stage."""
+        """Complete a fraction of the current stage."""
         self.left -= part
         if self.left <= 1e-12:
             self.stage, self.left = self.stage + 1, 1.0
 
 
 @dataclass(frozen=True)
-class _Round:
-    """How long collectives take that start together."""
+class _ConcurrentTimes:
+    """Times of concurrent collectives."""
 
     seconds: float
     by_bound: dict[str, float]
 
 
-def _together(courses: list[Course], fabric: Fabric) -> _Round:
-    """Let collectives share links until the last one is done.
+def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> _ConcurrentTimes:
+    """Simulate concurrent collectives until the last one ends.
 
-    In every moment each of them is in one stage, and asks of every link a part of its time: the seconds that the link
-    is busy in that stage over those that the stage takes alone. Where the parts of a link exceed one, all that use it
-    slow down by that factor.
+    At any time each is in one stage, and needs a fraction of every link's time: the link's busy time in that stage by
+    the stage's duration alone. If the fractions of a link exceed one, all collectives that use it slow down by that
+    factor.
     """
-    if len(courses) == 1:
-        cost = courses[0].cost
-        return _Round(cost.seconds, {name: getattr(cost, f"{name}_seconds") for name in _BOUNDS})
-    running = [_Running(each) for each in courses]
+    if len(collectives) == 1:
+        cost = collectives[0].cost
+        return _ConcurrentTimes(cost.seconds, {name: getattr(cost, f"{name}_seconds") for name in _BOUNDS})
+    running = [_RunningCollective(each) for each in collectives]
     seconds = 0.0
     while running := [each for each in running if not each.is_over]:
         if (idle := next((each for each in running if each.alone_seconds == 0), None)) is not None:
             idle.advance(1.0)
             continue
-        slowness = _slowness([_use(each, fabric) for each in running])
-        needed = [each.left * each.alone_seconds * slow for each, slow in zip(running, slowness, strict=True)]
+        slowdowns = _slowdowns([_use(each, fabric) for each in running])
+        needed = [each.left * each.alone_seconds * slow for each, slow in zip(running, slowdowns, strict=True)]
         span = min(needed)
-        for each, slow in zip(running, slowness, strict=True):
+        for each, slow in zip(running, slowdowns, strict=True):
             each.advance(span / (each.alone_seconds * slow))
         seconds += span
-    return _Round(seconds, _bounds_together(courses, fabric))
+    return _ConcurrentTimes(seconds, _concurrent_bounds(collectives, fabric))
 
 
-def _use(each: _Running, fabric: Fabric) -> FloatArray:
-    """The part of its time that every resource works for a collective in its present stage."""
-    use: FloatArray = fabric.seconds(each.course.stages[each.stage].loads) / each.alone_seconds
+def _use(each: _RunningCollective, fabric: Fabric) -> FloatArray:
+    """Return the fraction of its time that each resource is used by a collective's current stage."""
+    use: FloatArray = fabric.seconds(each.collective.stages[each.stage].loads) / each.alone_seconds
     return use
 
 
-def _slowness(uses: list[FloatArray]) -> list[float]:
-    """How many times as long each collective takes as it would alone."""
+def _slowdowns(uses: list[FloatArray]) -> list[float]:
+    """Return the slowdown of each collective relative to running alone."""
     total = np.sum(uses, axis=0)
     return [max(1.0, float(total[use > 0].max(initial=0.0))) for use in uses]
 
 
-def _bounds_together(courses: list[Course], fabric: Fabric) -> dict[str, float]:
-    """Of each bound what is most: bytes add up on the resources that they share, latencies do not."""
-    loads = sum((stage.loads for each in courses for stage in each.stages), start=fabric.no_load())
+def _concurrent_bounds(collectives: list[ActiveCollective], fabric: Fabric) -> dict[str, float]:
+    """Return the largest time of each bound: bytes add up on shared resources, latencies do not."""
+    loads = sum((stage.loads for each in collectives for stage in each.stages), start=fabric.no_load())
     ends = (fabric.num_links, fabric.first_bus, fabric.first_host)
     busy = np.split(fabric.seconds(loads), ends)
     shared = {kind: float(part.max(initial=0.0)) for kind, part in zip(_KINDS, busy, strict=True)}
     return {
-        name: max(shared.get(name, 0.0), *(getattr(each.cost, f"{name}_seconds") for each in courses))
+        name: max(shared.get(name, 0.0), *(getattr(each.cost, f"{name}_seconds") for each in collectives))
         for name in _BOUNDS
     }

@@ -1,11 +1,11 @@
-"""Pictures of TPU slices: as SVG, for notebooks, with matplotlib, and in characters.
+"""Drawings of TPU slices: as SVG, as HTML for notebooks, with matplotlib, and as text.
 
-One panel for each slice of equal z shows its chips, those of one host in one outline, replicas in colour, rings as
-paths or the loads of links, and what is missing. The same thing gives the same picture, byte by byte. Few chips come
-with labels; many are drawn smaller, first without labels, then without paths and links, and of more than 20,000 chips
-a part is shown: the legend says what. So a picture stays below a megabyte.
+One panel per slice of equal z shows its chips, hosts as outlines, replicas in colour, rings as paths or link loads, and
+missing devices. Equal input gives the same bytes. Few chips are labelled; with more chips labels are omitted, then
+paths and links, and beyond 20,000 chips a part of the slice; the legend lists what is omitted. A drawing is thus
+smaller than a megabyte.
 
-SVG and characters need nothing beyond this library.
+SVG and text need no other library.
 """
 
 from __future__ import annotations
@@ -34,33 +34,32 @@ def svg(
     slices: Iterable[int] | None = None,
     width: int = WIDTH,
 ) -> str:
-    """Draw a slice, what runs where on it, or what it costs, as SVG.
+    """Draw a slice, an assignment or a cost as SVG.
 
     Parameters
     ----------
     drawn : Topology, DeviceAssignment, CollectiveCost or StepCost
         A cost is drawn with the loads of its links.
     loads : array_like, optional
-        Bytes over each directed link, in the order of ``topology.links()``: links are drawn wider and darker the more
-        they carry, in five classes. By default those of a cost, if one is drawn.
+        Bytes over each directed link, in the order of ``topology.links()``: links are wider and darker the more they
+        carry, in five classes. Default: those of a cost.
     rings : {"auto", "cores", "replicas", "none"}
-        Which rings are drawn as paths: over the cores of each replica, or over the first core of all replicas. "auto"
-        takes the second where a replica has one core, else the first, and none where there are loads.
+        Rings drawn as paths: over the cores of each replica, or over the first core of all replicas. "auto" means the
+        second if replicas have one core, else the first, and none if there are loads.
     slices : iterable of int, optional
-        Only those of these z, in this order, and larger if there is room. All by default.
+        z of the slices to draw, in this order. Default: all.
     width : int, default 960
-        Pixels that the picture may take.
+        Width in pixels.
 
     Returns
     -------
     str
-        One ``<svg>`` element, without scripts, fonts or addresses. It has colours for light pages, and for dark ones
-        on devices that prefer these.
+        One ``<svg>`` element without scripts, fonts or addresses, with colours for light and dark colour schemes.
 
     Raises
     ------
     ValueError
-        If there is not one load for each link, no such slice or kind of ring, or `width` is below 200.
+        If the number of loads is not that of links, a slice or ring kind does not exist, or `width` is below 200.
 
     Examples
     --------
@@ -81,7 +80,7 @@ def html(
     slices: Iterable[int] | None = None,
     width: int = WIDTH,
 ) -> str:
-    """Draw as `svg` does, for a notebook, with what the slice is in words to unfold below it.
+    """Draw as :func:`svg` does, as HTML for a notebook with a collapsible description in words.
 
     Parameters
     ----------
@@ -117,15 +116,15 @@ def plot(
     width: int = WIDTH,
     axes: Any = None,
 ) -> Any:
-    """Draw as `svg` does, with matplotlib.
+    """Draw as :func:`svg` does, with matplotlib.
 
     Parameters
     ----------
     drawn, loads, rings, slices, width
         As for :func:`svg`.
     axes : matplotlib.axes.Axes, optional
-        Where to draw; by default on a new figure of pyplot, as large as the picture. Figures on a dark ground get the
-        colours of dark pages.
+        Axes to draw on; default: a new pyplot figure of the drawing's size. Figures with a dark background get dark
+        colours.
 
     Returns
     -------
@@ -134,7 +133,7 @@ def plot(
     Raises
     ------
     ModuleNotFoundError
-        If matplotlib is missing: it is the extra ``ringlet[plot]``.
+        If matplotlib is not installed: it is the extra ``ringlet[plot]``.
     """
     return scene_to_axes(scene_of(drawn, loads, rings, slices, width), axes)
 
@@ -147,20 +146,20 @@ def text(
     slices: Iterable[int] | None = None,
     width: int = 80,
 ) -> str:
-    """Draw a slice, what runs where on it, or what it costs, in characters.
+    """Draw a slice, an assignment or a cost as text.
 
     Parameters
     ----------
     drawn, loads, rings, slices
-        As for :func:`svg`; loads become digits. Where lines would be more than 60 chips are drawn closer, then as one
-        character, and at last slices are left out; all are drawn if `slices` names them.
+        As for :func:`svg`; loads become digits. For more than 60 lines chips are drawn closer, then as one character,
+        and finally slices are omitted, unless `slices` names them.
     width : int, default 80
-        Characters that a line has at most.
+        Maximum number of characters per line.
 
     Returns
     -------
     str
-        Lines, without a line end after the last.
+        Lines, without a newline after the last.
 
     Raises
     ------
@@ -200,18 +199,18 @@ def draw(
     color: bool | None = None,
     file: TextIO | None = None,
 ) -> None:
-    """Print what `text` gives, with replicas in colour on a terminal.
+    """Print the result of :func:`text`, with replicas in colour on a terminal.
 
     Parameters
     ----------
     drawn, loads, rings, slices
         As for :func:`text`.
     width : int, optional
-        Characters of a line; by default those of the terminal.
+        Characters per line; default: the terminal's.
     color : bool, optional
-        Whether to write colours. By default only to a terminal, and not if ``NO_COLOR`` is set.
+        Whether to use colours. Default: only on a terminal, unless ``NO_COLOR`` is set.
     file : text file, optional
-        By default standard output. If its encoding has no lines and boxes, ``|``, ``-`` and ``=`` stand for them.
+        Default: standard output. If its encoding has no box characters, ``|``, ``-`` and ``=`` are used.
     """
     print_drawing(
         lambda width, in_colours: text_lines(drawn, loads, rings, slices, width=width, in_colours=in_colours),

@@ -1,4 +1,4 @@
-"""A sheet of characters: labels, thin lines that join where they meet, and thick ones that cross them."""
+"""Character canvas: text, thin lines that join, and thick lines that cross them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from itertools import groupby
 
 __all__ = ["ASCII", "Canvas"]
 
-# Thin lines by the sides of a character that they reach.
+# Thin line characters by the sides that they connect.
 _LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
 _THIN = " ╴╶─╵┘└┴╷┐┌┬│┤├┼"
 
-# A thick line through a character that has a thin one across it, or nothing.
+# A thick line through an empty character or across a thin line.
 _THICK_ACROSS = {" ": "━", "│": "┿", "┤": "┥", "├": "┝", "┼": "┿"}
 _THICK_DOWN = {" ": "┃", "─": "╂", "┴": "╂", "┬": "╂", "┼": "╂"}
 
-# For terminals that have no other letters.
+# Replacements for terminals without box characters.
 ASCII = str.maketrans("─│┌┐└┘├┤┬┴┼╴╶╵╷━┃┿╂┥┝↗↙↕·…", "-|" + 9 * "+" + "--||=H####^v&..")
 
 Cell = tuple[str, int | None]
 
 
 class Canvas:
-    r"""A sheet of `width` times `height` characters, each with the number of a colour or None.
+    r"""A canvas of `width` times `height` characters, each with a colour number or None.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Canvas:
         self._thin = [[0] * width for _ in range(height)]
 
     def write(self, x: int, y: int, text: str, colour: int | None = None) -> None:
-        """Write a text, from `x` on."""
+        """Write a text starting at `x`."""
         for offset, letter in enumerate(text):
             self._cells[y][x + offset] = (letter, colour)
 
@@ -65,27 +65,27 @@ class Canvas:
         self._cells[y][x] = (_THIN[self._thin[y][x]], None)
 
     def thick_across(self, x: int, y: int) -> None:
-        """Draw a thick line from left to right through one character."""
+        """Draw a horizontal thick line through one character."""
         letter, _ = self._cells[y][x]
         self._cells[y][x] = (_THICK_ACROSS.get(letter, letter), None)
 
     def thick_down(self, x: int, y: int) -> None:
-        """Draw a thick line from top to bottom through one character."""
+        """Draw a vertical thick line through one character."""
         letter, _ = self._cells[y][x]
         self._cells[y][x] = (_THICK_DOWN.get(letter, letter), None)
 
     def paste(self, other: Canvas, x: int, y: int) -> None:
-        """Put another sheet on this one."""
+        """Copy another canvas onto this one."""
         for row, cells in enumerate(other._cells):
             self._cells[y + row][x : x + other.width] = cells
 
     def lines(self, paint: dict[int, str] | None = None) -> Iterator[str]:
-        """Give the lines, without spaces at their ends.
+        """Yield the lines, without trailing spaces.
 
         Parameters
         ----------
         paint : dict of int to str, optional
-            For each colour, what a terminal is told before a character of that colour. Without it nothing is told.
+            Escape sequence that precedes a character of each colour; default: no colours.
         """
         for cells in self._cells:
             used = len("".join(letter for letter, _ in cells).rstrip())

@@ -1,4 +1,4 @@
-"""Chips, hosts and the links between chips."""
+"""Drawing of chips, hosts and the links between chips."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Place = tuple[int, int, int, int]
 
 
 def places(subject: Subject, layout: Layout) -> Iterator[tuple[Place, tuple[int, int]]]:
-    """Coordinates x, y, z and panel of every chip that is drawn, with its left and top."""
+    """Yield coordinates x, y, z and panel of every drawn chip, with its left and top."""
     for panel, z in enumerate(layout.slices):
         for y in range(len(layout.rows)):
             for x in range(len(layout.columns)):
@@ -59,10 +59,7 @@ def places(subject: Subject, layout: Layout) -> Iterator[tuple[Place, tuple[int,
 
 
 def draw_chips(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Chips as squares, cut into as many parts as they have cores, each in the colour of its replica.
-
-    Where loads are drawn, these have the colours.
-    """
+    """Draw chips as squares divided into cores, in the colours of their replicas unless there are loads."""
     colours = replica_colours(subject) if subject.loads is None else None
     styles = colour_styles(subject)
     filled: dict[int, list[tuple[float, float, float, float]]] = {}
@@ -90,7 +87,7 @@ def draw_chips(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def _core_borders(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Lines between the cores of a chip, and a cross where one of them has no device."""
+    """Draw lines between the cores of a chip, and a cross on cores without a device."""
     part = layout.size / subject.cores
     borders, crosses = [], []
     for (x, y, z, _), (left, top) in places(subject, layout):
@@ -112,7 +109,7 @@ def _cross(left: float, top: float, width: float, height: float | None = None) -
 
 
 def draw_hosts(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """A line around the chips of each host, or around each chip where they do not lie in a rectangle."""
+    """Draw an outline around the chips of each host, or around each chip if they do not form a rectangle."""
     if layout.gap < 2:
         return
     off = layout.gap / 2 - 0.5 if layout.gap < 5 else layout.gap / 2 - 1
@@ -129,7 +126,7 @@ def draw_hosts(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def rectangles(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """First and last column and row of the rectangle that chips fill, or of each chip if they fill none."""
+    """Return first and last column and row of the rectangle that chips fill, or of each chip if they fill none."""
     x, y = np.nonzero(mask)
     x0, x1, y0, y1 = int(x.min()), int(x.max()), int(y.min()), int(y.max())
     if (x1 - x0 + 1) * (y1 - y0 + 1) == len(x):
@@ -138,7 +135,7 @@ def rectangles(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
 
 
 def draw_links(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Links between chips in a slice; those that wrap round stick out of its edges, dotted."""
+    """Draw links between chips in a slice; wrap links extend beyond its edges, dotted."""
     if not layout.has_links:
         return
     columns, rows, half = len(layout.columns), len(layout.rows), layout.size / 2
@@ -162,7 +159,7 @@ def draw_links(subject: Subject, layout: Layout) -> Iterator[Item]:
 def stub(
     layout: Layout, chip: tuple[int, int], panel: int, axis: int, *, outwards: int, shift: float = 0.0
 ) -> list[Point]:
-    """The visible end of a link that wraps round: from the edge of a chip to beyond its host's outline."""
+    """Return the visible end of a wrap link: from the edge of a chip to beyond its host's outline."""
     left, top = layout.corner(*chip, panel)
     half, length = layout.size / 2, layout.gap + 3
     if axis == 0:
@@ -173,9 +170,9 @@ def stub(
 
 
 def node(subject: Subject, layout: Layout, core: Place, panel: int) -> tuple[float, float]:
-    """Where paths touch a core, so that they run clear of its label: that is in the upper left corner.
+    """Return the point where paths touch a core, clear of its label in the upper left corner.
 
-    Cores of a chip have heights of their own, so that paths along x over different cores do not lie on each other.
+    Each core of a chip has its own height, so that paths along x over different cores do not coincide.
     """
     left, top = layout.corner(core[0], core[1], panel)
     part = layout.size / subject.cores
@@ -185,7 +182,7 @@ def node(subject: Subject, layout: Layout, core: Place, panel: int) -> tuple[flo
 
 
 def label_size(subject: Subject, layout: Layout) -> float:
-    """Pixels that letters on cores may be high, so that the longest label fits; 0 if none could be read."""
+    """Return the letter height in pixels at which the longest label fits; 0 if it would be illegible."""
     if not layout.has_labels:
         return 0.0
     if subject.core_assignment.size == 0:
@@ -193,13 +190,13 @@ def label_size(subject: Subject, layout: Layout) -> float:
     else:
         numbers = (subject.replica.max(), subject.logical_core.max() if subject.num_logical_cores > 1 else "")
     letters = len("".join(map(str, numbers))) + (numbers[1] != "")
-    free = 3 if subject.cores == 1 else 6  # beside it, for paths along y
+    free = 3 if subject.cores == 1 else 6  # beside the label, for paths along y
     size = min(11.0, (layout.size / subject.cores - free) / (0.6 * letters))
     return size if size >= _SMALLEST_LETTER else 0.0
 
 
 def draw_labels(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Which replica and logical core runs on a core, or which host and device it is."""
+    """Draw the replica and logical core of each core, or its host and device."""
     size, part, centred = label_size(subject, layout), layout.size / subject.cores, layout.size < 26
     if size == 0:
         return
@@ -213,7 +210,7 @@ def draw_labels(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def label_boxes(subject: Subject, layout: Layout, panel: int) -> NDArray[np.float64]:
-    """Left, top, right and bottom of the labels of one panel, for paths that are to run clear of them."""
+    """Return left, top, right and bottom of the labels of one panel, which paths avoid."""
     size, part = label_size(subject, layout), layout.size / subject.cores
     boxes = [
         (
@@ -224,13 +221,13 @@ def label_boxes(subject: Subject, layout: Layout, panel: int) -> NDArray[np.floa
         )
         for (x, y, z, place), (left, top) in places(subject, layout)
         for core in range(subject.cores)
-        if place == panel and size and layout.size >= 26  # smaller ones are in the middle, under all paths
+        if place == panel and size and layout.size >= 26  # smaller labels are centred, under all paths
     ]
     return np.array(boxes, np.float64).reshape(-1, 4)
 
 
 def label(subject: Subject, core: tuple[int, int, int, int]) -> str:
-    """What is written on a core: replica and logical core, or host and device; nothing where nothing runs."""
+    """Return the label of a core: replica and logical core, or host and device; empty for an unused core."""
     if subject.core_assignment.size == 0:
         return "" if subject.task[core] < 0 else f"{subject.task[core]}:{subject.device[core]}"
     if subject.replica[core] < 0:
@@ -241,7 +238,7 @@ def label(subject: Subject, core: tuple[int, int, int, int]) -> str:
 
 
 def draw_edges(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """The numbers of columns and rows, and z above each panel."""
+    """Draw the numbers of columns and rows, and z above each panel."""
     every = 1 if layout.size >= 18 else 4
     off = layout.gap + 6
     above, beside, titles = [], [], []
@@ -258,7 +255,7 @@ def draw_edges(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def draw_hints(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """What each chip is, for who points at it, unless there are too many."""
+    """Draw the tooltip of each chip, unless there are too many."""
     chips = list(places(subject, layout))
     if len(chips) <= _MOST_HINTS:
         size = layout.size

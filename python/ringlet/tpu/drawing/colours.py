@@ -1,4 +1,4 @@
-"""Colours of replicas, which people who see fewer colours can tell apart."""
+"""Colours of replicas, distinguishable with colour vision deficiency."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["CATEGORIES", "CATEGORY_STYLES", "GRADIENT_STYLES", "colour_styles", 
 
 Integers = NDArray[np.int64]
 
-# M. Okabe and K. Ito, "Color universal design" (2008), dark grey in place of black, in an order in which neighbours
-# differ in brightness too.
+# M. Okabe and K. Ito, "Color universal design" (2008), dark grey in place of black, ordered so that neighbours also
+# differ in brightness.
 CATEGORIES = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#5c5c5c")
 
-# From blue to yellow, ever lighter: an order that one sees with any kind of colour vision. Three colours for light
-# pages and for dark ones, between which the others lie.
+# From blue to yellow with increasing brightness: ordered for any kind of colour vision. Three stops for light pages and
+# for dark ones; the others are interpolated.
 _STEPS = 12
 _LIGHT = ((84, 138, 199), (158, 192, 176), (250, 230, 120))
 _DARK = ((22, 62, 122), (56, 104, 104), (130, 110, 14))
@@ -31,7 +31,7 @@ def _between(stops: Sequence[tuple[int, int, int]], step: int) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-# Colours of `CATEGORIES` let enough of the page through that words on them can be read.
+# Backgrounds of `CATEGORIES` light enough for text on them.
 CATEGORY_STYLES = tuple(
     Style(f"colour{i}", fill=(colour, colour), opacity=(0.6, 0.42)) for i, colour in enumerate(CATEGORIES)
 )
@@ -39,23 +39,20 @@ GRADIENT_STYLES = tuple(Style(f"order{i}", fill=(_between(_LIGHT, i), _between(_
 
 
 def is_gradient(subject: Subject) -> bool:
-    """Whether colours run from the first replica to the last.
-
-    So they do where replicas are many and have one core each: there is no block to be seen, and the order counts.
-    """
+    """Return whether colours form a gradient from the first replica to the last: many replicas of one core each."""
     return subject.num_logical_cores == 1 and subject.num_replicas > len(CATEGORIES)
 
 
 def colour_styles(subject: Subject) -> tuple[Style, ...]:
-    """The styles that `replica_colours` numbers."""
+    """Return the styles that `replica_colours` numbers."""
     return GRADIENT_STYLES if is_gradient(subject) else CATEGORY_STYLES
 
 
 def replica_colours(subject: Subject) -> Integers:
-    """Give the number of each replica's colour in `colour_styles`.
+    """Return the number of each replica's colour in `colour_styles`.
 
-    Up to eight replicas have a colour each. Of more, those that touch differ, as countries on a map do: each takes the
-    first colour, counted from its own number, that no neighbour before it has.
+    Up to eight replicas have distinct colours. Of more, adjacent ones differ (greedy graph colouring): each takes the
+    first colour, counted from its own number, that no earlier neighbour has.
 
     Parameters
     ----------
@@ -80,13 +77,13 @@ def replica_colours(subject: Subject) -> Integers:
 
 
 def _free_colour(first: int, taken: set[int]) -> int:
-    """The first colour from `first` on that is not taken; where all are, the first."""
+    """Return the first free colour from `first` on; `first` if none is free."""
     choices = ((first + step) % len(CATEGORIES) for step in range(len(CATEGORIES)))
     return next((choice for choice in choices if choice not in taken), first % len(CATEGORIES))
 
 
 def _touching(replica: Integers) -> Iterator[tuple[int, int]]:
-    """Pairs of different replicas on one chip or on chips next to each other, within a slice or across two."""
+    """Yield pairs of different replicas on one chip or on adjacent chips, within a slice or across two."""
     for axis in range(4):
         length = replica.shape[axis]
         one = np.take(replica, range(length - 1), axis=axis).reshape(-1)

@@ -1,4 +1,4 @@
-"""A scene as a matplotlib figure."""
+"""Rendering of a scene with matplotlib."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ringlet.tpu.drawing.scene import CARD, Boxes, Curves, Discs, Hint, Item, Li
 __all__ = ["scene_to_axes"]
 
 _DPI = 100
-_POINTS = 72 / _DPI  # of a pixel
+_POINTS = 72 / _DPI  # per pixel
 
 
 def scene_to_axes(scene: Scene, axes: Any = None) -> Any:
-    """Draw a scene on axes, on new ones of its size if none are given.
+    """Draw a scene on axes; default: new axes of its size.
 
     Parameters
     ----------
     scene : Scene
     axes : matplotlib.axes.Axes, optional
-        What they have been given before stays.
+        Existing content stays.
 
     Returns
     -------
@@ -28,7 +28,7 @@ def scene_to_axes(scene: Scene, axes: Any = None) -> Any:
     Raises
     ------
     ModuleNotFoundError
-        If matplotlib is missing.
+        If matplotlib is not installed.
     """
     if axes is None:
         axes = _new_axes(scene)
@@ -49,14 +49,14 @@ def _new_axes(scene: Scene) -> Any:
     except ImportError:
         raise ModuleNotFoundError(
             "plot() needs matplotlib, which is not installed: pip install 'ringlet[plot]'. Without it, draw() prints "
-            "characters, and ringlet.tpu.drawing.svg() gives SVG."
+            "text, and ringlet.tpu.drawing.svg() returns SVG."
         ) from None
     figure = pyplot.figure(figsize=(scene.width / _DPI, scene.height / _DPI), dpi=_DPI)
     return figure.add_axes((0, 0, 1, 1))
 
 
 def _theme(figure: Any) -> int:
-    """Which colours: 0 for figures on a light ground, 1 on a dark one."""
+    """Return the colour scheme: 0 for a light background, 1 for a dark one."""
     from matplotlib.colors import to_rgb
 
     return int(sum(to_rgb(figure.get_facecolor())) < 1.5)
@@ -99,7 +99,7 @@ def _look(style: Style, theme: int) -> dict[str, Any]:
         "linewidths": [style.width * _POINTS],
     }
     if style.dash:
-        # In units of the line's width.
+        # In multiples of the line width.
         look["linestyles"] = [(0, tuple(length / style.width for length in style.dash))]
     return look
 

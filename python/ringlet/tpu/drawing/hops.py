@@ -1,4 +1,4 @@
-"""The hops of a closed ring through chips: which are one link, which wrap round, and which pass other chips."""
+"""Hops of a closed ring through chips: single links, wrap links, and hops over several links."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Coordinate = tuple[int, int, int, int]
 
 
 class HopKind(enum.Enum):
-    """How a ring gets from one core to the next."""
+    """Kind of a hop from one core of a ring to the next."""
 
     STAY = "to another core of the chip"
     STEP = "over a link"
@@ -36,7 +36,7 @@ class Hop:
         Coordinates x, y, z and core.
     kind : HopKind
     way : tuple of 3 int
-        Links along each axis, with the sign of the direction.
+        Signed number of links along each axis.
     """
 
     source: Coordinate
@@ -46,12 +46,12 @@ class Hop:
 
     @property
     def links(self) -> int:
-        """Over how many links the shortest way goes."""
+        """Number of links of the shortest path."""
         return sum(map(abs, self.way))
 
     @property
     def axis(self) -> int:
-        """The first axis along which the hop goes; -1 if it stays on its chip."""
+        """First axis along which the hop moves; -1 if it stays on its chip."""
         return next((axis for axis, step in enumerate(self.way) if step), -1)
 
     @property
@@ -61,14 +61,14 @@ class Hop:
 
 
 def shortest_ways(source: ArrayLike, target: ArrayLike, periods: Sequence[Period]) -> NDArray[np.int64]:
-    """Give the way from chips to chips along each axis, with its sign: over the fewest links, wraps included.
+    """Return the shortest paths between chips as signed steps along each axis, wrap links included.
 
     Parameters
     ----------
     source, target : array_like, shape (n, 3) or (n, 4)
-        Coordinates; the core does not count.
+        Coordinates; the core is ignored.
     periods : sequence of 3-tuples of int
-        For each axis that wraps, steps along x, y and z that lead back to the same chip.
+        For each wrapped axis, steps along x, y and z that lead back to the same chip.
 
     Returns
     -------
@@ -80,8 +80,8 @@ def shortest_ways(source: ArrayLike, target: ArrayLike, periods: Sequence[Period
     [[-1, 1, 0]]
     """
     way = np.asarray(target, np.int64)[:, :3] - np.asarray(source, np.int64)[:, :3]
-    # Periods along several axes may have to be made up for by twice another. The direct way comes first: of ways over
-    # as many links it is taken.
+    # A period along several axes may need twice another one as compensation. The direct path comes first and thus wins
+    # ties.
     most = 1 if all(sum(step != 0 for step in period) == 1 for period in periods) else 2
     choices = sorted(product(range(-most, most + 1), repeat=len(periods)), key=lambda choice: sum(map(abs, choice)))
     rounds = np.array([np.array(choice) @ np.reshape(periods, (-1, 3)) for choice in choices], np.int64)
@@ -92,19 +92,19 @@ def shortest_ways(source: ArrayLike, target: ArrayLike, periods: Sequence[Period
 
 
 def ring_hops(ring: ArrayLike, periods: Sequence[Period]) -> list[Hop]:
-    """Give the hops of a closed ring, the last of them back to its beginning.
+    """Return the hops of a closed ring, the last of them back to the start.
 
     Parameters
     ----------
     ring : array_like of int, shape (n, 4)
-        The cores in their order.
+        Coordinates of the cores, in order.
     periods : sequence of 3-tuples of int
         As for :func:`shortest_ways`.
 
     Returns
     -------
     list of Hop
-        One for each core; of a ring of two the way back is the way there, and is left out, and one core has none.
+        One per core; a ring of two has one hop, and a ring of one has none.
 
     Examples
     --------

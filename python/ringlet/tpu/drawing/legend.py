@@ -1,4 +1,4 @@
-"""What the shapes of a picture mean, written below it."""
+"""Legend of a drawing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SIDE = 11
 
 @dataclass(frozen=True)
 class LegendRow:
-    """A line of the legend: styles of which a sample is drawn, and words."""
+    """A row of the legend: sample styles and text."""
 
     words: str
     fills: Sequence[Style] = field(default=())
@@ -56,7 +56,7 @@ class LegendRow:
 
 
 def legend_rows(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]]) -> Iterator[LegendRow]:
-    """Give the lines of the legend: only what is in the picture."""
+    """Yield the rows for what the drawing contains."""
     yield from _chip_rows(subject, layout)
     if layout.gap >= 2:
         yield LegendRow("outline: the chips of one host", stroke=HOST)
@@ -108,7 +108,7 @@ def _ring_rows(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]]) 
 
 
 def ring_in_words(subject: Subject, hops: Sequence[Sequence[Hop]]) -> str:
-    """Tell what the rings go over, and how far their hops are.
+    """Return a description of the rings and the length of their hops.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def ring_in_words(subject: Subject, hops: Sequence[Sequence[Hop]]) -> str:
 
 
 def wraps_in_words(subject: Subject) -> str:
-    """Tell where axes lead, and which of them wrap round."""
+    """Return a description of the directions of the axes and of the wrapped ones."""
     names = [name for name, wraps in zip("xyz", subject.wrap, strict=True) if wraps]
     twisted = ", twisted" if any(sum(step != 0 for step in period) > 1 for period in subject.periods) else ""
     wraps = f"wraps round along {', '.join(names)}{twisted}" if names else "no axis wraps round"
@@ -160,12 +160,12 @@ def _load_rows(subject: Subject, layout: Layout) -> Iterator[LegendRow]:
 
 
 def loads_in_words(subject: Subject) -> str:
-    """Tell which link is the busiest.
+    """Return a description of the busiest link.
 
     Parameters
     ----------
     subject : Subject
-        One with loads.
+        With loads.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def loads_in_words(subject: Subject) -> str:
 
 
 def left_out(subject: Subject, layout: Layout) -> Iterator[str]:
-    """Tell what of the slice is not in the picture because there is too much of it."""
+    """Yield descriptions of the omitted parts of the slice."""
     columns, rows = len(layout.columns), len(layout.rows)
     if (columns, rows) != subject.shape[:2]:
         yield f"left out: all chips but those with x below {columns} and y below {rows}"
@@ -190,7 +190,7 @@ def left_out(subject: Subject, layout: Layout) -> Iterator[str]:
 
 
 def draw_legend(rows: Sequence[LegendRow], top: int) -> Iterator[Item]:
-    """Draw the legend, from `top` downwards."""
+    """Draw the legend from `top` downwards."""
     for number, row in enumerate(rows):
         y = top + number * _ROW
         middle, text_left = y + _ROW / 2, _LEFT + _SWATCH + 8
@@ -205,5 +205,5 @@ def draw_legend(rows: Sequence[LegendRow], top: int) -> Iterator[Item]:
 
 
 def legend_height(rows: Sequence[LegendRow]) -> int:
-    """Pixels that the legend takes."""
+    """Return the height of the legend in pixels."""
     return _ROW * len(rows) + 12

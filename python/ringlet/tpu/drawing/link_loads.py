@@ -1,4 +1,4 @@
-"""Loads of links as lines, wider and darker where more bytes pass; as the colour of chips where there is no room."""
+"""Drawing of link loads: lines, wider and darker with more bytes, or chip colours where space is short."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["BusyLink", "busiest", "chip_styles", "draw_chip_loads", "draw_link_l
 
 @dataclass(frozen=True)
 class BusyLink:
-    """The link with the highest load, and how many have it."""
+    """Highest link load, its first link, and the number of links that have it."""
 
     source: tuple[int, ...]
     target: tuple[int, ...]
@@ -26,7 +26,7 @@ class BusyLink:
 
 
 def load_classes(loads: Loads) -> Integers:
-    """Give the class of each link: 0 without load, else 1 to 5, a fifth of the highest load each.
+    """Return the class of each link: 0 without load, else 1 to 5 for fifths of the highest load.
 
     Parameters
     ----------
@@ -42,17 +42,17 @@ def load_classes(loads: Loads) -> Integers:
 
 
 def busiest(loads: Loads) -> BusyLink | None:
-    """Give the first link with the highest load; None if nothing is loaded."""
+    """Return the first link with the highest load; None if there are no loads."""
     if loads.highest == 0:
         return None
-    # Loads that differ in the last digits only are equal: sums depend on their order.
+    # Loads that differ by rounding only are equal: sums depend on the order of their terms.
     at, *others = np.flatnonzero(loads.amount >= loads.highest * (1 - 1e-9)).tolist()
     source, target = loads.source[at].tolist(), loads.target[at].tolist()
     return BusyLink(tuple(source), tuple(target), loads.highest, 1 + len(others))
 
 
 def draw_link_loads(layout: Layout, loads: Loads) -> Iterator[Item]:
-    """Draw both directions of each link beside each other, to the right of the way that they go.
+    """Draw both directions of each link side by side, each to the right of its direction of travel.
 
     Links along z are strokes at the upper right corner of the chip with the lower z, for the busier direction.
     """
@@ -76,7 +76,7 @@ def draw_link_loads(layout: Layout, loads: Loads) -> Iterator[Item]:
 
 
 def _narrowed(style: Style, layout: Layout) -> Style:
-    """The style with lines that leave room for both directions."""
+    """Return the style with lines narrow enough for both directions."""
     most = 5.4 if layout.size >= 26 else 3.6 if layout.size >= 18 else 2.4
     return Style(style.name, stroke=style.stroke, width=max(1.0, style.width * most / LOADS[-1].width))
 
@@ -90,11 +90,11 @@ def _strokes(
     is_wrap: bool,
     panels: tuple[int | None, int | None],
 ) -> list[list[Point]]:
-    """Lines of one link, whose ends lie in one panel each: the same one, unless the torus is twisted."""
+    """Return the lines of one link, each end in one panel: the same panel unless the torus is twisted."""
     if not (layout.is_drawn(source[0], source[1]) and layout.is_drawn(target[0], target[1])):
         return []
     forwards = (target[axis] > source[axis]) != is_wrap
-    # Right of the way: below it when it goes right, left of it when it goes down.
+    # Right of the direction of travel: below a line to the right, left of a line downwards.
     shift = (1 if forwards == (axis == 0) else -1) * max(2.0, layout.size / 8)
     if is_wrap:
         outwards = 1 if forwards else -1
@@ -133,5 +133,5 @@ def draw_chip_loads(subject: Subject, layout: Layout, loads: Loads) -> Iterator[
 
 
 def chip_styles() -> list[Style]:
-    """The styles of the classes where they colour chips."""
+    """Return the styles of the classes for chips."""
     return [Style(f"chip-{style.name}", fill=style.stroke) for style in LOADS]

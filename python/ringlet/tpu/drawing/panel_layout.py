@@ -1,4 +1,4 @@
-"""Where chips come to lie: one panel for each slice of equal z, in rows, as large as the width allows."""
+"""Positions of chips: one panel per slice of equal z, in rows, as large as the width allows."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from ringlet.tpu.drawing.subject import Subject
 
 __all__ = ["MOST_CHIPS", "Layout", "chosen_slices", "lay_out"]
 
-# More chips than any pod has; of more, the rest is left out, or a picture would take its reader's memory.
+# Larger than any pod; further chips are omitted to bound the memory of the reader.
 MOST_CHIPS = 20_000
 
-# Side of a chip and the gap to the next, in pixels.
+# Side of a chip and gap to the next, in pixels.
 _SIZES = ((44, 14), (34, 12), (26, 9), (18, 7), (12, 5), (8, 3), (6, 2), (4, 1), (2, 0))
 
 _MARGIN = 14
 _HEAD = 36
 _TICKS = 20  # for numbers at the upper and left edges
-_FREE = 8  # beyond the other edges
+_FREE = 8  # at the other edges
 _PANEL_TITLE = 18
 _LOWEST = 1.4  # times the width
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where everything lies, in pixels.
+    """Positions in pixels.
 
     Attributes
     ----------
     size, gap : int
-        Side of a chip, and the way to the next of the same host.
+        Side of a chip, and gap to the next chip of the same host.
     columns, rows : ndarray of int
         Left of each column and top of each row of chips, in a panel.
     slices : tuple of int
@@ -42,7 +42,7 @@ class Layout:
     origins : ndarray of int, shape (panels, 2)
         Left and top of each panel's first chip.
     width, bottom : int
-        Of the whole, and where the panels end.
+        Width of the whole, and bottom of the panels.
     """
 
     size: int
@@ -56,31 +56,31 @@ class Layout:
 
     @property
     def has_links(self) -> bool:
-        """Whether there is room for links between chips."""
+        """Whether links between chips fit."""
         return self.gap >= 5
 
     @property
     def has_labels(self) -> bool:
-        """Whether there is room for words on chips."""
+        """Whether labels on chips fit."""
         return self.size >= 18
 
     def corner(self, x: int, y: int, panel: int) -> tuple[int, int]:
-        """Left and top of a chip."""
+        """Return left and top of a chip."""
         left, top = self.origins[panel].tolist()
         return left + int(self.columns[x]), top + int(self.rows[y])
 
     def is_drawn(self, x: int, y: int) -> bool:
-        """Whether a column and a row are in the picture."""
+        """Return whether a column and a row are drawn."""
         return x < len(self.columns) and y < len(self.rows)
 
 
 def chosen_slices(subject: Subject, slices: Iterable[int] | None) -> tuple[int, ...]:
-    """Give the slices to draw: all, or those that were asked for.
+    """Return the slices to draw; default: all.
 
     Raises
     ------
     ValueError
-        If there is no such slice, or none is asked for.
+        If a slice does not exist, or none is given.
     """
     depth = subject.shape[2]
     if slices is None:
@@ -94,7 +94,7 @@ def chosen_slices(subject: Subject, slices: Iterable[int] | None) -> tuple[int, 
 
 
 def lay_out(subject: Subject, slices: Sequence[int], width: int) -> Layout:
-    """Choose how large chips are, and in how many rows the panels stand.
+    """Return the layout: the size of chips and the number of rows of panels.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def lay_out(subject: Subject, slices: Sequence[int], width: int) -> Layout:
     slices : sequence of int
         z of each panel.
     width : int
-        Pixels that the picture may take; it takes less if it can, and more only if the smallest chips do not fit.
+        Width in pixels; the drawing is narrower if it fits, and wider only if the smallest chips do not fit.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def lay_out(subject: Subject, slices: Sequence[int], width: int) -> Layout:
 
 
 def _cropped(shape: tuple[int, int]) -> tuple[int, int]:
-    """The part of one slice that is drawn: all of it, unless it has too many chips alone."""
+    """Return the drawn part of one slice: all of it, unless it alone has too many chips."""
     x, y = shape
     if x * y <= MOST_CHIPS:
         return x, y
@@ -152,7 +152,7 @@ def _at_size(
 
 
 def _panels_in_a_row(count: int, most: int) -> int:
-    """As many as fit, or fewer if the last row is full then with hardly more rows."""
+    """Return the panels per row: as many as fit, or fewer if that fills the last row with hardly more rows."""
     most = min(count, most)
     rows = math.ceil(count / most)
     even = [n for n in range(most, 0, -1) if count % n == 0 and count // n <= rows + 1]
@@ -160,7 +160,7 @@ def _panels_in_a_row(count: int, most: int) -> int:
 
 
 def _starts(host: NDArray[np.int64], axis: int, pitch: int, between_hosts: int) -> NDArray[np.int64]:
-    """Where columns (or rows) begin: a little further apart where most neighbours are of different hosts."""
+    """Return the starts of columns (or rows), with wider gaps between hosts."""
     length = host.shape[axis]
     differ = np.take(host, range(length - 1), axis=axis) != np.take(host, range(1, length), axis=axis)
     other_axes = tuple(other for other in range(3) if other != axis)

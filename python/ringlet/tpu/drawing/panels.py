@@ -1,4 +1,4 @@
-"""One slice of equal z in characters: in boxes with rings and loads, close together, or one character for each core."""
+"""One slice of equal z as text: boxes with rings and loads, dense columns, or one character per core."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Chip = tuple[int, int, int]
 
 
 class Panel(Protocol):
-    """A way to draw one slice, of a fixed size."""
+    """A text rendering of one slice, of fixed size."""
 
     @property
     def width(self) -> int:
@@ -39,14 +39,14 @@ class Panel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LoadDigits:
-    """Loads of links from 0 to 9, the busier direction of each.
+    """Link loads as digits from 0 to 9, of the busier direction.
 
     Attributes
     ----------
     inside : dict
-        By chip and axis, of the link to the next chip along the axis; without those that wrap.
+        By chip and axis, of the link to the next chip along the axis; without wrap links.
     edge : dict
-        By chip, axis and direction, of links that wrap, seen from that chip.
+        By chip, axis and direction, of wrap links at that chip.
     """
 
     inside: dict[tuple[Chip, int], int]
@@ -54,7 +54,7 @@ class LoadDigits:
 
 
 def load_digits(subject: Subject) -> LoadDigits:
-    """Give the loads in ninths of the highest, rounded up.
+    """Return the loads in ninths of the highest, rounded up.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ def load_digits(subject: Subject) -> LoadDigits:
 
 
 class _Labelled:
-    """What is written on chips."""
+    """Base class of panels with labels on chips."""
 
     def __init__(self, subject: Subject, columns: int) -> None:
         self.subject, self.columns, self.rows = subject, columns, subject.shape[1]
         self.colours = None if subject.loads is not None else replica_colours(subject)
 
     def parts(self, x: int, y: int, z: int) -> Iterator[tuple[str, int | None]]:
-        """For each core its label, and the number of its colour."""
+        """Yield the label of each core and its colour number."""
         for core in range(self.subject.cores):
             place = (x, y, z, core)
             replica = int(self.subject.replica[place])
@@ -104,7 +104,7 @@ class _Labelled:
 
     @cached_property
     def longest(self) -> int:
-        """Characters of the longest label of a chip."""
+        """Return the length of the longest label of a chip."""
         x, y, z, _ = self.subject.task.shape
         return max(
             sum(len(text) + 1 for text, _ in self.parts(i, j, k)) - 1
@@ -113,7 +113,7 @@ class _Labelled:
 
 
 class WidePanel(_Labelled):
-    """Labels in the boxes of hosts, with rings as thick lines between them, or loads as digits."""
+    """Labels in boxes of hosts, with rings as thick lines between them, or loads as digits."""
 
     def __init__(self, subject: Subject, hops: Sequence[Sequence[Hop]], columns: int) -> None:
         super().__init__(subject, columns)
@@ -127,7 +127,7 @@ class WidePanel(_Labelled):
 
     @property
     def pitch(self) -> int:
-        """From one column to the next."""
+        """Characters from one column to the next."""
         return self.label_width + 3
 
     @property
@@ -151,11 +151,11 @@ class WidePanel(_Labelled):
         return canvas
 
     def _at(self, x: int, y: int) -> tuple[int, int]:
-        """Where the label of a chip begins."""
+        """Return the start of a chip's label."""
         return self.margin + 2 + x * self.pitch, self.top + 1 + 2 * y
 
     def _middle(self, x: int) -> int:
-        """Where lines go down from a chip."""
+        """Return the column of vertical lines at a chip."""
         return self._at(x, 0)[0] + (self.label_width - 1) // 2
 
     def _boxes(self, canvas: Canvas, z: int) -> None:
@@ -167,7 +167,7 @@ class WidePanel(_Labelled):
                 canvas.box(left - 2, top - 1, right - 2, bottom - 1)
 
     def _label(self, canvas: Canvas, x: int, y: int, z: int) -> tuple[int, int]:
-        """Write the label of a chip, and give where it begins and ends."""
+        """Write the label of a chip and return its start and end."""
         parts, mark = list(self.parts(x, y, z)), self.marks.get((x, y, z), "")
         length = sum(len(text) + 1 for text, _ in parts) - 1 + len(mark)
         left, row = self._at(x, y)
@@ -179,7 +179,7 @@ class WidePanel(_Labelled):
         return begin, begin + length
 
     def _marks(self) -> dict[Chip, str]:
-        """Behind labels: where rings leave the slice, which hops are long, and loads of links to the next slice."""
+        """Return marks after labels: rings that leave the slice, long hops, and loads of links to the next slice."""
         leaves: dict[Chip, set[int]] = {}
         far: set[Chip] = set()
         for hop in self.hops:
@@ -224,7 +224,7 @@ class WidePanel(_Labelled):
     def _leave(
         self, canvas: Canvas, core: Coordinate, axis: int, way: int, spans: dict[tuple[int, int], tuple[int, int]]
     ) -> None:
-        """Draw a thick line from a label to the border of its place."""
+        """Draw a thick line from a label to the border of its cell."""
         if (core[0], core[1]) not in spans:
             return
         left, row = self._at(core[0], core[1])
@@ -263,7 +263,7 @@ class ClosePanel(_Labelled):
 
 
 class TinyPanel:
-    """One character for each core, or for each chip where loads are drawn."""
+    """One character per core, or per chip if there are loads."""
 
     def __init__(self, subject: Subject, columns: int, rows: int) -> None:
         self.subject, self.columns, self.rows = subject, columns, rows

@@ -1,4 +1,4 @@
-"""The scene of a topology or an assignment: what is drawn, in which order."""
+"""Scene of a topology, an assignment or a cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["WIDTH", "scene_of"]
 
 WIDTH = 960
 
-# Pixels of a letter of 11 pixels, on average, so that no line is cut off.
+# Average width of an 11-pixel letter, rounded up so that no line is cut off.
 _LETTER = 5.9
 _NARROWEST = 200
 
@@ -30,9 +30,9 @@ def scene_of(
     slices: Iterable[int] | None = None,
     width: int = WIDTH,
 ) -> Scene:
-    """Give the scene of what is to be drawn; the parameters are those of `ringlet.tpu.drawing.svg`."""
+    """Return the scene of a drawing; the parameters are those of `ringlet.tpu.drawing.svg`."""
     if width < _NARROWEST:
-        raise ValueError(f"a picture is at least {_NARROWEST} pixels wide, got width={width}")
+        raise ValueError(f"width must be at least {_NARROWEST} pixels, got width={width}")
     subject = subject_of(drawn, loads)
     hops = hops_of(subject, rings_of(subject, rings))
     layout = lay_out(subject, chosen_slices(subject, slices), width)

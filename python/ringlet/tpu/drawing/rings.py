@@ -1,7 +1,7 @@
-"""Rings as paths over the chips that they visit.
+"""Drawing of rings as paths over the chips that they visit.
 
-Hops over one link are lines between chips. A hop along z leaves its panel as a short stroke with a knob: to the upper
-right for the slice of the next z, to the lower left for that before. A hop that passes other chips is a dashed arc.
+Hops over one link are lines between chips. A hop along z leaves its panel as a short stroke with a disc: to the upper
+right for the next slice, to the lower left for the previous one. A hop over several links is a dashed arc.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ringlet.tpu.drawing.subject import Integers, Subject
 
 __all__ = ["draw_rings", "hops_of", "shows_rings"]
 
-_SMALLEST = 6  # pixels of a chip below which a path is a blur
+_SMALLEST = 6  # size of chips in pixels below which paths are illegible
 _BENDS = (
     0.18,
     0.1,
@@ -30,16 +30,16 @@ _BENDS = (
     -0.18,
     0.3,
     -0.3,
-)  # of an arc, in lengths of it: the first one that is clear is taken
+)  # bends of an arc, in multiples of its length: the first clear one is used
 
 
 def shows_rings(layout: Layout) -> bool:
-    """Whether chips are large enough for paths over them."""
+    """Return whether chips are large enough for paths over them."""
     return layout.size >= _SMALLEST
 
 
 def hops_of(subject: Subject, rings: Sequence[Integers]) -> list[list[Hop]]:
-    """Give the hops of each ring."""
+    """Return the hops of each ring."""
     return [ring_hops(ring, subject.periods) for ring in rings]
 
 
@@ -67,7 +67,7 @@ def draw_rings(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]]) 
 
 @dataclass
 class _Paths:
-    """The shapes of rings, as they are found hop by hop."""
+    """The shapes of rings, collected hop by hop."""
 
     subject: Subject
     layout: Layout
@@ -91,34 +91,34 @@ class _Paths:
             start, stop = self.node(hop.source), self.node(hop.target)
             if hop.kind in (HopKind.STAY, HopKind.STEP):
                 if start and stop:
-                    self.go_on(start, stop, joins=hop.source == end)
+                    self.extend_line(start, stop, joins=hop.source == end)
                 end = hop.target if start and stop else None
                 continue
             end = None
             if hop.kind is HopKind.WRAP:
-                self.leave_edge(hop.source, hop.axis, hop.direction)
-                self.leave_edge(hop.target, hop.axis, -hop.direction)
+                self.draw_wrap_end(hop.source, hop.axis, hop.direction)
+                self.draw_wrap_end(hop.target, hop.axis, -hop.direction)
             elif hop.kind is HopKind.LAYER:
-                self.leave_slice(start, hop.direction, self.lines, self.knobs)
-                self.leave_slice(stop, -hop.direction, self.lines, self.knobs)
+                self.draw_exit(start, hop.direction, self.lines, self.knobs)
+                self.draw_exit(stop, -hop.direction, self.lines, self.knobs)
             else:
-                self.pass_chips(hop, start, stop)
+                self.draw_long_hop(hop, start, stop)
 
     def node(self, core: Coordinate) -> Point | None:
-        """Where paths touch a core; None if it is not in the picture."""
+        """Return the point where paths touch a core; None if it is not drawn."""
         if core[2] not in self.panel_of or not self.layout.is_drawn(core[0], core[1]):
             return None
         return chips.node(self.subject, self.layout, core, self.panel_of[core[2]])
 
-    def go_on(self, start: Point, stop: Point, joins: bool) -> None:
-        """Draw a line, as part of the last one if that ends where it begins."""
+    def extend_line(self, start: Point, stop: Point, joins: bool) -> None:
+        """Draw a line, extending the last one if it ends at `start`."""
         if joins and self.lines:
             self.lines[-1].append(stop)
         else:
             self.lines.append([start, stop])
 
-    def leave_edge(self, core: Coordinate, axis: int, outwards: int) -> None:
-        """Draw the visible end of a hop that wraps round."""
+    def draw_wrap_end(self, core: Coordinate, axis: int, outwards: int) -> None:
+        """Draw the visible end of a wrap hop."""
         point = self.node(core)
         if point is None:
             return
@@ -126,8 +126,8 @@ class _Paths:
         tip = (tip[0], point[1]) if axis == 0 else (point[0], tip[1])
         self.lines.append([point, tip])
 
-    def leave_slice(self, point: Point | None, direction: int, lines: list[list[Point]], knobs: list[Point]) -> None:
-        """Draw a stroke to the slice of the next z or of the one before."""
+    def draw_exit(self, point: Point | None, direction: int, lines: list[list[Point]], knobs: list[Point]) -> None:
+        """Draw a stroke to the next or previous slice."""
         if point is None:
             return
         length = direction * max(2.0, 0.24 * self.layout.size)
@@ -135,12 +135,12 @@ class _Paths:
         lines.append([point, tip])
         knobs.append(tip)
 
-    def pass_chips(self, hop: Hop, start: Point | None, stop: Point | None) -> None:
+    def draw_long_hop(self, hop: Hop, start: Point | None, stop: Point | None) -> None:
         """Draw an arc within the slice, or strokes out of it at both ends."""
         if hop.source[2] != hop.target[2]:
             direction = 1 if hop.target[2] > hop.source[2] else -1
-            self.leave_slice(start, direction, self.far_lines, self.far_knobs)
-            self.leave_slice(stop, -direction, self.far_lines, self.far_knobs)
+            self.draw_exit(start, direction, self.far_lines, self.far_knobs)
+            self.draw_exit(stop, -direction, self.far_lines, self.far_knobs)
         elif (
             start
             and stop
@@ -148,12 +148,12 @@ class _Paths:
                 abs(there - here) != abs(way) for here, there, way in zip(hop.source, hop.target, hop.way, strict=False)
             )
         ):
-            self.far_lines += self.way_round(hop, start, stop)
+            self.far_lines += self.wrapped_path(hop, start, stop)
         elif start and stop:
             self.arcs.append(self.clear_arc(start, stop, self.panel_of[hop.source[2]]))
 
     def clear_arc(self, start: Point, stop: Point, panel: int) -> tuple[Point, Point, Point]:
-        """The arc, of several that are bent more or less to either side, which runs least over labels."""
+        """Return the arc, of several with different bends, that overlaps labels least."""
         if panel not in self.labels:
             self.labels[panel] = chips.label_boxes(self.subject, self.layout, panel)
         boxes, along = self.labels[panel], np.linspace(0.0, 1.0, 48)
@@ -167,8 +167,8 @@ class _Paths:
             found.append((int(is_inside.all(2).sum()), middle))
         return start, min(found, key=lambda arc: arc[0])[1], stop
 
-    def way_round(self, hop: Hop, start: Point, stop: Point) -> list[list[Point]]:
-        """The way along x and then along y, out of one edge and in at the other where that is shorter."""
+    def wrapped_path(self, hop: Hop, start: Point, stop: Point) -> list[list[Point]]:
+        """Return the path along x, then y, which wraps at the edges where that is shorter."""
         panel = self.panel_of[hop.source[2]]
         corner = (stop[0], start[1])
         return [
@@ -177,7 +177,7 @@ class _Paths:
         ]
 
     def along(self, axis: int, panel: int, way: int, start: Point, stop: Point) -> list[list[Point]]:
-        """Lines along one axis, which go out of the panel where they would have to turn."""
+        """Return lines along one axis, leaving the panel where they would reverse."""
         if way == 0:
             return []
         if (stop[axis] > start[axis]) == (way > 0):

@@ -1,6 +1,6 @@
-"""What a picture consists of, before anybody decides whether it becomes SVG or a matplotlib figure.
+"""Elements of a drawing, independent of the output format.
 
-Coordinates are in pixels, x to the right and y down. A `Style` has its colours for a light page, and for a dark one.
+Coordinates are in pixels, x to the right and y down. A `Style` has colours for light pages and for dark ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Style:
-    """How shapes are filled and drawn round, on light pages and on dark ones; a colour of None draws nothing."""
+    """Fill and stroke of shapes, on light pages and on dark ones; a colour of None draws nothing."""
 
     name: str
     fill: tuple[str, str] | None = None
@@ -48,7 +48,7 @@ class Style:
     opacity: tuple[float, float] = (1.0, 1.0)
 
 
-# Names are classes of the style sheet of an SVG, which lies in a page with others: all begin alike.
+# Names are CSS classes in a page shared with other content: all have the same prefix.
 CARD = Style("card", fill=("#ffffff", "#0d1117"), stroke=("#d0d7de", "#30363d"))
 INK = Style("ink", fill=("#1f2328", "#e6edf3"))
 WORDS = Style("words", fill=("#59636e", "#9198a1"))
@@ -61,7 +61,7 @@ STUB = Style("stub", stroke=("#8c959f", "#6e7681"), width=1.2, dash=(2, 2))
 RING = Style("ring", stroke=("#1f2328", "#e6edf3"), width=2.0)
 LONG = Style("long", stroke=("#c2410c", "#ff9a62"), width=1.8, dash=(5, 3))
 
-# One for each fifth of the busiest link: darker on light pages, lighter on dark ones, and always wider.
+# One per fifth of the highest load: darker on light pages, lighter on dark ones, and wider.
 LOADS = (
     Style("load1", stroke=("#f3c969", "#5f4315"), width=1.6),
     Style("load2", stroke=("#ec9f3c", "#8f5716"), width=2.4),
@@ -82,7 +82,7 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Lines:
-    """Broken lines of one style."""
+    """Polylines of one style."""
 
     style: Style
     lines: Sequence[Sequence[Point]]
@@ -90,7 +90,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Curves:
-    """Arcs of one style: where each begins, the point that it is bent towards, and where it ends."""
+    """Quadratic curves of one style: start, control point, end."""
 
     style: Style
     curves: Sequence[tuple[Point, Point, Point]]
@@ -107,7 +107,7 @@ class Discs:
 
 @dataclass(frozen=True)
 class Words:
-    """Texts of one style and size, each with the point at the base line of its anchor: start, middle or end."""
+    """Texts of one style and size, each with its anchor point on the baseline: start, middle or end."""
 
     style: Style
     texts: Sequence[tuple[float, float, str]]
@@ -117,7 +117,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Hint:
-    """What a reader is told who points at places."""
+    """Tooltips of regions."""
 
     places: Sequence[tuple[Box, str]]
 
@@ -127,7 +127,7 @@ Item = Boxes | Lines | Curves | Discs | Words | Hint
 
 @dataclass
 class Scene:
-    """Items in the order in which they are drawn, on a card of `width` times `height` pixels."""
+    """Items in drawing order, on a card of `width` times `height` pixels."""
 
     width: float
     height: float
@@ -136,6 +136,6 @@ class Scene:
     items: list[Item] = field(default_factory=list)
 
     def styles(self) -> Iterator[Style]:
-        """Give each style that is used, once, in the order of its first use."""
+        """Yield each style in use once, in order of first use."""
         seen = {item.style.name: item.style for item in self.items if not isinstance(item, Hint)}
         yield from seen.values()

@@ -1,4 +1,4 @@
-"""What is drawn, as arrays over the chips: hosts, devices, replicas and the load of links."""
+"""Input of a drawing as arrays over the chips: hosts, devices, replicas and link loads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Drawn", "Loads", "Subject", "rings_of", "subject_of"]
 
-# What can be drawn.
+# Drawable objects.
 Drawn: TypeAlias = "Topology | DeviceAssignment | CollectiveCost | StepCost"
 
 Integers = NDArray[np.int64]
@@ -49,18 +49,18 @@ class Loads:
 
     @property
     def highest(self) -> float:
-        """The load of the busiest link; 0 if there is no link."""
+        """The load of the busiest link; 0 without links."""
         return float(self.amount.max(initial=0.0))
 
     @property
     def is_along_z(self) -> bool:
-        """Whether a link along z carries something."""
+        """Whether a link along z has a load."""
         return bool((self.amount[self.axis == 2] > 0).any())
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A slice, and what runs where on it.
+    """A slice, and the replicas on it.
 
     Attributes
     ----------
@@ -68,16 +68,16 @@ class Subject:
     shape : tuple of 3 int
         Chips along x, y and z.
     wrap : tuple of 3 bool
-        Which axes wrap round.
+        Whether each axis wraps.
     periods : tuple of 3-tuples of int
-        For each of these, steps along x, y and z that lead back to the same chip; along one axis alone unless the torus
-        is twisted.
+        For each wrapped axis, steps along x, y and z that lead back to the same chip; along that axis only unless the
+        torus is twisted.
     task, device : ndarray of int, shape ``shape + (cores,)``
-        Which host drives a core, and as which of its devices; -1 where there is no device.
+        Host of a core, and its device number there; -1 without a device.
     replica, logical_core : ndarray of int, shape ``shape + (cores,)``
-        What runs on a core; -1 where nothing does.
+        Replica and logical core on a core; -1 if it is unused.
     core_assignment : ndarray of int, shape (replicas, logical cores, 4)
-        Empty if nothing is assigned.
+        Empty without an assignment.
     loads : Loads or None
     """
 
@@ -94,7 +94,7 @@ class Subject:
 
     @property
     def cores(self) -> int:
-        """Devices that a chip has room for."""
+        """Devices of a full chip."""
         return int(self.task.shape[3])
 
     @property
@@ -109,19 +109,19 @@ class Subject:
 
     @property
     def host(self) -> Integers:
-        """Which host drives a chip, by chip: that of its first device; -1 if there is none."""
+        """Host of each chip: that of its first device; -1 if there is none."""
         hosts: Integers = self.task.max(axis=3)
         return hosts
 
 
 def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
-    """Read a topology, an assignment with its topology, or a cost with the loads of its links.
+    """Return the subject of a topology, an assignment with its topology, or a cost with its link loads.
 
     Parameters
     ----------
     drawn : Topology, DeviceAssignment, CollectiveCost or StepCost
     loads : array_like, optional
-        One number for each directed link, in the order of ``topology.links()``; by default those of a cost.
+        One number per directed link, in the order of ``topology.links()``; default: those of a cost.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
     Raises
     ------
     ValueError
-        If there is not one load for each link, or one is negative or not finite.
+        If the number of loads is not that of links, or one is negative or not finite.
     """
     topology = topology_of(drawn)
     loads = getattr(drawn, "link_bytes", None) if loads is None else loads
@@ -156,14 +156,14 @@ def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
 
 
 def rings_of(subject: Subject, rings: str) -> list[Integers]:
-    """Give the rings that are to be drawn, each the coordinates of its cores in order.
+    """Return the rings to draw, each as the coordinates of its cores in order.
 
     Parameters
     ----------
     subject : Subject
     rings : {"auto", "cores", "replicas", "none"}
-        Over the cores of each replica, or over the first core of all replicas. "auto" is "replicas" where a replica has
-        one core, else "cores", and "none" where loads are drawn.
+        Over the cores of each replica, or over the first core of all replicas. "auto" is "replicas" if replicas have
+        one core, else "cores", and "none" if there are loads.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def _periods(topology: Topology) -> tuple[tuple[int, int, int], ...]:
 
 
 def _numbered(core_assignment: Integers, mesh: tuple[int, int, int, int]) -> tuple[Integers, Integers]:
-    """Replica and logical core at each coordinate of the mesh."""
+    """Return replica and logical core by mesh coordinate."""
     replica, logical_core = np.full(mesh, -1), np.full(mesh, -1)
     num_replicas, num_cores = core_assignment.shape[:2]
     places = tuple(core_assignment.reshape(-1, 4).T)
@@ -205,12 +205,12 @@ def _loads(topology: Topology, mesh: Sequence[int], loads: ArrayLike) -> Loads:
     amount = np.asarray(loads, np.float64)
     if amount.shape != links.source.shape:
         raise ValueError(
-            f"loads has shape {amount.shape}, but the topology has {len(links.source)} directed links: give one number "
+            f"loads has shape {amount.shape}, but the topology has {len(links.source)} directed links: pass one number "
             f"for each, in the order of topology.links()"
         )
     if not (np.isfinite(amount) & (amount >= 0)).all():
         wrong = int(np.flatnonzero(~(np.isfinite(amount) & (amount >= 0)))[0])
-        raise ValueError(f"loads[{wrong}] is {amount[wrong]}: loads are bytes, finite and not negative")
+        raise ValueError(f"loads[{wrong}] is {amount[wrong]}: loads must be bytes, finite and not negative")
     source, target = (np.stack(np.unravel_index(chips, mesh[:3]), axis=1) for chips in (links.source, links.target))
     return Loads(source, target, np.asarray(links.axis), np.asarray(links.is_wrap), amount)
 

@@ -1,8 +1,7 @@
-"""A scene as SVG: one element by itself, without scripts, fonts or addresses, which Python's own libraries write.
+"""SVG writer: one self-contained element without scripts, fonts or addresses.
 
-Shapes carry the colours of light pages as attributes, so that also those see them who strip style sheets. The style
-sheet has those of dark pages only, and touches nothing but elements of this class: in a notebook it applies to the
-whole page.
+Colours for light pages are attributes, so they survive the removal of style sheets. The style sheet has the colours of
+dark pages only, restricted to elements of this class: in a notebook a style sheet applies to the whole page.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ __all__ = ["escape", "number", "scene_to_svg"]
 
 _CLASS = "ringlet-tpu"
 _FONT = "font-family=\"ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif\""
-# What XML 1.0 has no way to write, even escaped.
+# Characters that XML 1.0 cannot represent, even escaped.
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def escape(text: str) -> str:
-    r"""Write a text so that it can stand in an element or in a quoted attribute of XML.
+    r"""Return a text escaped for an XML element or quoted attribute.
 
     Examples
     --------
@@ -33,7 +32,7 @@ def escape(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """Write a coordinate as short as a tenth of a pixel allows.
+    """Return a coordinate in tenths of a pixel, as short as possible.
 
     Examples
     --------
@@ -45,7 +44,7 @@ def number(value: float) -> str:
 
 
 def scene_to_svg(scene: Scene) -> str:
-    """Write a scene as one ``<svg>`` element.
+    """Return a scene as one ``<svg>`` element.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ def scene_to_svg(scene: Scene) -> str:
     Returns
     -------
     str
-        Well-formed XML, the same for the same scene.
+        Well-formed and deterministic XML.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def _style_sheet(styles: Iterable[Style]) -> str:
 
 
 def _attributes(style: Style) -> str:
-    """The colours of light pages."""
+    """Return the colours of light pages as attributes."""
     words = [f'class="{style.name}"', f'fill="{style.fill[0] if style.fill else "none"}"']
     if style.stroke:
         words += [f'stroke="{style.stroke[0]}"', f'stroke-width="{number(style.width)}"']
@@ -116,7 +115,7 @@ def _element(item: Item) -> str:
 
 
 def _boxes(item: Boxes) -> str:
-    """One path for all, or one element for each where corners are round."""
+    """Return one path for all boxes, or one element each if corners are round."""
     if item.radius:
         radius = number(item.radius)
         rects = "".join(
@@ -124,7 +123,7 @@ def _boxes(item: Boxes) -> str:
             for x, y, w, h in item.boxes
         )
         return f"<g {_attributes(item.style)}>{rects}</g>"
-    # Where a box was closed the next one begins: small steps are shorter to write than places.
+    # Each box starts at the closing point of the previous one: relative moves are shorter than positions.
     steps: list[str] = []
     left, top = 0.0, 0.0
     for x, y, w, h in item.boxes:

@@ -13,17 +13,17 @@ from ringlet.tpu.drawing.scene import Style
 
 __all__ = ["can_write", "has_colours", "paint_of", "print_drawing", "terminal_width"]
 
-_SHADES = (0, 95, 135, 175, 215, 255)  # of each of red, green and blue, among the 256 colours of terminals
+_SHADES = (0, 95, 135, 175, 215, 255)  # levels of red, green and blue in the 256-colour palette of terminals
 _BLACK = "38;5;16"
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, as ``COLUMNS`` says or the terminal itself; 80 if neither does."""
+    """Return the columns of the terminal, from ``COLUMNS`` or the terminal itself; 80 if unknown."""
     return shutil.get_terminal_size().columns
 
 
 def has_colours(file: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether colours may be written: to terminals only, and not if ``NO_COLOR`` is set or ``TERM`` is "dumb".
+    """Return whether to use colours: only on terminals, unless ``NO_COLOR`` is set or ``TERM`` is "dumb".
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def has_colours(file: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def can_write(file: TextIO, text: str) -> bool:
-    """Whether the encoding of a file has all letters of a text."""
+    """Return whether the encoding of a file can represent a text."""
     try:
         text.encode(getattr(file, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
@@ -50,18 +50,18 @@ def can_write(file: TextIO, text: str) -> bool:
 def print_drawing(
     lines: Callable[[int, bool], Iterable[str]], width: int | None, color: bool | None, file: TextIO | None
 ) -> None:
-    """Print the lines of a drawing, with what the terminal or the file can show.
+    """Print the lines of a drawing, limited to what the terminal or the file can show.
 
     Parameters
     ----------
     lines : callable
-        Takes the characters of a line, and whether there are colours.
+        Function of the line width and whether there are colours.
     width : int, optional
-        By default that of the terminal.
+        Default: the terminal's.
     color : bool, optional
-        By default as `has_colours` says.
+        Default: from `has_colours`.
     file : text file, optional
-        By default standard output. If its encoding has no lines and boxes, ASCII stands for them.
+        Default: standard output. If its encoding has no box characters, ASCII is used.
     """
     file = sys.stdout if file is None else file
     width = max(20, terminal_width()) if width is None else width
@@ -70,7 +70,7 @@ def print_drawing(
 
 
 def paint_of(styles: Iterable[Style]) -> dict[int, str]:
-    """Give for the number of each of these styles what a terminal is told: black on its colour.
+    """Return the escape sequence of each style by number: black on its colour.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def paint_of(styles: Iterable[Style]) -> dict[int, str]:
 
 
 def _nearest(colour: str) -> int:
-    """The number of the nearest of 6 x 6 x 6 colours."""
+    """Return the number of the nearest of 6 x 6 x 6 colours."""
     channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     red, green, blue = (min((abs(shade - value), i) for i, shade in enumerate(_SHADES))[1] for value in channels)
     return 16 + 36 * red + 6 * green + blue

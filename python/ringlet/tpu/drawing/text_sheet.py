@@ -1,7 +1,7 @@
-"""A topology or an assignment in characters.
+"""Drawing of a topology or an assignment as text.
 
-Where there is room a chip is its label in the box of its host, rings are thick lines between labels, and loads are
-digits. Where there is less, labels stand close; where there is little, each core is one character.
+With enough space a chip is a label in the box of its host, rings are thick lines between labels, and loads are digits.
+With less, labels are in dense columns; with little, each core is one character.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ringlet.tpu.units import format_bytes
 
 __all__ = ["text_lines"]
 
-# Lines that panels may take before chips are drawn smaller, and before slices are left out.
+# Lines of panels above which chips are drawn smaller, and above which slices are omitted.
 _MOST_LINES = 60
 _NARROWEST = 20
 _BETWEEN_PANELS = 3
@@ -42,15 +42,15 @@ def text_lines(
     width: int = 80,
     in_colours: bool = False,
 ) -> list[str]:
-    """Give the lines of a drawing; the other parameters are those of `ringlet.tpu.drawing.text`.
+    """Return the lines of a drawing; the other parameters are those of `ringlet.tpu.drawing.text`.
 
     Parameters
     ----------
     in_colours : bool
-        Whether to tell a terminal the colours of replicas.
+        Whether to include escape sequences of colours.
     """
     if width < _NARROWEST:
-        raise ValueError(f"a drawing is at least {_NARROWEST} characters wide, got width={width}")
+        raise ValueError(f"width must be at least {_NARROWEST} characters, got width={width}")
     subject = subject_of(drawn, loads)
     hops = hops_of(subject, rings_of(subject, rings))
     sheet = _sheet(subject, hops, chosen_slices(subject, slices), width, slices is None)
@@ -63,7 +63,7 @@ def text_lines(
 
 @dataclass(frozen=True, eq=False)
 class _Sheet:
-    """Panels in rows, each of one slice or of several that look alike."""
+    """Panels in rows, each of one slice or of several identical ones."""
 
     subject: Subject
     panel: Panel
@@ -104,7 +104,7 @@ def _title(group: Sequence[int]) -> str:
 def _sheet(
     subject: Subject, hops: Sequence[Sequence[Hop]], slices: tuple[int, ...], width: int, may_leave_out: bool
 ) -> _Sheet:
-    """The largest way to draw that fits; if none does, the smallest, with fewer slices or columns."""
+    """Return the largest rendering that fits; if none does, the smallest, with fewer slices or columns."""
     columns, rows = subject.shape[:2]
     most = _MOST_LINES if may_leave_out else math.inf
     if columns * 2 <= width:
@@ -114,7 +114,7 @@ def _sheet(
                 return sheet
     cores = 1 if subject.loads is not None else subject.cores
     tiny = TinyPanel(subject, min(columns, width // cores), min(rows, _MOST_LINES))
-    sheet = _in_rows(subject, tiny, _alike(tiny, slices), width)
+    sheet = _in_rows(subject, tiny, _identical_slices(tiny, slices), width)
     if sheet.height <= most:
         return sheet
     kept = max(1, _MOST_LINES // sheet.block_height) * sheet.across
@@ -126,8 +126,8 @@ def _in_rows(subject: Subject, panel: Panel, groups: tuple[tuple[int, ...], ...]
     return _Sheet(subject, panel, groups, max(1, min(len(groups), (width + _BETWEEN_PANELS) // step)))
 
 
-def _alike(panel: Panel, slices: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Slices in groups of neighbours that are drawn alike."""
+def _identical_slices(panel: Panel, slices: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return groups of adjacent slices that are drawn alike."""
     groups: list[tuple[int, ...]] = []
     last: list[str] = []
     for z in slices:

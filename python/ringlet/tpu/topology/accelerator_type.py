@@ -1,7 +1,7 @@
-"""Names of TPU slices, in every spelling that tools have for them.
+"""Accelerator types: names of TPU slices in every common spelling.
 
-``v4-32``, ``v5litepod-16``, ``v5e-16``, ``tpu7x-128`` name a slice by a number, which counts cores or chips;
-``v5p-4x4x8``, ``v5e:8x16``, ``v5:4x4x4`` name its chips along each axis; ``ct5lp-hightpu-4t`` names one machine.
+``v4-32``, ``v5litepod-16``, ``v5e-16`` and ``tpu7x-128`` name a slice by its number of cores or chips; ``v5p-4x4x8``,
+``v5e:8x16`` and ``v5:4x4x4`` by its chips along each axis; ``ct5lp-hightpu-4t`` names one machine.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _BY_PREFIX = {prefix: generation for generation in GENERATIONS.values() for pref
 _BY_MACHINE = {generation.machine: generation for generation in GENERATIONS.values() if generation.machine}
 
 _NAME = re.compile(r"(?P<prefix>[a-z0-9]+)[-:](?:(?P<number>\d{1,9})|(?P<shape>\d{1,9}(?:x\d{1,9}){1,2}))", re.ASCII)
-# Of what is no name: how it begins, and a number, as far as there are such.
+# Prefix and number of an invalid name, as far as present.
 _PARTS = re.compile(r"(?:tpu[-_ ]*(?=v))?(.*?)(?:[-:_ ]+(\d{1,9})\d*\w*)?[-:_ ]*", re.ASCII | re.DOTALL)
 _MACHINE = re.compile(r"(?P<machine>[a-z0-9]+-[a-z]+)-(?P<chips>\d{1,3})t", re.ASCII)
 
 
 @dataclass(frozen=True)
 class AcceleratorType:
-    """The kind of slice that a name stands for.
+    """A named kind of slice.
 
     Parameters
     ----------
     name : str
-        ``v4-32``; one by chips along each axis where the number alone would mean another shape.
+        ``v4-32``; with the chips along each axis if the number alone would mean another shape.
     generation : Generation
     shape : tuple of int
         Chips along x, y and z.
@@ -55,7 +55,7 @@ class AcceleratorType:
 
     @classmethod
     def parse(cls, name: str) -> AcceleratorType:
-        """Read a name; capitals and surrounding blanks do not matter.
+        """Parse a name; case and surrounding blanks are ignored.
 
         Parameters
         ----------
@@ -68,10 +68,10 @@ class AcceleratorType:
         Raises
         ------
         ValueError
-            If there is no such slice; the message has the nearest names that there are.
+            If there is no such slice; the message has the nearest valid names.
         """
         if not isinstance(name, str):
-            raise TypeError(f"an accelerator type is a text such as 'v4-32', not {name!r}.")
+            raise TypeError(f"an accelerator type must be a string such as 'v4-32', got {name!r}.")
         text = name.strip().lower()
         if (match := _MACHINE.fullmatch(text)) and match["machine"] in _BY_MACHINE:
             return _of_machine(name, _BY_MACHINE[match["machine"]], int(match["chips"]))
@@ -85,7 +85,7 @@ class AcceleratorType:
 
     @classmethod
     def of(cls, generation: Generation, shape: ChipShape) -> AcceleratorType | None:
-        """Give the kind of the slices of a generation and shape.
+        """Return the kind of the slices of a generation and shape.
 
         Parameters
         ----------
@@ -109,18 +109,18 @@ class AcceleratorType:
 
 
 def shape_text(shape: ChipShape, rank: int = 3) -> str:
-    """Write a shape as its names do, such as ``4x4x8``."""
+    """Return a shape as in names, such as ``4x4x8``."""
     return "x".join(map(str, shape[:rank] if rank == 3 or shape[2] == 1 else shape))
 
 
 def _count_of_chip(generation: Generation) -> int:
-    """What one chip adds to the number in a name."""
+    """Return what one chip adds to the number in a name."""
     return generation.cores_per_chip if generation.number_counts == "cores" else 1
 
 
 @lru_cache
 def shapes_by_chips(generation: Generation) -> dict[int, ChipShape]:
-    """Every number of chips that names a slice, and its shape."""
+    """Return the shape of a slice by its number of chips, for every named slice."""
     found = {prod(shape): shape for shape in generation.shapes}
     for cubes in range(1, generation.max_cubes + 1):
         x, y, z = _most_cubic(cubes)
@@ -129,7 +129,7 @@ def shapes_by_chips(generation: Generation) -> dict[int, ChipShape]:
 
 
 def _most_cubic(cubes: int) -> ChipShape:
-    """Cubes along each axis, growing from x to z, of the block with the shortest sides."""
+    """Return cubes along each axis, ascending from x to z, of the most compact block."""
     boxes = (
         (x, y, cubes // (x * y))
         for x in range(1, cubes + 1)
@@ -172,7 +172,7 @@ def _of_machine(name: str, generation: Generation, chips: int) -> AcceleratorTyp
 def _exists(generation: Generation, shape: ChipShape) -> bool:
     if shape in generation.shapes or shape in generation.single_host_shapes:
         return True
-    # Every host has its two by two chips, however the slice is turned.
+    # Every host has its 2x2 chips in any orientation of the slice.
     is_whole = all(length % part == 0 for length, part in zip(shape, generation.host_shape, strict=True))
     if generation.any_order and is_whole and any(order in generation.shapes for order in permutations(shape)):
         return True
@@ -181,7 +181,7 @@ def _exists(generation: Generation, shape: ChipShape) -> bool:
     return is_cubes and is_ordered and prod(shape) <= generation.max_cubes * CUBE**3
 
 
-# --- what to say of names that there are not ------------------------------------------------------------------------
+# --- messages for unknown names -------------------------------------------------------------------------------------
 
 
 def _unknown(name: str, reason: str, near: list[str]) -> ValueError:
@@ -224,7 +224,7 @@ def _numbers_near(generation: Generation, number: int) -> list[str]:
 
 
 def _shapes_near(generation: Generation, shape: ChipShape) -> list[str]:
-    """Shapes whose sides differ least, and among them those of about as many chips."""
+    """Return shapes whose sides differ least, preferring those with a similar number of chips."""
     wanted = sorted(shape)
 
     def distance(other: ChipShape) -> tuple[int, int]:
@@ -236,7 +236,7 @@ def _shapes_near(generation: Generation, shape: ChipShape) -> list[str]:
 
 
 def _close(text: str) -> list[str]:
-    """Names that begin nearly so, with the same number or one near it."""
+    """Return names with a similar prefix and the same or a similar number."""
     match = _PARTS.fullmatch(text)
     beginning, number = match.groups() if match else (text, None)
     found: list[str] = []

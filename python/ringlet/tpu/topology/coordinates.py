@@ -1,4 +1,4 @@
-"""Coordinates of cores, checked: whole numbers, inside of the mesh, none of them twice."""
+"""Validation of core coordinates: integers, inside the mesh, distinct."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["CoordinateError", "as_int32", "cells_of", "first_repeated"]
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# Where so few cells have something on them, sorting the others is faster than marking all.
+# If so few cells are occupied, sorting is faster than marking.
 _SPARSE = 16
 
 
 class CoordinateError(ValueError, IndexError):
-    """A core was named that the mesh does not have, or one core twice (TensorFlow raises ``IndexError``, or nothing).
+    """A core outside the mesh, or one named twice (TensorFlow raises ``IndexError``, or nothing).
 
     Examples
     --------
@@ -30,45 +30,45 @@ class CoordinateError(ValueError, IndexError):
 
 
 def as_int32(name: str, values: Any) -> IntArray:
-    """Give an argument as a new array of int32.
+    """Return an argument as a new array of int32.
 
     Raises
     ------
     ValueError
-        If a number is no whole number, or needs more than 32 bits, or if rows differ in length.
+        If a number is not an integer or exceeds 32 bits, or if rows differ in length.
     TypeError
-        If what is given are no numbers.
+        If the values are not numbers.
     """
     try:
         given = np.asarray(values)
     except ValueError:
-        raise ValueError(f"{name} must be an array of whole numbers; its rows differ in length: {values!r}") from None
+        raise ValueError(f"{name} must be an array of integers; its rows differ in length: {values!r}") from None
     if given.size == 0:
         return given.astype(np.int32)
     if given.dtype.kind not in "iub":
         _check_whole(name, given)
     if given.dtype not in (np.int32, np.int16, np.int8) and (int(given.min()) < -(2**31) or int(given.max()) >= 2**31):
-        raise ValueError(f"{name} must be numbers of 32 bits; got {int(given.min())} to {int(given.max())}")
+        raise ValueError(f"{name} must be 32-bit integers; got {int(given.min())} to {int(given.max())}")
     return given.astype(np.int32)
 
 
 def _check_whole(name: str, given: np.ndarray[Any, Any]) -> None:
     if given.dtype == object and all(isinstance(value, int) for value in given.flat):
-        raise ValueError(f"{name} must be numbers of 32 bits; got {max(given.flat, key=abs)}")
+        raise ValueError(f"{name} must be 32-bit integers; got {max(given.flat, key=abs)}")
     if given.dtype.kind != "f":
-        raise TypeError(f"{name} must be an array of whole numbers, not of {given.dtype}: got {given.flat[0]!r}.")
+        raise TypeError(f"{name} must be an array of integers, not of {given.dtype}: got {given.flat[0]!r}.")
     wrong = given[~((given == np.trunc(given)) & np.isfinite(given))]
     if wrong.size:
-        raise ValueError(f"{name} must be whole numbers; got {wrong[0]}")
+        raise ValueError(f"{name} must be integers; got {wrong[0]}")
 
 
 def cells_of(name: str, coordinates: IntArray, mesh_shape: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Give the number of the cell of each core, row by row over the mesh.
+    """Return the cell number of each core, in row-major order over the mesh.
 
     Parameters
     ----------
     name : str
-        What the user calls the array, for messages.
+        Name of the array in messages.
     coordinates : ndarray of int32, shape (groups, members, 4)
     mesh_shape : sequence of 4 ints
 
@@ -79,11 +79,11 @@ def cells_of(name: str, coordinates: IntArray, mesh_shape: Sequence[int]) -> np.
     Raises
     ------
     CoordinateError
-        If a coordinate is outside of the mesh; negative ones are.
+        If a coordinate is negative or outside the mesh.
     """
     flat: IntArray = coordinates.reshape(-1, len(mesh_shape))
     bounds = np.array(mesh_shape, np.int32)
-    # As unsigned numbers the negative ones are the largest.
+    # Negative numbers are the largest when read as unsigned.
     outside = flat.view(np.uint32) >= bounds.view(np.uint32)
     if outside.any():
         raise _outside(name, coordinates, bounds, outside)
@@ -105,7 +105,7 @@ def _outside(
 
 
 def first_repeated(cells: np.ndarray[Any, np.dtype[np.int64]], num_cells: int) -> tuple[int, int] | None:
-    """Give the places of two equal numbers, all below `num_cells`, or None if all are different."""
+    """Return the indices of two equal numbers, all below `num_cells`, or None if all are distinct."""
     if num_cells <= _SPARSE * cells.size:
         seen = np.zeros(num_cells, np.bool_)
         seen[cells] = True

@@ -1,4 +1,4 @@
-"""Names of the variables of a TPU machine, and how the text of each kind is read."""
+"""Environment variables of a TPU machine: names and parsers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 __all__ = ["Variables", "contradiction"]
 
-# Where a value stands: the name that decides first. Those of one line mean the same.
+# Names of each value in order of precedence. Names of one line are synonyms.
 ACCELERATOR_TYPE = ("TPU_ACCELERATOR_TYPE", "ACCELERATOR_TYPE")
 TOPOLOGY = "TPU_TOPOLOGY"
 CHIPS_PER_PROCESS = ("TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_CHIPS_PER_HOST_BOUNDS")
@@ -28,7 +28,7 @@ NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 
 
 class Variables:
-    """Variables by name; an empty one is not set.
+    """Variables by name; an empty one counts as unset.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ class Variables:
         self._environ = environ
 
     def get(self, *names: str) -> tuple[str, str | None]:
-        """Give name and text of the first that is set; without one, the first name and None."""
+        """Return name and text of the first one that is set; without one, the first name and None."""
         for name in names:
             if text := self._environ.get(name, "").strip():
                 return name, text
         return names[0], None
 
     def same(self, names: tuple[str, str], read: Callable[[str], object] = str) -> tuple[str, str | None]:
-        """Do as `get`, for two names of one thing, which must not differ, as `read` reads them."""
+        """Return the same as `get` for two synonyms, which must be equal after `read`."""
         name, text = self.get(*names)
         other, second = self.get(names[1])
         if text is not None and second is not None and read(text) != read(second):
@@ -54,16 +54,16 @@ class Variables:
         return name, text
 
     def number(self, name: str) -> int | None:
-        """Give a whole number from 0 up."""
+        """Return a non-negative integer."""
         text = self.get(name)[1]
         if text is None:
             return None
         if not NUMBER.fullmatch(text):
-            raise ValueError(f"{name} is {text!r}: expected a whole number from 0 up.")
+            raise ValueError(f"{name} is {text!r}: expected a non-negative integer.")
         return int(text)
 
     def bounds(self, names: tuple[str, str]) -> tuple[str, tuple[int, ...] | None]:
-        """Give name and numbers along x, y, z, and possibly a fourth one."""
+        """Return name and numbers along x, y, z, and optionally a fourth one."""
         name, text = self.get(*names)
         if text is None:
             return name, None
@@ -73,17 +73,17 @@ class Variables:
         return name, tuple(map(int, text.split(",")))
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Give what stands between commas."""
+        """Return the comma-separated items."""
         text = self.get(name)[1]
         return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
 
     def present(self) -> list[str]:
-        """Give the names of all that are set for TPUs."""
+        """Return the names of all TPU variables that are set."""
         return sorted(name for name in self._environ if name.startswith(("TPU_", "CLOUD_TPU_", "MEGASCALE_")))
 
 
 def contradiction(first: str, second: str, how: str) -> ValueError:
-    """Make the error for two variables that cannot both be true."""
+    """Return the error for two variables that contradict each other."""
     return ValueError(
         f"{first} and {second} contradict each other: {how}. Unset the one that another job has left behind."
     )

@@ -1,15 +1,15 @@
-"""What is known about each generation of TPUs: one row each, every number with its source.
+"""TPU generations: one table row each, every number with its source.
 
-Sources, by the keys that the rows name:
+Sources, by the keys in the rows:
 
 - GC: Google Cloud's pages, ``docs.cloud.google.com/tpu/docs/{v3,v4,v5e,v5p,v6e,tpu7x}``.
 - JAX: ``jax-ml/jax``, ``jax/_src/tpu_info.py`` (cores, memory) and ``jax/_src/mesh_utils.py`` (device kinds).
-- HSM: *How to Scale Your Model*, parts 2 and 3, ``jax-ml/scaling-book``: what was measured of links and networks.
+- HSM: *How to Scale Your Model*, parts 2 and 3, ``jax-ml/scaling-book``: measured links and networks.
 - MT: ``AI-Hypercomputer/maxtext``, ``MaxText/accelerator_to_spec_map.py``; XPK: ``AI-Hypercomputer/xpk``,
   ``src/xpk/core/system_characteristics.py``; PTX: ``pytorch/xla``, ``torch_xla/_internal/tpu.py`` (shapes, hosts).
 - P2: Jouppi et al., CACM 63(7), 2020; P4: Jouppi et al., ISCA 2023, arXiv 2304.01433. Quoted from memory.
 
-Where they differ by a few per cent GC decides.
+Where they differ by a few per cent, GC is used.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ ChipShape = tuple[int, int, int]
 _GIB = 2**30
 _MIB = 2**20
 
-# Chips along each side of the cube that optical switches join; its faces carry the wrap links (HSM, MT).
+# Chips along each side of the cubes that optical switches connect; their faces carry the wrap links (HSM, MT).
 CUBE = 4
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Generation:
-    """What is known about one generation of TPUs; made by the table :data:`GENERATIONS`.
+    """Properties of one generation of TPUs; a row of the table :data:`GENERATIONS`.
 
     Bandwidths are bytes per second, rates are operations per second of one chip, sizes are bytes.
 
@@ -43,39 +43,39 @@ class Generation:
     name : str
         ``"v2"``, ``"v3"``, ``"v4"``, ``"v5e"``, ``"v5p"``, ``"v6e"`` or ``"v7x"``.
     device_kind : str
-        As ``jax.Device.device_kind`` spells it.
+        As in ``jax.Device.device_kind``.
     prefixes : tuple of str
-        How names of slices begin; the first one is how this library writes them.
+        Prefixes of slice names; the first one is used for output.
     machine, machine_chips : str, tuple of int
-        How names of single machines begin, such as ``ct5lp-hightpu`` in ``ct5lp-hightpu-4t``, and how many chips
-        they have; empty where slices are named only.
+        Prefix of machine names, such as ``ct5lp-hightpu`` in ``ct5lp-hightpu-4t``, and their numbers of chips; empty
+        if machines have no names.
     number_counts : str
-        What the number in a name such as ``v4-32`` counts: ``"cores"`` or ``"chips"``.
+        Meaning of the number in a name such as ``v4-32``: ``"cores"`` or ``"chips"``.
     cores_per_chip : int
         TensorCores.
     devices_per_chip : int
-        How many devices frameworks show for a chip, as it is delivered.
+        Devices that frameworks show for a chip by default.
     has_megacore : bool
-        Whether the two cores of a chip can be one device.
+        Whether the two cores of a chip can form one device.
     torus_rank : int
         Axes of the network between chips, 2 or 3.
     pod_shape : tuple of int
         Chips of the largest network along x, y and z.
     shapes : tuple of tuple of int
-        The slices that have a name, except those of whole cubes.
+        The named slices, except those of whole cubes.
     max_cubes : int
-        Of how many cubes of 4x4x4 chips a slice may consist; 0 where there are no cubes.
+        Maximum number of cubes of 4x4x4 chips in a slice; 0 without cubes.
     any_order : bool
         Whether a slice may be longer along x or y than along z.
     wrap_rule : str
-        When an axis closes to a ring: ``"pod"`` if it spans the pod, ``"cubes"`` if the slice is whole cubes,
+        Condition for an axis to wrap: ``"pod"`` if it spans the pod, ``"cubes"`` if the slice is whole cubes,
         ``"sixteen"`` if it has 16 chips.
     host_shape : tuple of int
-        Chips of one host (virtual machine) of a slice that has several.
+        Chips of one host (virtual machine) in a slice of several hosts.
     single_host_shapes : tuple of tuple of int
-        Slices that are one host, beside `host_shape`.
+        Slices of a single host, other than `host_shape`.
     chips_per_machine : int
-        Chips that share the network card of one physical machine, whose bandwidth is `dcn_bandwidth`.
+        Chips that share the network card of one physical machine, of bandwidth `dcn_bandwidth`.
     hbm_bytes, hbm_bandwidth : int, float
         Memory of a chip.
     vmem_bytes : int
@@ -83,18 +83,16 @@ class Generation:
     flops : float
         Dense bfloat16 operations per second of a chip.
     low_precision_ops : float
-        The same for int8, or fp8 on v7x; 0 where there is none.
+        The same for int8, or fp8 on v7x; 0 if unsupported.
     ici_bandwidth, ici_bandwidth_usable : float
-        One link between chips, one way: as published, and as measured by programs.
+        One link between chips, one way: published, and measured by programs.
     dcn_bandwidth : float
         Data-centre network of one physical machine, one way.
     pcie_bandwidth : float
         Between a chip and its host, one way.
     hop_seconds : float
         Latency of one link.
-    core_link_multiplier : float
-        How many times as fast as one link the two devices of a chip reach each other; infinite, which bounds nothing,
-        where nobody has published it.
+    Bandwidth between the two devices of a chip as a multiple of one link; infinite (no limit) if unpublished.
 
     Examples
     --------
@@ -123,7 +121,7 @@ class Generation:
     ici_bandwidth: float
     ici_bandwidth_usable: float
     low_precision_ops: float = 0.0
-    # HSM's rules of thumb, where a generation's page says nothing: 2.5e10 per host, 1.5e10 per chip, 1 us per hop.
+    # HSM's rules of thumb, if a generation's page has no number: 2.5e10 per host, 1.5e10 per chip, 1 us per hop.
     dcn_bandwidth: float = 2.5e10
     pcie_bandwidth: float = 1.5e10
     hop_seconds: float = 1e-6
@@ -152,11 +150,11 @@ class Generation:
 
     @property
     def dcn_bandwidth_per_chip(self) -> float:
-        """Data-centre network for each chip, one way, in bytes per second."""
+        """Data-centre network bandwidth per chip, one way, in bytes per second."""
         return self.dcn_bandwidth / self.chips_per_machine
 
     def wrap(self, shape: ChipShape) -> tuple[bool, bool, bool]:
-        """Tell which axes of a slice close to rings.
+        """Return whether each axis of a slice closes to a ring.
 
         Parameters
         ----------
@@ -172,25 +170,25 @@ class Generation:
         elif self.wrap_rule == "sixteen":
             x, y, z = (length == 16 for length in shape)
         else:
-            # GC says that the pod is a torus; that smaller slices are meshes is inferred.
+            # GC: the pod is a torus. That smaller slices are meshes is inferred.
             x, y, z = (1 < length == whole for length, whole in zip(shape, self.pod_shape, strict=True))
         return x, y, z
 
     def host_shape_of(self, shape: ChipShape) -> ChipShape:
-        """Give the chips of one host of a slice, along x, y and z."""
+        """Return the chips of one host of a slice, along x, y and z."""
         return shape if shape in self.single_host_shapes else self.host_shape
 
 
 def _flat(*sizes: tuple[int, int]) -> tuple[ChipShape, ...]:
-    """Shapes of one layer of chips."""
+    """Return shapes of one layer of chips."""
     return tuple((x, y, 1) for x, y in sizes)
 
 
 # GC's table of v5e slices; v6e has the same (MT).
 _LITE_SHAPES = _flat((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
-# A machine has 8 chips, which Google's tables write 2x4 and HSM 4x2; a virtual machine has 1, 4 or 8 of them (GC).
+# A machine has 8 chips, written 2x4 in Google's tables and 4x2 in HSM; a virtual machine has 1, 4 or 8 of them (GC).
 _LITE_HOSTS = _flat((1, 1), (2, 4), (4, 2))
-# Slices of less than a cube (MT, XPK).
+# Slices smaller than a cube (MT, XPK).
 _SMALL_SHAPES = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
 
 _V2 = Generation(
@@ -205,7 +203,7 @@ _V3 = Generation(
     cores_per_chip=2, devices_per_chip=2, torus_rank=2, pod_shape=(32, 32, 1), wrap_rule="pod",
     shapes=_flat((2, 2), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16), (16, 32), (32, 32)),  # PTX: hosts of 2x2
     hbm_bytes=32 * _GIB, hbm_bandwidth=9.0e11, vmem_bytes=16 * _MIB, flops=1.23e14,  # GC, JAX
-    # P2: 656 Gbit/s. GC's totals for the pod disagree: its all-reduce means 83 GB/s a link, its bisection 100.
+    # P2: 656 Gbit/s. GC's totals for the pod disagree: its all-reduce implies 83 GB/s a link, its bisection 100.
     ici_bandwidth=8.2e10, ici_bandwidth_usable=8.2e10,
 )  # fmt: skip
 _V4 = Generation(
@@ -253,10 +251,10 @@ _V7X = Generation(
     hbm_bytes=192 * _GIB, hbm_bandwidth=7.38e12, vmem_bytes=64 * _MIB, flops=2.307e15, low_precision_ops=4.614e15,  # GC
     ici_bandwidth=1e11, ici_bandwidth_usable=9e10,  # GC: 1200 GB/s both ways; as v5p
     dcn_bandwidth=5e10,  # GC: 100 Gbit/s a chip
-    core_link_multiplier=6.0,  # two chiplets; the number that is usually quoted, not confirmed
+    core_link_multiplier=6.0,  # two chiplets; the commonly quoted number, unconfirmed
 )  # fmt: skip
 
-# Every generation by name. A new one is a row here.
+# Every generation by name.
 GENERATIONS: Mapping[str, Generation] = MappingProxyType(
     {generation.name: generation for generation in (_V2, _V3, _V4, _V5E, _V5P, _V6E, _V7X)}
 )

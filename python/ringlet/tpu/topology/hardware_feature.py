@@ -1,4 +1,4 @@
-"""HardwareFeature: what the bytes of a topology say about embedding accelerators."""
+"""HardwareFeature: the embedding accelerators named in a serialized topology."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ringlet.tpu.topology.topology_proto import single_numbers
 
 __all__ = ["HardwareFeature", "HardwareFeatureMessage"]
 
-# Of TopologyProto, and of the message in it.
+# Field numbers in TopologyProto, and in its nested message.
 _FEATURE = 5
 _EMBEDDING, _DEVICES_PER_CHIP = 1, 2
 
@@ -22,7 +22,7 @@ class HardwareFeatureMessage:
     Attributes
     ----------
     embedding_feature : int
-        0, 1 or 2: the number of a :class:`HardwareFeature.EmbeddingFeature`.
+        Number of a :class:`HardwareFeature.EmbeddingFeature`: 0, 1 or 2.
     num_embedding_devices_per_chip : int
     """
 
@@ -31,7 +31,7 @@ class HardwareFeatureMessage:
 
     @classmethod
     def of_topology(cls, serialized: bytes) -> HardwareFeatureMessage:
-        """Read it from the bytes of a topology; zeros where they say nothing.
+        """Parse it from a serialized topology; zeros if absent.
 
         Parameters
         ----------
@@ -40,7 +40,7 @@ class HardwareFeatureMessage:
         Raises
         ------
         ValueError
-            If the bytes are no such message.
+            If the bytes are not a valid message.
 
         Examples
         --------
@@ -52,12 +52,12 @@ class HardwareFeatureMessage:
 
 
 class HardwareFeature:
-    """What a TPU's hardware can do besides (``tf.tpu.experimental.HardwareFeature``).
+    """Additional features of a TPU's hardware (``tf.tpu.experimental.HardwareFeature``).
 
     Parameters
     ----------
     tpu_hardware_feature_proto : HardwareFeatureMessage or TensorFlow's message
-        What ``resolver.tpu_hardware_feature`` gave.
+        From ``resolver.tpu_hardware_feature``.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class HardwareFeature:
     """
 
     class EmbeddingFeature(enum.Enum):
-        """Which embedding accelerators there are: none, those of the first kind, or of the second."""
+        """Version of the embedding accelerators: none, first or second."""
 
         UNSUPPORTED = "UNSUPPORTED"
         V1 = "V1"
@@ -77,12 +77,12 @@ class HardwareFeature:
 
     @property
     def embedding_feature(self) -> EmbeddingFeature:
-        """Which embedding accelerators there are; UNSUPPORTED for numbers that are not known."""
+        """The version of the embedding accelerators; UNSUPPORTED for unknown numbers."""
         known = list(HardwareFeature.EmbeddingFeature)
         number = self.tpu_hardware_feature_proto.embedding_feature
         return known[number] if 0 <= number < len(known) else HardwareFeature.EmbeddingFeature.UNSUPPORTED
 
     @property
     def num_embedding_devices_per_chip(self) -> int:
-        """How many embedding accelerators each chip has."""
+        """Number of embedding accelerators per chip."""
         return int(self.tpu_hardware_feature_proto.num_embedding_devices_per_chip)

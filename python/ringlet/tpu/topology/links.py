@@ -1,4 +1,4 @@
-"""The links between the chips of a mesh or torus."""
+"""Links between the chips of a mesh or torus."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Every link between two chips, once for each direction; made by :meth:`Topology.links`.
+    """Every link between two chips, one entry per direction; returned by :meth:`Topology.links`.
 
-    Chips are numbered row by row over the chips of the mesh, the last axis fastest. The arrays are read-only and have
-    one entry per directed link: for x, y, z in turn those that lead up the axis, by source, and then those down.
+    Chips are numbered in row-major order. The arrays are read-only with one entry per directed link: for x, y, z in
+    turn the links up the axis, by source, then those down.
 
     Attributes
     ----------
     source, target : ndarray of int32, shape (links,)
-        Numbers of the chips that a link leads from and to.
+        Numbers of the chips at its ends.
     axis : ndarray of int32, shape (links,)
-        0, 1 or 2: along which axis it runs.
+        Its axis: 0, 1 or 2.
     is_wrap : ndarray of bool, shape (links,)
-        Whether it joins the two ends of its axis.
+        Whether it connects the two ends of its axis.
 
     Examples
     --------
@@ -53,10 +53,10 @@ class Links:
 
 
 def twist_of(shape: ChipShape) -> tuple[ChipShape, ChipShape, ChipShape] | None:
-    """Give how far a wrap link along each axis is shifted along the others in a twisted torus.
+    """Return the shift of wrap links along each axis in a twisted torus.
 
-    A torus of n x n x 2n or n x 2n x 2n chips can be twisted: what leaves a short axis enters again n chips further
-    along each long one.
+    A torus of n x n x 2n or n x 2n x 2n chips can be twisted: a wrap link of a short axis arrives n chips further along
+    each long one.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def twist_of(shape: ChipShape) -> tuple[ChipShape, ChipShape, ChipShape] | None:
     Returns
     -------
     tuple of 3 tuples of int, or None
-        By axis of the link, the shift along x, y and z; None where no twist exists.
+        By axis of the link, the shift along x, y and z; None if no twist exists.
 
     Examples
     --------
@@ -84,17 +84,16 @@ def twist_of(shape: ChipShape) -> tuple[ChipShape, ChipShape, ChipShape] | None:
 def links_of(
     shape: ChipShape, wrap: Sequence[bool], twist: tuple[ChipShape, ChipShape, ChipShape] | None = None
 ) -> Links:
-    """Make the links of a mesh.
+    """Return the links of a mesh.
 
     Parameters
     ----------
     shape : tuple of int
         Chips along x, y and z.
     wrap : sequence of 3 bools
-        Whether each axis closes to a ring. An axis of two chips then has a second, parallel link; one of a single chip
-        has none.
+        Whether each axis closes to a ring. A ring of two chips has a second, parallel link; a single chip has none.
     twist : tuple, optional
-        As :func:`twist_of` gives it.
+        From :func:`twist_of`.
 
     Returns
     -------
@@ -122,14 +121,14 @@ def links_of(
 
 
 def _neighbours(chips: IntArray, axis: int, way: int, shift: ChipShape | None) -> tuple[IntArray, BoolArray]:
-    """The chip that each chip's link leads to, and whether that link is a wrap."""
+    """Return the chip at the other end of each chip's link, and whether that link is a wrap."""
     neighbour = np.roll(chips, -way, axis)
     is_wrap = np.zeros(chips.shape, np.bool_)
     end = [slice(None)] * 3
     end[axis] = slice(-1, None) if way == 1 else slice(0, 1)
     is_wrap[tuple(end)] = True
     if shift is not None and any(shift):
-        # What goes up arrives `shift` further along; the same wire leads back by as much.
+        # A link up arrives `shift` further along; the same link in the other direction is shifted back.
         shifted = np.roll(neighbour, [-way * step for step in shift], (0, 1, 2))
         neighbour = np.where(is_wrap, shifted, neighbour)
     return neighbour, is_wrap

@@ -1,4 +1,4 @@
-"""The variables that processes on a TPU slice are started with."""
+"""Environment variables of the processes on a TPU slice."""
 
 from __future__ import annotations
 
@@ -19,30 +19,29 @@ def environment(
     hostnames: Sequence[str] | None = None,
     base_port: int = 8476,
 ) -> list[dict[str, str]]:
-    """Compute the variables that each process on a slice is started with.
+    """Return the environment variables with which to start each process on a slice.
 
     Parameters
     ----------
     slice_ : str, AcceleratorType or Topology
         Such as ``"v4-16"``.
     processes : int, optional
-        How many on the whole slice: a multiple of its hosts. By default one on each host; one for each chip, and for
-        each device of a chip with two, is the most.
+        Number of processes on the slice: a multiple of its hosts, at most one per device. Default: one per host.
     hostnames : sequence of str, optional
-        Of the hosts, in order. By default ``localhost`` for a single one, else ``host-0``, ``host-1`` and so on, for
-        which you put the real ones.
+        Host names, in order. Default: ``localhost`` for a single host, else placeholders ``host-0``, ``host-1`` and so
+        on.
     base_port : int
-        Port of the first process of each host; the next ones follow.
+        Port of the first process of each host; the others use the following ports.
 
     Returns
     -------
     list of dict, length ``processes``
-        In the order of the processes, which goes host by host. :meth:`Topology.from_env` reads what this writes.
+        In process order, host by host. :meth:`Topology.from_env` reads these variables.
 
     Raises
     ------
     ValueError
-        If the processes cannot share the chips of each host evenly; the numbers that can are in the message.
+        If the processes cannot share the chips of each host evenly; the message has the valid numbers.
 
     Examples
     --------
@@ -76,7 +75,7 @@ def environment(
         "TPU_CHIPS_PER_PROCESS_BOUNDS": ",".join(map(str, chips)),
         "TPU_PROCESS_BOUNDS": ",".join(map(str, bounds if per_chip == 1 else [*bounds, per_chip])),
         "TPU_PROCESS_ADDRESSES": ",".join(addresses),
-        # Everything is said: nobody need ask the machine's metadata server, which knows of one process for each host.
+        # Complete, so that no process queries the machine's metadata server, which assumes one process per host.
         "TPU_SKIP_MDS_QUERY": "1",
     }
     return [
@@ -95,7 +94,7 @@ def environment(
 def _kind(slice_: str | AcceleratorType | Topology) -> AcceleratorType:
     if isinstance(slice_, Topology):
         if slice_.generation is None:
-            raise ValueError("the generation of this Topology is not known: give generation=, or name the slice.")
+            raise ValueError("the generation of this Topology is unknown: pass generation=, or name the slice.")
         kind = AcceleratorType.of(slice_.generation, slice_.chip_shape)
         if kind is None:
             raise ValueError(f"there are no {slice_.generation.name} slices of {shape_text(slice_.chip_shape)} chips.")
@@ -112,7 +111,7 @@ def _hostnames(hostnames: Sequence[str] | None, hosts: int) -> list[str]:
 
 
 def _share(kind: AcceleratorType, host: ChipShape, processes: int) -> tuple[ChipShape, int]:
-    """Chips of one process, and how many processes share a chip."""
+    """Return the chips of one process, and the number of processes that share a chip."""
     hosts = math.prod(kind.shape) // math.prod(host)
     possible = {hosts * math.prod(host) // math.prod(box): (box, 1) for box in _boxes(host)}
     if kind.generation.devices_per_chip > 1:
@@ -124,14 +123,14 @@ def _share(kind: AcceleratorType, host: ChipShape, processes: int) -> tuple[Chip
         numbers = ", ".join(map(str, sorted(possible)))
         raise ValueError(
             f"{processes} processes cannot share {kind.name} evenly: it has {hosts} host{'s' * (hosts != 1)} of "
-            f"{shape_text(host)} chips. Take {numbers} processes."
+            f"{shape_text(host)} chips. Use {numbers} processes."
         )
     return possible[processes]
 
 
 def _boxes(host: ChipShape) -> Iterator[ChipShape]:
-    """Boxes of chips that fill a host; of two with as many chips the squarer one comes last, else the longer in y."""
-    # Half a host is 1x2 chips for those who start such processes: jax-ml/jax issue 14977, and ray-project/ray,
+    """Yield boxes of chips that fill a host; of equally large ones the most square last, else the longer in y."""
+    # Half a host is 1x2 chips in programs that start such processes: jax-ml/jax issue 14977, and ray-project/ray,
     # python/ray/_private/accelerators/tpu.py.
     boxes = [
         (x, y, z)
@@ -144,5 +143,5 @@ def _boxes(host: ChipShape) -> Iterator[ChipShape]:
 
 
 def _visible(local: int, chips: int) -> range:
-    """Numbers, on their host, of the chips of the local process."""
+    """Return the host-local numbers of the chips of a local process."""
     return range(local * chips, (local + 1) * chips)

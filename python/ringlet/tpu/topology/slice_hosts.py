@@ -1,4 +1,4 @@
-"""Where the devices of a modelled slice sit, and which host has them."""
+"""Positions of the devices of a modelled slice, and their hosts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ IntArray = np.ndarray[Any, np.dtype[np.int32]]
 def coordinates_of_slice(
     shape: ChipShape, task_shape: ChipShape, devices_per_chip: int, tasks_per_chip: int = 1
 ) -> IntArray:
-    """Number the devices of a slice as real ones are: task by task, and chip by chip in each of them.
+    """Return the coordinates of the devices of a slice, numbered by task, then by chip within the task.
 
-    Tasks go along x first, then y, then z; so do the chips of a task; the devices of a chip follow each other.
+    Tasks are ordered along x first, then y, then z; so are the chips of a task; the devices of a chip are adjacent.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def coordinates_of_slice(
         Chips of one task; each length divides that of the slice.
     devices_per_chip : int
     tasks_per_chip : int
-        How many tasks share each chip; each of them has as many of its devices.
+        Number of tasks that share each chip and divide its devices evenly.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def coordinates_of_slice(
     [[2, 0, 0, 0], [3, 0, 0, 0], [2, 1, 0, 0], [3, 1, 0, 0]]
     """
     tasks = [length // part for length, part in zip(shape, task_shape, strict=True)]
-    # Axes of the grid: task z, y, x, then chip z, y, x, then core; the last one is the fastest.
+    # Axes of the grid: task z, y, x, then chip z, y, x, then core, fastest last.
     grid = np.indices((*tasks[::-1], *task_shape[::-1], devices_per_chip), np.int32)
     xyz = [grid[2 - axis] * task_shape[axis] + grid[5 - axis] for axis in range(3)]
     places = np.stack([*xyz, grid[6]], -1).reshape(

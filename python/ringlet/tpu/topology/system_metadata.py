@@ -1,4 +1,4 @@
-"""What devices a TPU system has: counted by name, as programs of TensorFlow ask for it."""
+"""TPUSystemMetadata: the devices of a TPU system, by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SystemDevice(NamedTuple):
 
 
 class TPUSystemMetadata(NamedTuple):
-    """What is known of a TPU system (``tf.tpu.experimental.TPUSystemMetadata``).
+    """Description of a TPU system (``tf.tpu.experimental.TPUSystemMetadata``).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class TPUSystemMetadata(NamedTuple):
         TPU devices of each host.
     topology : Topology or None
     devices : tuple of SystemDevice
-        Those of the hosts themselves, too.
+        Including the CPU devices of the hosts.
 
     Examples
     --------
@@ -58,25 +58,25 @@ class TPUSystemMetadata(NamedTuple):
 
 
 class CoresByHost(NamedTuple):
-    """Which TPU devices each host has, both by number, as text; and how many there are in all."""
+    """The TPU devices of each host, both as number texts, and their total."""
 
     device_map: dict[str, list[str]]
     total_cores: int
 
 
 def metadata_of(topology: Topology, job: str = "worker") -> TPUSystemMetadata:
-    """Describe the system whose devices a topology places.
+    """Return the metadata of the system with this topology.
 
     Parameters
     ----------
     topology : Topology
     job : str
-        Of the devices' names.
+        In device names.
 
     Returns
     -------
     TPUSystemMetadata
-        With a ``CPU:0`` for each host, and devices in the order of their names' numbers.
+        With a ``CPU:0`` for each host, and devices in the order of the numbers in their names.
 
     Examples
     --------
@@ -95,12 +95,12 @@ def metadata_of(topology: Topology, job: str = "worker") -> TPUSystemMetadata:
 
 
 def cores_by_host(devices: Iterable[Any]) -> CoresByHost:
-    """Sort TPU devices by their hosts.
+    """Group TPU devices by host.
 
     Parameters
     ----------
     devices : iterable of SystemDevice or of other objects with a ``name``
-        Devices that are no TPUs are passed over.
+        Other devices are ignored.
 
     Returns
     -------
@@ -119,17 +119,17 @@ def cores_by_host(devices: Iterable[Any]) -> CoresByHost:
 
 
 def cores_per_host(device_map: Mapping[str, list[str]]) -> int:
-    """Give how many TPU devices each host has, all as many.
+    """Return the number of TPU devices per host.
 
     Parameters
     ----------
     device_map : mapping of str to list of str
-        Of :func:`cores_by_host`.
+        From :func:`cores_by_host`.
 
     Raises
     ------
     RuntimeError
-        If they differ, or there are none.
+        If hosts have different numbers, or there are none.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def cores_per_host(device_map: Mapping[str, list[str]]) -> int:
     counts = {len(cores) for cores in device_map.values()}
     if len(counts) != 1:
         raise RuntimeError(
-            "TPU cores on each device is not the same: every host of a system has as many, and those that are listed "
-            f"are {dict(device_map)}. Name all devices of each host"
+            "TPU cores on each device is not the same: all hosts of a system must have the same number, got "
+            f"{dict(device_map)}. List all devices of each host"
         )
     return counts.pop()

@@ -1,4 +1,4 @@
-"""What sits where in a TPU slice: cores, chips, devices and hosts."""
+"""Topology: positions of cores, chips, devices and hosts of a TPU slice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.tpu.draw_mixin import Pictured
+from ringlet.tpu.draw_mixin import Drawable
 from ringlet.tpu.topology import topology_proto
 from ringlet.tpu.topology.accelerator_type import AcceleratorType
 from ringlet.tpu.topology.coordinates import CoordinateError, cells_of, first_repeated
@@ -25,12 +25,11 @@ __all__ = ["Topology"]
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 
-class Topology(Pictured):
-    """The mesh of cores of a TPU slice, and which device of which task sits on each of them.
+class Topology(Drawable):
+    """The mesh of cores of a TPU slice, and the task and device of each core.
 
-    A *core* has coordinates x, y, z and the number of the core on its chip. A *device* is what frameworks show: one
-    core, or both cores of a chip where these work as one (*megacore*). A *task* is the process of one host. The
-    arrays are read-only.
+    A *core* has coordinates x, y, z and its number on the chip. A *device* is the unit that frameworks show: one core,
+    or both cores of a chip combined (*megacore*). A *task* is the process of one host. The arrays are read-only.
 
     Parameters
     ----------
@@ -41,33 +40,32 @@ class Topology(Pictured):
     device_coordinates : array of int, shape (tasks, devices per task, 4), optional
         Coordinates of each device.
     generation : str or Generation, optional
-        What kind of TPU it is, such as ``"v4"``: what costs are computed from. Unknown by default.
+        Generation of the TPU, such as ``"v4"``, for cost models. Default: unknown.
     wrap : sequence of 3 bools, optional
-        Whether x, y and z close to rings. By default as slices of that generation do; where that is unknown, none does.
+        Whether x, y and z close to rings. Default: the generation's rule; none if the generation is unknown.
     twisted : bool
-        Whether the links that close the short axes of an n x n x 2n or n x 2n x 2n torus are shifted along the long
-        ones (see :meth:`links`).
+        Whether the wrap links of the short axes of an n x n x 2n or n x 2n x 2n torus are shifted along the long ones
+        (see :meth:`links`).
 
     Attributes
     ----------
     generation : Generation or None
     accelerator_type : str or None
-        Name of the slice, such as ``"v4-32"``, where it is known.
+        Name of the slice, such as ``"v4-32"``, if known.
     wrap : tuple of 3 bools
     twisted : bool
 
     Raises
     ------
     ValueError
-        If the bytes are no such message or an argument does not have the shape above.
+        If the bytes are not a valid message or an argument has another shape.
     CoordinateError
-        If a coordinate is outside of the mesh, or two devices have the same; this is a ``ValueError`` and an
-        ``IndexError``.
+        If a coordinate is outside the mesh, or two devices share one; both a ``ValueError`` and an ``IndexError``.
 
     References
     ----------
-    tensorflow/tensorflow, ``tensorflow/python/tpu/topology.py``: everything but the generation, wrap, links and hosts
-    is as ``tf.tpu.experimental.Topology`` has it.
+    tensorflow/tensorflow, ``tensorflow/python/tpu/topology.py``: everything except the generation, wrap, links and
+    hosts is as in ``tf.tpu.experimental.Topology``.
 
     Examples
     --------
@@ -116,24 +114,25 @@ class Topology(Pictured):
         self.twisted = bool(twisted)
         if twisted and (twist_of(self.chip_shape) is None or not all(self.wrap)):
             raise ValueError(
-                f"{self.chip_shape} chips (wrapped: {self.wrap}) make no twisted torus: its sides are n x n x 2n or "
-                "n x 2n x 2n, in any order, and all of them wrap."
+                f"{self.chip_shape} chips (wrapped: {self.wrap}) cannot form a twisted torus: the sides must be "
+                "n x n x 2n or n x 2n x 2n, in any order, and all must wrap."
             )
 
     @classmethod
     def from_accelerator_type(
         cls, name: str, megacore: bool = False, *, wrap: Sequence[bool] | None = None, twisted: bool = False
     ) -> Topology:
-        """Model the slice that a name stands for.
+        """Return the topology of the slice with this name.
 
         Parameters
         ----------
         name : str
             ``"v4-32"``, ``"v5litepod-16"``, ``"v5p-4x4x8"``, ``"v5e:8x16"``, ``"ct6e-standard-8t"`` and so on.
         megacore : bool
-            Whether both cores of a chip are one device, as v4 and v5p deliver them. By default each core is one.
+            Whether both cores of a chip are one device, the default of v4 and v5p hardware. Default: one device per
+            core.
         wrap : sequence of 3 bools, optional
-            Whether x, y and z close to rings; by default as such slices do.
+            Whether x, y and z close to rings; default: as in real slices.
         twisted : bool
             As for the class.
 
@@ -145,7 +144,7 @@ class Topology(Pictured):
         Raises
         ------
         ValueError
-            If there is no such slice (the nearest names are in the message), or its cores cannot work as one.
+            If there is no such slice (the message has the nearest names), or its cores cannot be combined.
 
         Examples
         --------
@@ -159,24 +158,24 @@ class Topology(Pictured):
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, megacore: bool = False) -> Topology:
-        """Model the slice that the variables of a TPU machine describe.
+        """Return the topology that the environment variables of a TPU machine describe.
 
         Parameters
         ----------
         environ : mapping of str to str, optional
-            Such as ``os.environ``, which is the default.
+            Default: ``os.environ``.
         megacore : bool
             As for :meth:`from_accelerator_type`.
 
         Returns
         -------
         Topology
-            Its tasks are the processes that the variables describe, by default one for each host.
+            Its tasks are the processes that the variables describe, by default one per host.
 
         Raises
         ------
         ValueError
-            If no variable says what the slice is, or two of them contradict each other; both are named.
+            If no variable describes the slice, or two contradict each other; the message names both.
 
         Examples
         --------
@@ -204,9 +203,7 @@ class Topology(Pictured):
     ) -> Topology:
         cores = generation.cores_per_chip if generation else tasks_per_chip
         if megacore and generation and cores > 1 and not generation.has_megacore:
-            raise ValueError(
-                f"the {cores} cores of a {generation.name} chip cannot work as one device. Leave megacore out."
-            )
+            raise ValueError(f"the {cores} cores of a {generation.name} chip cannot form one device. Omit megacore.")
         devices = 1 if megacore else cores
         check_size((*shape, devices))
         coordinates = coordinates_of_slice(shape, task_shape, devices, tasks_per_chip)
@@ -225,12 +222,12 @@ class Topology(Pictured):
         if wrap is None:
             return self.generation.wrap(self.chip_shape) if self.generation else (False, False, False)
         if len(wrap) != 3:
-            raise ValueError(f"wrap says of x, y and z whether they close to rings: 3 bools, not {wrap!r}.")
+            raise ValueError(f"wrap must be 3 bools, whether x, y and z close to rings, got {wrap!r}.")
         x, y, z = (bool(closes) for closes in wrap)
         return x, y, z
 
     def _check_distinct(self) -> None:
-        """Where two devices have one place, the second one would hide the first."""
+        """Raise if two devices have the same coordinates."""
         repeated = first_repeated(self._cells, math.prod(self._shape))
         if repeated is None:
             return
@@ -238,10 +235,10 @@ class Topology(Pictured):
         where = tuple(self._device_coordinates[first_task, first].tolist())
         raise CoordinateError(
             f"device_coordinates has {where} twice: for device {first} of task {first_task} and for device {second} of "
-            f"task {second_task}. Each device has coordinates of its own."
+            f"task {second_task}. Give each device distinct coordinates."
         )
 
-    # --- as TensorFlow has it ---------------------------------------------------------------------------------------
+    # --- TensorFlow's members -----------------------------------------------------------------------------------------
 
     @property
     def mesh_shape(self) -> IntArray:
@@ -250,7 +247,7 @@ class Topology(Pictured):
 
     @property
     def mesh_rank(self) -> int:
-        """How many axes the mesh has, which is 4."""
+        """Number of axes of the mesh: 4."""
         return len(self._shape)
 
     @property
@@ -260,7 +257,7 @@ class Topology(Pictured):
 
     @cached_property
     def missing_devices(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Coordinates of the cores that no device sits on: int64, shape (missing, 4)."""
+        """Coordinates of the cores without a device: int64, shape (missing, 4)."""
         if self._cells.size == math.prod(self._shape):
             return np.empty((0, 4), np.int64)
         missing: np.ndarray[Any, np.dtype[np.int64]] = np.argwhere(self._device_at.reshape(self._shape) < 0)
@@ -268,73 +265,73 @@ class Topology(Pictured):
 
     @property
     def num_tasks(self) -> int:
-        """How many tasks the slice has, one for each host."""
+        """Number of tasks, one per host."""
         return int(self._device_coordinates.shape[0])
 
     @property
     def num_tpus_per_task(self) -> int:
-        """How many devices each task has."""
+        """Number of devices of each task."""
         return int(self._device_coordinates.shape[1])
 
     def task_ordinal_at_coordinates(self, device_coordinates: Sequence[int]) -> int:
-        """Give the task whose device sits at these coordinates, or -1 if none does."""
+        """Return the task of the device at these coordinates, or -1 if there is none."""
         device = self._device(device_coordinates)
         return device // self.num_tpus_per_task if device >= 0 else -1
 
     def tpu_device_ordinal_at_coordinates(self, device_coordinates: Sequence[int]) -> int:
-        """Give the number, in its task, of the device at these coordinates, or -1 if there is none."""
+        """Return the number, within its task, of the device at these coordinates, or -1 if there is none."""
         device = self._device(device_coordinates)
         return device % self.num_tpus_per_task if device >= 0 else -1
 
     def cpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:
-        """Give the name of the CPU of the host that has the device at these coordinates."""
+        """Return the name of the CPU device of the host of these coordinates."""
         return host_name(self.task_ordinal_at_coordinates(device_coordinates), job)
 
     def tpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:
-        """Give the name of the device at these coordinates."""
+        """Return the name of the device at these coordinates."""
         task = self.task_ordinal_at_coordinates(device_coordinates)
         return device_name(task, self.tpu_device_ordinal_at_coordinates(device_coordinates), job)
 
     def serialized(self) -> bytes:
-        """Give the topology as a serialized ``TopologyProto``, the very bytes that it was made of if it was."""
+        """Return the topology as a serialized ``TopologyProto``, unchanged if it was created from one."""
         if self._serialized is None:
             flat = self._device_coordinates.reshape(-1)
             message = topology_proto.TopologyMessage(self._mesh_shape, self.num_tasks, self.num_tpus_per_task, flat)
             self._serialized = topology_proto.serialize(message)
         return self._serialized
 
-    # --- what the mesh is made of -----------------------------------------------------------------------------------
+    # --- structure ----------------------------------------------------------------------------------------------------
 
     @property
     def chip_shape(self) -> ChipShape:
-        """Chips along x, y and z, also those without a device."""
+        """Chips along x, y and z, including those without a device."""
         return self._shape[:3]
 
     @property
     def num_chips(self) -> int:
-        """How many chips the mesh has."""
+        """Number of chips of the mesh."""
         return math.prod(self.chip_shape)
 
     @property
     def num_devices(self) -> int:
-        """How many devices there are, those that are missing not counted."""
+        """Number of existing devices."""
         return int(self._cells.size)
 
     @property
     def cores_per_chip(self) -> int:
-        """Cores of a chip, as its generation has them; where that is unknown, as the mesh shows."""
+        """Cores per chip, from the generation; if it is unknown, from the mesh."""
         return self.generation.cores_per_chip if self.generation else self._shape[3]
 
     @property
     def is_megacore(self) -> bool:
-        """Whether a device is several cores that work as one."""
+        """Whether a device combines several cores."""
         return self.cores_per_chip > self._shape[3]
 
     @cached_property
     def hosts(self) -> IntArray:
-        """Task that each chip belongs to: read-only int32, shape ``chip_shape``; -1 for chips without a device.
+        """Task of each chip: read-only int32, shape ``chip_shape``; -1 for chips without a device.
 
-        Where tasks share a chip it is the task of its first core.
+        If tasks share a chip it is the task of its first core.
         """
         device = self._device_at.reshape(-1, self._shape[3])
         task = np.where(device >= 0, device // max(1, self.num_tpus_per_task), np.iinfo(np.int32).max).min(1)
@@ -343,9 +340,9 @@ class Topology(Pictured):
         return hosts
 
     def links(self) -> Links:
-        """Give every link between two chips, once for each direction.
+        """Return every link between two chips, one entry per direction.
 
-        In a twisted torus a link that closes a short axis arrives half of the long axes further along these.
+        In a twisted torus a wrap link of a short axis arrives half of each long axis further along it.
 
         Returns
         -------
@@ -361,14 +358,14 @@ class Topology(Pictured):
 
     @cached_property
     def _device_at(self) -> IntArray:
-        """Number of the device on each core over all tasks, row by row over the mesh; -1 for none."""
+        """Device number over all tasks on each core, in row-major order; -1 for none."""
         device_at = np.full(math.prod(self._shape), -1, np.int32)
         device_at[self._cells] = np.arange(self._cells.size, dtype=np.int32)
         return device_at
 
     @cached_property
     def _chips_of_tasks(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """On how many chips each task has devices."""
+        """Number of chips on which each task has devices."""
         chips = np.sort(self._cells.reshape(self._device_coordinates.shape[:2]) // self._shape[3], 1)
         counts: np.ndarray[Any, np.dtype[np.int64]] = (np.diff(chips) != 0).sum(1) + min(1, chips.shape[1])
         return counts

@@ -1,4 +1,4 @@
-"""What a topology is made of, checked as TensorFlow checks it."""
+"""Validation of the arguments of a topology, with TensorFlow's messages."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ __all__ = ["check_size", "checked", "find_generation", "parsed"]
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# Beyond any TPU that there is, and little enough for arrays with one entry per core.
+# Larger than any TPU, and small enough for arrays with one entry per core.
 _MOST_CORES = 2**24
 
 
 def check_size(mesh_shape: Sequence[int]) -> None:
-    """Refuse a mesh that would fill the memory."""
+    """Raise for a mesh that would exhaust the memory."""
     if math.prod(mesh_shape) > _MOST_CORES:
         text = "x".join(map(str, mesh_shape))
-        raise ValueError(f"a mesh of {text} has {math.prod(mesh_shape)} cores; at most {_MOST_CORES} are held.")
+        raise ValueError(f"a mesh of {text} has {math.prod(mesh_shape)} cores; the maximum is {_MOST_CORES}.")
 
 
 def find_generation(generation: str | Generation | None) -> Generation | None:
-    """Give a generation by its name."""
+    """Return a generation by name."""
     if generation is None or isinstance(generation, Generation):
         return generation
     if generation not in GENERATIONS:
-        raise ValueError(f"there is no generation {generation!r}: expected {', '.join(GENERATIONS)}.")
+        raise ValueError(f"unknown generation {generation!r}: expected one of {', '.join(GENERATIONS)}.")
     return GENERATIONS[generation]
 
 
 def checked(mesh_shape: Any, device_coordinates: Any) -> tuple[IntArray, IntArray]:
-    """Give the arguments as arrays of the right shapes."""
+    """Return the arguments as arrays of the right shapes."""
     if mesh_shape is None or device_coordinates is None:
-        raise TypeError("a Topology is made of `serialized`, or of `mesh_shape` and `device_coordinates` together.")
+        raise TypeError("a Topology requires `serialized`, or both `mesh_shape` and `device_coordinates`.")
     shape = as_int32("`mesh_shape`", mesh_shape)
     coordinates = as_int32("`device_coordinates`", device_coordinates)
     if shape.shape != (4,) or (shape < 1).any():
@@ -55,7 +55,7 @@ def checked(mesh_shape: Any, device_coordinates: Any) -> tuple[IntArray, IntArra
 
 
 def parsed(serialized: bytes) -> tuple[IntArray, IntArray]:
-    """Give the mesh shape and the coordinates of a serialized message."""
+    """Return the mesh shape and the coordinates of a serialized message."""
     message = topology_proto.parse(serialized)
     shape, coordinates = message.mesh_shape, message.device_coordinates
     tasks, devices = message.num_tasks, message.num_devices_per_task

@@ -1,4 +1,4 @@
-"""The bytes of ``TopologyProto``: its four fields, read and written without protobuf.
+"""Codec of ``TopologyProto`` without protobuf.
 
 The message, in Protocol Buffers' wire format (proto3)::
 
@@ -7,8 +7,8 @@ The message, in Protocol Buffers' wire format (proto3)::
     3  num_tpu_devices_per_task   int32
     4  device_coordinates         repeated int32, packed
 
-Numbers may come packed or one by one, and fields in any order and several times: lists go on, single numbers are
-replaced. Fields that are not listed are passed over. Zeros and empty lists are not written.
+Numbers may be packed or not, and fields in any order and repeated: lists are concatenated, single numbers replaced.
+Unknown fields are skipped. Zeros and empty lists are not written.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ IntArray = np.ndarray[Any, np.dtype[np.int32]]
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _MESH_SHAPE, _NUM_TASKS, _NUM_DEVICES, _COORDINATES, _HARDWARE_FEATURE = 1, 2, 3, 4, 5
 _LONGEST_VARINT = 10
-# Groups inside groups, as deep as protobuf follows them.
+# Maximum nesting of groups, as in protobuf.
 _DEEPEST = 100
 
 
 @dataclass(frozen=True, eq=False)
 class TopologyMessage:
-    """What the bytes say, before anybody asks whether it makes sense.
+    """The fields of a message, not validated.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class TopologyMessage:
 
 
 def serialize(message: TopologyMessage) -> bytes:
-    """Write a message, byte by byte as protobuf does.
+    """Serialize a message, byte for byte as protobuf does.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def _single(field: int, value: int) -> bytes:
 
 
 def _varints(values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
-    """Numbers, seven bits a byte, the lowest first; all bytes of a number but its last have the top bit set."""
+    """Return varints: seven bits a byte, the lowest first; the top bit marks all bytes of a number but the last."""
     if values.min() >= 0 and values.max() < 0x80:
         return values.astype(np.uint8).tobytes()
     # Negative numbers have 64 bits: ten bytes.
@@ -90,12 +90,12 @@ def _varints(values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
 
 
 def parse(data: bytes) -> TopologyMessage:
-    """Read a message.
+    """Parse a message.
 
     Raises
     ------
     ValueError
-        If the bytes are no such message, with the place at which that is seen.
+        If the bytes are not a valid message; the text names the position.
     """
     lists: dict[int, list[IntArray]] = {_MESH_SHAPE: [], _COORDINATES: []}
     numbers = {_NUM_TASKS: 0, _NUM_DEVICES: 0}
@@ -117,23 +117,23 @@ def parse(data: bytes) -> TopologyMessage:
 
 
 def single_numbers(data: bytes, field: int) -> dict[int, int]:
-    """Read the single numbers of a message that is a field of this one; none where the field is not written.
+    """Parse the single numbers of a nested message; none if the field is absent.
 
     Parameters
     ----------
     data : bytes
     field : int
-        Of the message inside.
+        Field number of the nested message.
 
     Returns
     -------
     dict of int to int
-        Field of the message inside -> number.
+        Field of the nested message -> number.
 
     Raises
     ------
     ValueError
-        If the bytes are no such message.
+        If the bytes are not a valid message.
 
     Examples
     --------
@@ -158,13 +158,13 @@ def single_numbers(data: bytes, field: int) -> dict[int, int]:
 
 
 def _signed(value: int) -> int:
-    """The int32 in the low 32 bits."""
+    """Return the low 32 bits as an int32."""
     value &= 0xFFFFFFFF
     return value - (value >> 31 << 32)
 
 
 class _Reader:
-    """Bytes, and how many of them were read."""
+    """Bytes and a read position."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -172,15 +172,15 @@ class _Reader:
 
     def fail(self, reason: str) -> ValueError:
         return ValueError(
-            f"these {len(self._data)} bytes are no serialized TopologyProto: at byte {self.position} {reason}. Give "
-            "what Topology.serialized() returned, or mesh_shape= and device_coordinates=."
+            f"these {len(self._data)} bytes are not a serialized TopologyProto: at byte {self.position} {reason}. Pass "
+            "the result of Topology.serialized(), or mesh_shape= and device_coordinates=."
         )
 
     def varint(self, longest: int = _LONGEST_VARINT) -> int:
         value = 0
         for i in range(longest):
             if self.position + i >= len(self._data):
-                raise self.fail("a number is cut off")
+                raise self.fail("a number is truncated")
             byte = self._data[self.position + i]
             value |= (byte & 0x7F) << 7 * i
             if byte < 0x80:
@@ -189,14 +189,14 @@ class _Reader:
         raise self.fail(f"a number has more than {longest} bytes")
 
     def tag(self, lowest: int = 1) -> tuple[int, int]:
-        """The field that follows, and how it is written."""
+        """Return the next field's number and wire type."""
         value = self.varint(5)
         if value > 0xFFFFFFFF or value >> 3 < lowest:
             raise self.fail(f"there is no field {value >> 3}")
         return value >> 3, value & 7
 
     def size(self) -> int:
-        """How many bytes a list or a text has."""
+        """Return the size in bytes of a list or a text."""
         size = self.varint(5)
         if size > len(self._data) - self.position:
             raise self.fail(f"{size} bytes are announced and {len(self._data) - self.position} are left")
@@ -204,7 +204,7 @@ class _Reader:
 
     def take(self, size: int) -> bytes:
         if size > len(self._data) - self.position:
-            raise self.fail("a number is cut off")
+            raise self.fail("a number is truncated")
         self.position += size
         return self._data[self.position - size : self.position]
 
@@ -214,23 +214,23 @@ class _Reader:
             return octets.astype(np.int32)
         ends = np.flatnonzero(octets < 0x80)
         if not ends.size or ends[-1] != octets.size - 1:
-            raise self.fail("the last number of a list is cut off")
+            raise self.fail("the last number of a list is truncated")
         starts = np.concatenate([np.zeros(1, ends.dtype), ends[:-1] + 1])
         lengths = ends - starts + 1
         if lengths.max() > _LONGEST_VARINT:
             raise self.fail(f"a number of a list has more than {_LONGEST_VARINT} bytes")
         place = np.arange(octets.size) - np.repeat(starts, lengths)
         parts = (octets & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64)
-        # An int32 is the low 32 bits of what was written.
+        # An int32 is the low 32 bits of the varint.
         return np.bitwise_or.reduceat(parts, starts).astype(np.uint32).view(np.int32)
 
     def pass_over(self) -> None:
-        """Pass over all fields that there are."""
+        """Skip all fields."""
         while self.position < len(self._data):
             self.skip(*self.tag(), depth=2)
 
     def skip(self, field: int, kind: int, depth: int = 1) -> None:
-        """Pass over a field that is not ours, or that is not written as ours is."""
+        """Skip a field that is unknown or has another wire type."""
         if kind == _VARINT:
             self.varint()
         elif kind in (_FIXED64, _FIXED32):
@@ -238,8 +238,8 @@ class _Reader:
         elif kind == _BYTES:
             self.take(self.size())
         elif kind == _GROUP and depth <= _DEEPEST:
-            # Nobody looks at what is in a group that is passed over: not even whether there can be such a field.
+            # The contents of a skipped group are not validated, not even the field numbers.
             while (inner := self.tag(lowest=0)) != (field, _GROUP_END):
                 self.skip(*inner, depth + 1)
         else:
-            raise self.fail(f"field {field} is written in a way that does not exist ({kind})")
+            raise self.fail(f"field {field} has the invalid wire type {kind}")

@@ -1,4 +1,4 @@
-"""A topology in words: which number counts what."""
+"""Summary of a topology as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["describe"]
 
 
 def describe(topology: Topology) -> str:
-    """Give a small table of cores, chips, devices and hosts."""
+    """Return a table of cores, chips, devices and hosts."""
     shape = shape_text(topology.chip_shape, topology.generation.torus_rank if topology.generation else 3)
     rows = [
         ("cores", topology.num_chips * topology.cores_per_chip, _cores(topology)),
@@ -28,7 +28,7 @@ def describe(topology: Topology) -> str:
 
 
 def _number(topology: Topology, what: str) -> str:
-    """What the number in the name counts, if it is this."""
+    """Return a note if the number in the slice's name counts `what`."""
     name, generation = topology.accelerator_type, topology.generation
     if not name or not generation or generation.number_counts != what or "x" in name.rsplit("-", 1)[-1]:
         return ""

@@ -1,7 +1,7 @@
-"""The variables of a TPU machine: read with one set of checks, whoever set them.
+"""TPUEnvironment: the environment variables of a TPU machine, parsed and validated.
 
-Machines, GKE, launchers and users all set them, and later ones do not always clean up behind earlier ones. So every
-value is read here, and two that cannot both be true are an error that names both.
+Machines, GKE, launchers and users set these variables, and some are left over from earlier jobs. All are parsed here;
+two that contradict each other raise an error that names both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _GRID = re.compile(r"[1-9]\d{0,5}(x[1-9]\d{0,5}){1,2}", re.ASCII)
 
 @dataclass(frozen=True)
 class TPUEnvironment:
-    """What the variables of a TPU machine say, checked; made by :meth:`read`.
+    """The validated environment variables of a TPU machine; created by :meth:`read`.
 
     Attributes
     ----------
@@ -49,25 +49,25 @@ class TPUEnvironment:
         Name of the slice.
     generation : Generation or None
     shape : tuple of int
-        Chips along x, y and z that the processes drive together.
+        Chips along x, y and z of all processes together.
     chips_per_process : tuple of int
         Chips along x, y and z of one process.
     processes_per_chip : int
-        1, or 2 where each device of a chip has a process of its own.
+        1, or 2 if each device of a chip has its own process.
     visible_chips : tuple of int or None
         Chips of the host that this process opens.
     worker_id, task_id : int or None
-        Which host, and which process over all hosts, this is.
+        Index of this host, and of this process over all hosts.
     hostnames : tuple of str
-        Of all hosts, in the order of their numbers; empty where they are not known.
+        Of all hosts, in order; empty if unknown.
     process_addresses : tuple of str
-        ``host:port`` of every process; empty where they are not known.
+        ``host:port`` of every process; empty if unknown.
     name : str or None
-        What the user calls the slice.
+        The user's name of the slice.
     num_slices, slice_id : int
-        How many slices work together, and which one this is.
+        Number of slices of the job, and index of this one.
     coordinator_address : str or None
-        Where these slices meet.
+        Rendezvous address of these slices.
 
     Examples
     --------
@@ -98,23 +98,23 @@ class TPUEnvironment:
 
     @property
     def process_bounds(self) -> ChipShape:
-        """Processes along x, y and z; on each place there are `processes_per_chip`."""
+        """Processes along x, y and z, each standing for `processes_per_chip`."""
         x, y, z = (all_ // own for all_, own in zip(self.shape, self.chips_per_process, strict=True))
         return x, y, z
 
     @property
     def num_processes(self) -> int:
-        """How many processes drive the slice."""
+        """Number of processes on the slice."""
         return math.prod(self.process_bounds) * self.processes_per_chip
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> TPUEnvironment:
-        """Read and check the variables.
+        """Read and validate the variables.
 
         Parameters
         ----------
         environ : mapping of str to str, optional
-            ``os.environ`` by default.
+            Default: ``os.environ``.
 
         Returns
         -------
@@ -123,19 +123,19 @@ class TPUEnvironment:
         Raises
         ------
         ValueError
-            If no variable says what the slice is, if one cannot be read, or if two contradict each other.
+            If no variable describes the slice, if one is invalid, or if two contradict each other.
         """
         found = Variables(os.environ if environ is None else environ)
-        slice_, told_by = _slice(found)
-        return _with_slices(found, _with_processes(found, slice_, told_by))
+        slice_, source = _slice(found)
+        return _with_slices(found, _with_processes(found, slice_, source))
 
 
-# --- which slice ----------------------------------------------------------------------------------------------------
+# --- slice ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Told:
-    """What one variable says of the shape of the slice."""
+class _ShapeVariable:
+    """Shape of the slice according to one variable."""
 
     name: str
     kind: AcceleratorType | None
@@ -143,18 +143,18 @@ class _Told:
 
 
 def _slice(found: Variables) -> tuple[TPUEnvironment, str]:
-    """The slice, how it is cut into processes, and which variables tell that."""
-    told = _told(found)
+    """Return the slice, its division into processes, and the names of the variables that define it."""
+    told = _shape_variable(found)
     own_name, own = found.bounds(CHIPS_PER_PROCESS)
     many_name, many = found.bounds(PROCESSES)
-    shape, told_by = told.shape, told.name
+    shape, source = told.shape, told.name
     if own is not None and many is not None:
-        told_by = f"{own_name} times {many_name}"
-        shape = _shape_of_processes(found, told_by, told, (own[0] * many[0], own[1] * many[1], own[2] * many[2]))
+        source = f"{own_name} times {many_name}"
+        shape = _shape_of_processes(found, source, told, (own[0] * many[0], own[1] * many[1], own[2] * many[2]))
     if shape is None:
         present = ", ".join(found.present()) or "none"
         raise ValueError(
-            f"no variable says what the slice is (set of TPU_*, CLOUD_TPU_*, MEGASCALE_*: {present}). Set "
+            f"no variable describes the slice (set of TPU_*, CLOUD_TPU_*, MEGASCALE_*: {present}). Set "
             f"{ACCELERATOR_TYPE[0]}, such as v4-16, or {TOPOLOGY}, or {CHIPS_PER_PROCESS[0]} and {PROCESSES[0]}."
         )
     generation = told.kind.generation if told.kind else None
@@ -166,30 +166,30 @@ def _slice(found: Variables) -> tuple[TPUEnvironment, str]:
     else:
         chips = _host_shape(found, generation, shape)
     name = told.kind.name if told.kind else None
-    return TPUEnvironment(name, generation, shape, chips, _per_chip(many_name, many, generation)), told_by
+    return TPUEnvironment(name, generation, shape, chips, _per_chip(many_name, many, generation)), source
 
 
-def _told(found: Variables) -> _Told:
+def _shape_variable(found: Variables) -> _ShapeVariable:
     kind_name, kind_text = found.same(ACCELERATOR_TYPE, AcceleratorType.parse)
     grid_name, grid = found.get(TOPOLOGY)
     kind = AcceleratorType.parse(kind_text) if kind_text else None
     if grid is None:
-        return _Told(kind_name, kind, kind.shape if kind else None)
+        return _ShapeVariable(kind_name, kind, kind.shape if kind else None)
     if not _GRID.fullmatch(grid):
         raise ValueError(f"{grid_name} is {grid!r}: expected the chips along each axis, such as '4x4x8'.")
     x, y, z = [*map(int, grid.split("x")), 1][:3]
     if kind is None:
-        return _Told(grid_name, None, (x, y, z))
+        return _ShapeVariable(grid_name, None, (x, y, z))
     if x * y * z != math.prod(kind.shape):
         whole = f"{math.prod(kind.shape)} ({shape_text(kind.shape, kind.generation.torus_rank)})"
         raise contradiction(grid_name, kind_name, f"{grid!r} is {x * y * z} chips, and {kind_text!r} is {whole}")
-    # The number in a name leaves the shape open; the grid is read as that of this generation, which may not have it.
+    # A name with a number leaves the shape open; the grid is then read for its generation, which may not have it.
     kind = AcceleratorType.parse(f"{kind.generation.prefixes[0]}-{grid}")
-    return _Told(grid_name, kind, kind.shape)
+    return _ShapeVariable(grid_name, kind, kind.shape)
 
 
-def _shape_of_processes(found: Variables, bounds: str, told: _Told, box: ChipShape) -> ChipShape:
-    """The shape of all processes together, which is that of the slice, or of a part that they open alone."""
+def _shape_of_processes(found: Variables, bounds: str, told: _ShapeVariable, box: ChipShape) -> ChipShape:
+    """Return the shape of all processes: that of the slice, or of the part that they open."""
     shape = told.shape
     if shape is None or box == shape or (math.prod(box) == math.prod(shape) and told.name != TOPOLOGY):
         return box
@@ -199,12 +199,12 @@ def _shape_of_processes(found: Variables, bounds: str, told: _Told, box: ChipSha
     if math.prod(box) < math.prod(shape):
         if found.same(VISIBLE_CHIPS)[1] is not None:
             return box
-        how += f"; for a part of the slice say with {VISIBLE_CHIPS[0]} which chips to open"
+        how += f"; for a part of the slice list the chips to open in {VISIBLE_CHIPS[0]}"
     raise contradiction(bounds, told.name, how)
 
 
 def _parts(name: str, bounds: tuple[int, ...], told: str, shape: ChipShape) -> ChipShape:
-    """The shape divided by the bounds."""
+    """Return the shape divided by the bounds."""
     if any(length % part for length, part in zip(shape, bounds[:3], strict=True)):
         text = ",".join(map(str, bounds[:3]))
         raise contradiction(name, told, f"{text} does not divide {shape_text(shape)} chips")
@@ -213,20 +213,20 @@ def _parts(name: str, bounds: tuple[int, ...], told: str, shape: ChipShape) -> C
 
 
 def _per_chip(name: str, bounds: tuple[int, ...] | None, generation: Generation | None) -> int:
-    """Processes on each chip: a fourth number behind the process bounds."""
+    """Return the processes per chip: the fourth number of the process bounds."""
     each = bounds[3] if bounds is not None and len(bounds) > 3 else 1
     devices = generation.devices_per_chip if generation else each
     if devices % each:
         text = ",".join(map(str, bounds or ()))
         raise ValueError(
-            f"{name} is {text!r}: {each} processes on each chip, and a {generation.name if generation else ''} chip "
-            f"has {devices} device{'s' * (devices != 1)}. Leave the fourth number out."
+            f"{name} is {text!r}: {each} processes on each chip, but a {generation.name if generation else ''} chip "
+            f"has {devices} device{'s' * (devices != 1)}. Omit the fourth number."
         )
     return each
 
 
 def _host_shape(found: Variables, generation: Generation | None, shape: ChipShape) -> ChipShape:
-    """Chips of one host, which is one process where nothing else is said."""
+    """Return the chips of one host, which by default is one process."""
     hosts = len(found.texts(HOSTNAMES))
     usual = generation.host_shape_of(shape) if generation else _half_or_all(shape)
     smaller = generation.host_shape if generation else usual
@@ -237,34 +237,34 @@ def _host_shape(found: Variables, generation: Generation | None, shape: ChipShap
 
 
 def _half_or_all(shape: ChipShape) -> ChipShape:
-    """Hosts of 2x2 chips, as far as these go in."""
+    """Return the largest part of 2x2 chips that divides the shape."""
     x, y = (2 if length % 2 == 0 else 1 for length in shape[:2])
     return x, y, 1
 
 
-# --- which process --------------------------------------------------------------------------------------------------
+# --- process --------------------------------------------------------------------------------------------------------
 
 
-def _with_processes(found: Variables, slice_: TPUEnvironment, told_by: str) -> TPUEnvironment:
-    """Hosts and processes, and which of them this one is."""
+def _with_processes(found: Variables, slice_: TPUEnvironment, source: str) -> TPUEnvironment:
+    """Return the slice with its hosts and processes, and the indices of this one."""
     hostnames = found.texts(HOSTNAMES)
     kind = AcceleratorType.parse(slice_.accelerator_type) if slice_.accelerator_type else None
     is_part = kind is not None and math.prod(slice_.shape) < math.prod(kind.shape)
-    # Processes on a part of the slice still find the hosts of all of it in their variables.
+    # Processes on a part of the slice have the hosts of the whole slice in their variables.
     whole = replace(slice_, shape=kind.shape, chips_per_process=(1, 1, 1)) if kind and is_part else slice_
-    _check_hosts(hostnames, whole, told_by)
+    _check_hosts(hostnames, whole, source)
     addresses = found.texts(ADDRESSES)
     if addresses and len(addresses) != slice_.num_processes:
         how = f"{_count(len(addresses), 'address')} for {_count(slice_.num_processes, 'process')}"
-        raise contradiction(ADDRESSES, told_by, how)
+        raise contradiction(ADDRESSES, source, how)
     hosts = len(hostnames) or _num_hosts(whole)
     worker, task = found.number(WORKER_ID), found.number(TASK_ID)
     if worker is not None and worker >= hosts:
-        other = HOSTNAMES if hostnames else told_by
+        other = HOSTNAMES if hostnames else source
         raise contradiction(WORKER_ID, other, f"number {worker}, with {_count(hosts, 'host')} counted from 0")
     if task is not None and task >= slice_.num_processes:
         how = f"number {task}, with {_count(slice_.num_processes, 'process')} counted from 0"
-        raise contradiction(TASK_ID, told_by, how)
+        raise contradiction(TASK_ID, source, how)
     _check_port(found.number(PORT), task, addresses)
     return replace(
         slice_,
@@ -286,12 +286,12 @@ def _num_hosts(slice_: TPUEnvironment) -> int:
     return max(1, math.prod(slice_.shape) // each, slice_.num_processes if slice_.generation is None else 1)
 
 
-def _check_hosts(hostnames: tuple[str, ...], slice_: TPUEnvironment, told_by: str) -> None:
+def _check_hosts(hostnames: tuple[str, ...], slice_: TPUEnvironment, source: str) -> None:
     if not hostnames:
         return
     chips, hosts = math.prod(slice_.shape), len(hostnames)
     if len(set(hostnames)) < hosts:
-        raise ValueError(f"{HOSTNAMES} has a host twice: {','.join(hostnames)}. Each host is named once, in order.")
+        raise ValueError(f"{HOSTNAMES} has a host twice: {','.join(hostnames)}. List each host once, in order.")
     generation = slice_.generation
     sizes = (
         {math.prod(generation.host_shape_of(slice_.shape)), math.prod(generation.host_shape)} if generation else set()
@@ -301,7 +301,7 @@ def _check_hosts(hostnames: tuple[str, ...], slice_: TPUEnvironment, told_by: st
         expected = " or ".join(str(chips // size) for size in sorted(sizes, reverse=True) if chips % size == 0)
         what = f"{shape_text(slice_.shape)} chips with {_count(slice_.num_processes, 'process')}"
         there = f", which has {expected}" if expected else ""
-        raise contradiction(HOSTNAMES, told_by, f"{_count(hosts, 'host')} for {what}{there}")
+        raise contradiction(HOSTNAMES, source, f"{_count(hosts, 'host')} for {what}{there}")
 
 
 def _check_port(port: int | None, task: int | None, addresses: tuple[str, ...]) -> None:
@@ -340,10 +340,10 @@ def _visible_chips(found: Variables, slice_: TPUEnvironment) -> tuple[int, ...] 
 
 
 def _with_slices(found: Variables, slice_: TPUEnvironment) -> TPUEnvironment:
-    """Several slices that work together, and what the user calls this one."""
+    """Return the slice with the number of slices, its index and its name."""
     number, many = found.number(SLICE_ID) or 0, found.number(NUM_SLICES)
     if many == 0:
-        raise ValueError(f"{NUM_SLICES} is '0': expected how many slices work together, at least 1.")
+        raise ValueError(f"{NUM_SLICES} is '0': expected the number of slices, at least 1.")
     if number >= (many or 1):
         raise contradiction(SLICE_ID, NUM_SLICES, f"slice {number} of {many or 1}")
     name, coordinator = found.get(NAME)[1], found.get(COORDINATOR)[1]

@@ -1,4 +1,4 @@
-"""The TPU systems of this process: modelled slices, which are begun and ended as TPUs are."""
+"""TPU systems of this process: modelled slices that are initialized and shut down."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ringlet.tpu.topology.topology import Topology
 __all__ = ["initialize_tpu_system", "shutdown_tpu_system", "slice_topology", "tpu_devices"]
 
 DEFAULT_ACCELERATOR_TYPE = "v4-16"
-# Any of these describes a slice; without them there is no TPU machine.
+# Any of these describes a slice; without them this is not a TPU machine.
 _SLICE_VARIABLES = (
     "TPU_ACCELERATOR_TYPE",
     "ACCELERATOR_TYPE",
@@ -23,32 +23,32 @@ _SLICE_VARIABLES = (
     "TPU_PROCESS_BOUNDS",
     "TPU_HOST_BOUNDS",
 )
-_CORES_OF_HOST = 8  # of the number in the name of a v4 slice
+_CORES_OF_HOST = 8  # in the number of a v4 slice name
 
 _log = logging.getLogger(__name__)
 
-# Name of a system that was begun: its devices.
+# Devices of each initialized system, by name.
 _systems: dict[str, tuple[SystemDevice, ...]] = {}
 
 
 def slice_topology(
     accelerator_type: str | None = None, environ: Mapping[str, str] | None = None, num_hosts: int | None = None
 ) -> Topology:
-    """Give the slice that a program without TPUs works with: a model of one.
+    """Return the topology of the slice to model for a program without TPUs.
 
     Parameters
     ----------
     accelerator_type : str, optional
         Such as ``"v4-32"``.
     environ : mapping of str to str, optional
-        Whose variables describe the slice where the type is not given; by default those of the process.
+        Variables that describe the slice if the type is not given; default: those of the process.
     num_hosts : int, optional
-        How many hosts it is to have where neither says what it is.
+        Number of hosts if neither describes the slice.
 
     Returns
     -------
     Topology
-        Each core is a device. A ``v4-16`` slice where nothing was said.
+        Each core is a device. Default: a ``v4-16`` slice.
 
     Raises
     ------
@@ -75,31 +75,31 @@ def _topology_of_hosts(num_hosts: int) -> Topology:
         return Topology.from_accelerator_type(f"v4-{num_hosts * _CORES_OF_HOST}")
     except ValueError as error:
         raise ValueError(
-            f"{num_hosts} hosts make no slice of the type that is modelled by default, {DEFAULT_ACCELERATOR_TYPE[:2]}: "
+            f"{num_hosts} hosts are not a slice of the default type {DEFAULT_ACCELERATOR_TYPE[:2]}: "
             "name the slice, as accelerator_type or in TPU_ACCELERATOR_TYPE"
         ) from error
 
 
 def initialize_tpu_system(cluster_resolver: Any = None) -> Topology:
-    """Begin with the TPUs of a slice (``tf.tpu.experimental.initialize_tpu_system``): from now on they are devices.
+    """Initialize the TPUs of a slice as devices (``tf.tpu.experimental.initialize_tpu_system``).
 
-    They are a model: their names and places are those of real ones, and what runs on them runs on the cores of this
+    The slice is modelled: device names and positions are those of real TPUs, and computations run on the cores of this
     host, in its memory.
 
     Parameters
     ----------
     cluster_resolver : TPUClusterResolver, optional
-        Which slice; without one, that of the environment.
+        The slice; default: that of the environment.
 
     Returns
     -------
     Topology
-        To place replicas on, with ``DeviceAssignment.build``.
+        For assigning replicas with ``DeviceAssignment.build``.
 
     Raises
     ------
     TypeError
-        If it is no TPUClusterResolver.
+        If it is not a TPUClusterResolver.
     ValueError
         If there is no such slice.
 
@@ -113,7 +113,7 @@ def initialize_tpu_system(cluster_resolver: Any = None) -> Topology:
     """
     name = _name_of(cluster_resolver)
     if name in _systems:
-        _log.warning("TPU system %r has already been initialized; it begins anew", name)
+        _log.warning("TPU system %r has already been initialized; initializing it again", name)
     if cluster_resolver is None:
         topology, metadata = slice_topology(), None
     else:
@@ -132,19 +132,19 @@ def initialize_tpu_system(cluster_resolver: Any = None) -> Topology:
 
 
 def shutdown_tpu_system(cluster_resolver: Any = None) -> None:
-    """End with the TPUs of a slice (``tf.tpu.experimental.shutdown_tpu_system``): they are devices no more.
+    """Remove the TPU devices of a slice (``tf.tpu.experimental.shutdown_tpu_system``).
 
-    Strategies that were made for them go on working.
+    Strategies created for them continue to work.
 
     Parameters
     ----------
     cluster_resolver : TPUClusterResolver, optional
-        As :func:`initialize_tpu_system` was given it.
+        As passed to :func:`initialize_tpu_system`.
 
     Raises
     ------
     TypeError
-        If it is no TPUClusterResolver.
+        If it is not a TPUClusterResolver.
 
     Examples
     --------
@@ -156,21 +156,21 @@ def shutdown_tpu_system(cluster_resolver: Any = None) -> None:
     """
     name = _name_of(cluster_resolver)
     if _systems.pop(name, None) is None:
-        _log.warning("TPU system %r is shut down, and has not been initialized", name)
+        _log.warning("TPU system %r cannot be shut down: it has not been initialized", name)
 
 
 def tpu_devices(name: str | None = None) -> tuple[SystemDevice, ...]:
-    """Give the TPU devices that there are: those of the systems that were initialized.
+    """Return the TPU devices of the initialized systems.
 
     Parameters
     ----------
     name : str, optional
-        Of one system.
+        Only those of this system.
 
     Returns
     -------
     tuple of SystemDevice
-        Each name once.
+        With distinct names.
 
     Examples
     --------
@@ -187,8 +187,8 @@ def _name_of(cluster_resolver: Any) -> str:
         return ""
     if not hasattr(type(cluster_resolver), "tpu_hardware_feature"):
         raise TypeError(
-            f"cluster_resolver is a TPUClusterResolver, got {cluster_resolver!r} of type "
-            f"{type(cluster_resolver).__name__}: write ringlet.cluster_resolver.TPUClusterResolver()"
+            f"cluster_resolver must be a TPUClusterResolver, got {cluster_resolver!r} of type "
+            f"{type(cluster_resolver).__name__}: pass ringlet.cluster_resolver.TPUClusterResolver()"
         )
     name: str = cluster_resolver.tpu_name
     return name
