@@ -1,4 +1,4 @@
-"""Reports of what operations on sharded arrays do, and the hooks through which operations tell it."""
+"""Reports of operations on sharded arrays, and the hooks through which operations record them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class _Watch:
-    """The reports that are open and, inside an operation that is made of others, what was noted for it so far."""
+    """The open reports and, inside a composite operation, the collectives recorded for it so far."""
 
     __slots__ = ("collectives", "is_gathered", "is_inside", "reports")
 
@@ -27,22 +27,21 @@ class _Watch:
         self.is_gathered = False
 
 
-# None where nobody listens: one look is then all that a note costs. Replicas run in copies of their caller's context.
+# None if no report is open: a note then costs one lookup. Replicas run in copies of their caller's context.
 _WATCH: ContextVar[_Watch | None] = ContextVar("ringlet_sharding_watch", default=None)
 
 
 @contextmanager
 def explain() -> Iterator[Report]:
-    """Record what operations on sharded arrays do: how their arrays lie, what is sent, and how long that would take.
+    """Record operations on sharded arrays: shardings, collectives, bytes sent and predicted time.
 
-    Holds for the block, and for replicas that ``strategy.run`` starts in it. Blocks may be nested; each has all that
-    happens in it. An array that is computed but not needed yet, such as a sum over devices, is sent where it is used:
-    what it costs is noted then.
+    Applies to the block, and to replicas that ``strategy.run`` starts in it. Blocks may be nested; each records all
+    operations in it. The cost of a deferred result, such as a sum over devices, is recorded where it is first used.
 
     Yields
     ------
     Report
-        Grows while the block runs; ``print`` it, or show it in a notebook.
+        Grows while the block runs; ``print`` it, or display it in a notebook.
 
     Examples
     --------
@@ -67,16 +66,15 @@ def explain() -> Iterator[Report]:
 def note(
     name: str, operands: Any, result: Any, collectives: Sequence[Collective] = (), *, is_gathered: bool = False
 ) -> None:
-    """Tell the reports that are open what an operation did; a part of another one is counted there.
+    """Record an operation in the open reports, or as part of the enclosing composite operation.
 
     Parameters
     ----------
-    name : str
-    operands, result : array, or nested lists and tuples that hold some
-        As they were before, and after.
+    name : str operands, result : array, or nested lists and tuples of arrays
+        State before and after the operation.
     collectives : sequence of Collective
     is_gathered : bool
-        Whether it has no tiled form.
+        Whether the operation has no tiled form.
     """
     watch = _WATCH.get()
     if watch is None:
@@ -89,19 +87,17 @@ def note(
 
 
 def noted_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
-    """Call a function whose operations are parts of one in reports.
+    """Call a function and record its operations as one.
 
     Parameters
     ----------
-    name : str
-    operands : array, or nested lists and tuples that hold some
-    work : callable
-        Gives the result.
+    name : str operands : array, or nested lists and tuples of arrays work : callable
+        Returns the result.
 
     Returns
     -------
     object
-        What `work` gives.
+        Result of `work`.
 
     Examples
     --------
@@ -111,14 +107,14 @@ def noted_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
     outer = _WATCH.get()
     if outer is None or outer.is_inside:
         return work()
-    inside, before = _Watch(outer.reports, is_inside=True), placed_in(operands)  # `work` may change one of them
+    inside, before = _Watch(outer.reports, is_inside=True), placed_in(operands)  # `work` may change operands
     token = _WATCH.set(inside)
     try:
         result = work()
     finally:
         _WATCH.reset(token)
     after = placed_in(result)
-    # Questions such as np.shape are no operations.
+    # Queries such as np.shape are not operations.
     if inside.collectives or inside.is_gathered or any(array.layout is not None for array in after):
         _record(outer, Operation(name, before, after, tuple(inside.collectives), inside.is_gathered))
     return result
@@ -126,7 +122,7 @@ def noted_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
 
 @contextmanager
 def unnoted() -> Iterator[None]:
-    """Keep from reports what happens in the block, because it is counted as something else.
+    """Suspend recording in the block, whose work is counted elsewhere.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What each device has of an array, for those who look at it or write to it."""
+"""Tiles of an array as `shards` shows them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["shards_of"]
 
 
 def shards_of(x: ShardedArray) -> list[NDArray[Any]]:
-    """Give the tiles of the devices of this process that have one.
+    """Return the tiles of the devices of this process that have one.
 
     Parameters
     ----------
     x : ShardedArray
-        Values that are still to be combined are combined first.
+        Partial values are combined first.
 
     Returns
     -------

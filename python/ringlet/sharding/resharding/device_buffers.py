@@ -1,4 +1,4 @@
-"""Memory of sharded arrays: for each device an array of the whole's shape, of which that device's box has values."""
+"""Buffers of sharded arrays: a device's buffer has the whole's shape, with values in that device's box."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["POISONED", "copies", "empty", "filling_devices", "fresh", "spaces_fo
 
 Array = NDArray[Any]
 
-# Whether fresh memory is filled with what no program expects there, so that reading what was never received shows.
+# Fill fresh memory with unlikely values, so that tests detect reads of elements that were never received.
 POISONED: ContextVar[bool] = ContextVar("ringlet_sharding_poisoned", default=os.environ.get("RINGLET_POISON") == "1")
 
-# From here on memory comes from a pool that keeps its pages: the system zeroes new ones, which costs more than most
+# Larger buffers come from a pool that keeps its pages: the kernel zeroes new pages, which costs more than most
 # arithmetic on them.
 _POOLED_BYTES = 128 << 10
 
 
 def fresh(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Give memory for results, writable, with no values yet.
+    """Return uninitialized writable memory.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def fresh(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     Returns
     -------
     ndarray
-        In C order, and of its own.
+        In C order, owning its memory.
 
     Examples
     --------
@@ -64,10 +64,10 @@ def _poisoned(array: Array) -> Array:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, group: DeviceGroup) -> ShardedArray:
-    """Give an array with no values yet, in memory as the mode and the group say.
+    """Return an uninitialized array in memory according to mode and group.
 
-    Devices of this process share one space (for each part of a partial array), or have one each in the mode
-    ``"copy"``; those of other processes have none here.
+    Devices of this process share one buffer for each part, or have one each in the mode ``"copy"``; devices of other
+    processes have None.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, group: D
     Returns
     -------
     ShardedArray
-        The caller fills ``_tile(device)`` of each device that has something.
+        The caller fills ``_tile(device)`` of each device with a part.
 
     Examples
     --------
@@ -93,15 +93,15 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, group: D
 
 
 def spaces_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
-    """Give a space for each device of this process, as the mode and the group say; None for the others.
+    """Return a buffer for each device of this process, according to mode and group; None for the others.
 
     Parameters
     ----------
     layout : Layout
     group : DeviceGroup
     make : callable
-        Gives the space for a device; in ``"shared"`` mode it is asked for the first device of each part, in the mode
-        ``"copy"`` for all.
+        Returns the buffer of a device; called for the first device of each part in ``"shared"`` mode, for all devices
+        in ``"copy"`` mode.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def spaces_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array])
 
 
 def filling_devices(x: ShardedArray) -> tuple[int, ...]:
-    """Return the devices of this process that have to write their tiles so that all tiles of an array have values.
+    """Return the devices of this process that must write their tiles to fill the whole array.
 
     Of devices that share memory and have the same tile, that is the first.
 
@@ -138,7 +138,7 @@ def filling_devices(x: ShardedArray) -> tuple[int, ...]:
 
 
 def copies(x: ShardedArray) -> list[Array | None]:
-    """Give spaces with the same values as those of an array; devices that share memory still do.
+    """Return copies of an array's buffers, shared between the same devices.
 
     Examples
     --------

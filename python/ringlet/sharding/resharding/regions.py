@@ -1,4 +1,4 @@
-"""Arrays put together from pieces of others: which device needs what from which, as arithmetic on boxes."""
+"""Arrays assembled from regions of others: which device copies which box from which, as arithmetic on boxes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Bounds = tuple[tuple[int, int], ...]
 class Run(NamedTuple):
     """Indices at equal distances along one dimension: ``start + step * i`` for each i below `length`.
 
-    Negative steps go backwards, and with a step of 0 the same index comes `length` times.
+    Negative steps descend; a step of 0 repeats one index `length` times.
     """
 
     start: int
@@ -39,7 +39,7 @@ class Run(NamedTuple):
     length: int
 
     def within(self, begin: int, end: int) -> tuple[int, int]:
-        """Tell which of the run's places, from and up to, have indices from `begin` up to `end`.
+        """Return the range of positions whose indices are in ``[begin, end)``.
 
         Examples
         --------
@@ -57,7 +57,7 @@ class Run(NamedTuple):
 
     @property
     def key(self) -> slice:
-        """The slice that takes the indices, one of them if they are all the same."""
+        """Slice that takes the indices, a single one if they are all equal."""
         if self.step == 0:
             return slice(self.start, self.start + min(self.length, 1))
         stop = self.start + self.step * self.length
@@ -65,7 +65,7 @@ class Run(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A box of a result that has values of an operand.
+    """A box of a result whose values come from one operand.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Piece(NamedTuple):
     offset : tuple of int
         Where the box begins.
     runs : tuple of Run
-        Along each dimension, what it takes of the operand: the lengths are the shape of the box.
+        Index range of the operand along each dimension; the lengths are the shape of the box.
     """
 
     operand: int
@@ -83,15 +83,15 @@ class Piece(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What each device has of a piece.
+    """Boxes of a region on each device.
 
     Attributes
     ----------
     boxes : tuple of tuple of (int, int)
-        For each device, from where up to where in the result, along each dimension.
+        Bounds in the result along each dimension, for each device.
     parts : tuple of int
-        For each device, which part of a partial array its values are of; -1 if it has nothing, which the box of an
-        array without dimensions cannot say.
+        Part of a partial array for each device; -1 for devices without a box, as a box without dimensions cannot be
+        empty.
     """
 
     boxes: tuple[Bounds, ...]
@@ -99,7 +99,7 @@ class Held(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """A box of the result, and the device and the piece from which a device gets it."""
+    """A box of the result, and the device and region that one device copies it from."""
 
     piece: int
     source: int
@@ -108,15 +108,15 @@ class Copy(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """What each device copies.
+    """Copies of all devices.
 
     Attributes
     ----------
     of_device : tuple of tuple of Copy
     messages : tuple of Copy
-        Those between two devices.
+        Copies between two devices.
     collectives : tuple of Collective
-        What they are, as it is reported.
+        The messages as reported collectives.
     """
 
     of_device: tuple[tuple[Copy, ...], ...]
@@ -125,12 +125,12 @@ class Copies(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all devices send together."""
+        """Bytes sent by all devices."""
         return sum(collective.nbytes for collective in self.collectives)
 
 
 class Form(NamedTuple):
-    """What an array is to be."""
+    """Layout, shape and dtype of an array to make."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -139,7 +139,7 @@ class Form(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def held(layout: Layout, shape: tuple[int, ...]) -> Held:
-    """Tell what each device has of an array of a layout and shape.
+    """Return the boxes that devices hold of an array.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def held(layout: Layout, shape: tuple[int, ...]) -> Held:
 
 
 def viewed_boxes(layout: Layout, shape: tuple[int, ...], piece: Piece) -> Held:
-    """Tell what each device has of a piece of an array of a layout and shape.
+    """Return the boxes that devices hold of a region of an array.
 
     Examples
     --------
@@ -174,15 +174,15 @@ Shapes = tuple[tuple[int, ...], ...]
 
 @lru_cache(maxsize=4096)
 def plan_pieces(pieces: tuple[Piece, ...], layouts: Layouts, shapes: Shapes, form: Form) -> Copies:
-    """Plan how devices get their tiles of an array that is made of pieces.
+    """Plan the copies for an array assembled from regions.
 
     Parameters
     ----------
     pieces : tuple of Piece
     layouts, shapes : tuple
-        Of the operands.
+        Layouts and shapes of the operands.
     form : Form
-        Of the array.
+        Form of the result.
     """
     sources = [viewed_boxes(layouts[piece.operand], shapes[piece.operand], piece) for piece in pieces]
     return copies_between(sources, held(form.layout, form.shape), form.dtype)
@@ -190,21 +190,21 @@ def plan_pieces(pieces: tuple[Piece, ...], layouts: Layouts, shapes: Shapes, for
 
 @lru_cache(maxsize=4096)
 def plan_assignment(value: Piece, given: Form, target: Piece, written: Form) -> tuple[Held, Copies]:
-    """Plan how devices get what they write of a piece of an array.
+    """Plan the copies for an assignment to a region of an array.
 
     Parameters
     ----------
     value : Piece
-        What goes there, of an array that is as `given` says.
+        Region of the assigned array, whose form is `given`.
     given : Form
     target : Piece
-        Where it goes, in an array that is as `written` says.
+        Destination region in an array of the form `written`.
     written : Form
 
     Returns
     -------
     Held
-        What each device has of the place.
+        Boxes of the destination on each device.
     Copies
     """
     places = viewed_boxes(written.layout, written.shape, target)
@@ -212,14 +212,14 @@ def plan_assignment(value: Piece, given: Form, target: Piece, written: Form) -> 
 
 
 def copies_between(sources: Sequence[Held], target: Held, dtype: np.dtype[Any]) -> Copies:
-    """Plan copies: a device takes what it has itself, and of several others that have the rest one for each like it.
+    """Plan copies: a device uses its own values, else one copy for each of several holders alike.
 
     Parameters
     ----------
     sources : sequence of Held
-        What devices have: disjoint boxes, or the same one, of each piece.
+        Boxes on each device for each region: disjoint, or equal.
     target : Held
-        What they shall have.
+        Boxes that devices need.
     dtype : dtype
         As of :func:`plan_pieces`.
     """
@@ -246,7 +246,7 @@ def _holders(held: Held) -> dict[tuple[Bounds, int], list[int]]:
     return holders
 
 
-# The boxes of a part as a tree: by their sides along the first dimension, then along the next, at last who has them.
+# The boxes of a part as a tree: bounds along the first dimension, then the next, with the holders as leaves.
 Cells = dict[Any, Any]
 
 
@@ -261,7 +261,7 @@ def _cells(held: Held) -> Cells:
 
 
 def _meeting(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box, list[int]]]:
-    """Give what boxes have of a box, and who has them."""
+    """Return the intersections of boxes with one box, and their holders."""
     if not bounds:
         if cells:
             yield sides, cells
@@ -273,7 +273,7 @@ def _meeting(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box,
 
 
 def collectives_of(messages: Iterable[Copy], dtype: np.dtype[Any]) -> tuple[Collective, ...]:
-    """Say in collectives what messages there are: broadcasts of what several devices need, and permutations.
+    """Describe messages as collectives: broadcasts of what several devices need, and permutations.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def collectives_of(messages: Iterable[Copy], dtype: np.dtype[Any]) -> tuple[Coll
 
 
 def _permutations(messages: Iterable[Copy]) -> list[list[Copy]]:
-    """Messages in rounds, in each of which no device sends or receives twice."""
+    """Group messages into rounds in which no device sends or receives twice."""
     rounds: list[list[Copy]] = []
     for copy in messages:
         for sent in rounds:

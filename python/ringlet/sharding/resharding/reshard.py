@@ -1,4 +1,4 @@
-"""Brings arrays from one layout to another."""
+"""Resharding: changes the layout of arrays."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ Array = NDArray[Any]
 
 
 def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray:
-    """Give the same values laid out in another way; :meth:`ShardedArray.reshard` is this function.
+    """Return the same values in another sharding; :meth:`ShardedArray.reshard` is this function.
 
-    Where devices share memory nothing is copied: the result reads the memory of `x` until either is written to.
+    Nothing is copied where devices share memory: the result reads the memory of `x` until either is written to.
 
     Parameters
     ----------
     x : ShardedArray
     sharding : Sharding or NamedSharding
-        For arrays of as many dimensions, on the same devices.
+        For the same number of dimensions, on the same devices.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
     Raises
     ------
     ShardingError
-        If the sharding is not for this array, or its devices are others.
+        If the sharding does not fit this array, or is for other devices.
 
     Examples
     --------
@@ -64,8 +64,8 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
     group = group_of(sharding, x._group.num_devices)
     if group not in (x._group, DeviceGroup.of(x._group.num_devices)):
         raise ShardingError(
-            f"{sharding} is for {group}, and the array is on {x._group}: give a sharding of the same mesh, or take the "
-            "values there, ringlet.sharding.shard(np.asarray(array), sharding)"
+            f"{sharding} is for {group}, and the array is on {x._group}: give a sharding of the same mesh, or move "
+            "the values there, ringlet.sharding.shard(np.asarray(array), sharding)"
         )
 
     def work() -> ShardedArray:
@@ -75,19 +75,19 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
 
 
 def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """Give the values of an array in another layout, and tell reports what is sent for that.
+    """Return the values of an array in another layout, and record the bytes sent.
 
     Parameters
     ----------
     x : ShardedArray
     layout : Layout
-        Of as many dimensions, for the same devices. A partial one keeps the parts of `x` if it has the same; else the
-        first of its parts gets the values.
+        Of the same rank, for the same devices. A partial layout keeps the parts of `x` if they are equal; else its
+        first part gets the values.
 
     Returns
     -------
     ShardedArray
-        `x` itself if it is laid out like that. It shares memory with `x`, and is not to be written to.
+        `x` itself if it has that layout. Shares memory with `x`, and must not be written to.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     if x._settled is None:
         origin = x._origin
         if origin is not None and origin.source._spaces is origin.spaces:
-            values = redistribute(origin.source, layout)  # which others may need, too
+            values = redistribute(origin.source, layout)  # shared with other readers
             with unnoted():
                 x._settled = origin.compute(values)
         else:
@@ -117,7 +117,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def settled(x: ShardedArray) -> ShardedArray:
-    """Give an array whose values are known: `x` itself, unless it is partial; then its parts are combined, once.
+    """Return `x` with its parts combined, which is done once; `x` itself if it is not partial.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def settled(x: ShardedArray) -> ShardedArray:
     Returns
     -------
     ShardedArray
-        Not to be written to, if it is not `x`: others may have it too.
+        Must not be written to unless it is `x`, as others may share it.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def _collectives(x: ShardedArray, layout: Layout) -> Sequence[Collective]:
 
 @lru_cache(maxsize=256)
 def _name_of(dtype: np.dtype[Any]) -> str:
-    name: str = dtype.name  # which NumPy puts together each time
+    name: str = dtype.name  # NumPy formats it anew each time
     return name
 
 
@@ -162,7 +162,7 @@ def _itself(space: Array) -> Array:
 
 
 def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """The same values, or the same parts, in other tiles."""
+    """Return the same values, or the same parts, in other tiles."""
     spaces, collectives = _received(x, layout)
     result = x._derive(_itself, layout)
     if x._whole is None:
@@ -173,7 +173,7 @@ def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], Sequence[Collective]]:
-    """The space of each device after a movement: its own, which has the whole's shape, if that can be written to."""
+    """Return each device's buffer after a transfer: its own, of the whole's shape, if that is writable."""
     if x._whole is not None:
         return (x._whole,) * layout.num_devices, _collectives(x, layout)
     spaces, movement = spaces_to_receive(x, layout), _plan(x, layout)
@@ -183,19 +183,19 @@ def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], 
 
 
 def spaces_to_receive(x: ShardedArray, layout: Layout) -> list[Array | None]:
-    """Give the space of each device, to receive what it lacks of an array into.
+    """Return the buffer of each device, to receive what it lacks of an array.
 
     Parameters
     ----------
     x : ShardedArray
     layout : Layout
-        Says which devices are to have something.
+        Layout after the transfer.
 
     Returns
     -------
     list of ndarray or None
-        Those of `x`, with their values, where they can be written to, else others with the same values; None for
-        devices of other processes, and for those that have nothing and are to have nothing.
+        Those of `x`, with their values, where writable, else copies; None for devices of other processes, and for those
+        without a part before and after.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def spaces_to_receive(x: ShardedArray, layout: Layout) -> list[Array | None]:
 
 
 def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """The values of a partial array."""
+    """Return the combined values of a partial array."""
     result = empty(x.shape, x.dtype, layout, x._group)
     if result._whole is not None and x._has_one_space_per_part:
         collectives = _collectives(x, layout)
@@ -242,10 +242,10 @@ def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def _reduce(x: ShardedArray, step: Step, spaces: Sequence[Array | None]) -> None:
-    """Combine the boxes that devices of this process are to combine."""
+    """Combine the boxes assigned to devices of this process."""
     incoming = [Message(source, r.device, r.box) for r in step.reductions for source in r.sources]
     spaces_of_parts = [x._space(device) for device in range(x._group.num_devices)]
-    values = iter(received(x._group, incoming, spaces_of_parts, f"parts for {x._combine.name}"))
+    values = iter(received(x._group, incoming, spaces_of_parts, "-"))
     for reduction in step.reductions:
         parts = [next(values) for _ in reduction.sources]
         space = spaces[reduction.device]
@@ -254,7 +254,7 @@ def _reduce(x: ShardedArray, step: Step, spaces: Sequence[Array | None]) -> None
 
 
 def _in_parts(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """An array of which the first part has the values, and the others what changes nothing."""
+    """Return a partial array whose first part has the values, the others the neutral element."""
     spaces, collectives = _received(x, layout)
     result = empty(x.shape, x.dtype, layout, x._group)
     result._combine = x._combine

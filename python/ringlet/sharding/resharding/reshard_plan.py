@@ -1,4 +1,4 @@
-"""Plans how an array comes from one layout to another, with the fewest bytes or in the least time."""
+"""Reshard plan: the steps between two layouts, with the fewest bytes or in the least time."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["Movement", "Step", "collectives_for", "plan_movement"]
 
 @dataclass(frozen=True)
 class Step:
-    """What happens at the same time: boxes of a partial array are combined, then boxes are sent.
+    """Concurrent work: boxes of a partial array are combined, then boxes are sent.
 
     Attributes
     ----------
     reductions : tuple of Reduction
     messages : tuple of Message
     collectives : tuple of Collective
-        What that is called; empty where nothing is sent.
+        Reported kinds; empty where nothing is sent.
     """
 
     reductions: tuple[Reduction, ...]
@@ -37,29 +37,29 @@ class Step:
 
 @dataclass(frozen=True)
 class Movement:
-    """The way of an array from one layout to another.
+    """Steps from one layout of an array to another.
 
     Attributes
     ----------
     steps : tuple of Step
-        One after the other.
+        In sequence.
     """
 
     steps: tuple[Step, ...]
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
-        """What reports show, in order."""
+        """Reported collectives, in order."""
         return tuple(collective for step in self.steps for collective in step.collectives)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all devices send together."""
+        """Bytes sent by all devices."""
         return sum(collective.nbytes for collective in self.collectives)
 
     @property
     def seconds(self) -> float:
-        """Predicted time, where the devices have places in a topology."""
+        """Predicted time, if the devices have positions in a topology."""
         return sum(collective.seconds or 0.0 for collective in self.collectives)
 
 
@@ -73,12 +73,11 @@ def plan_movement(
     group: DeviceGroup | None = None,
     dtype: str = "",
 ) -> Movement:
-    """Plan how an array comes from one layout to another.
+    """Plan the steps from one layout of an array to another.
 
-    Each device is sent what it lacks of its new tile, and nothing else, by one that has it: that is the fewest bytes.
-    Where `group` has places in a topology, nearer devices are preferred, and of this way, the way along one dimension
-    after the other and the way through the whole array on each device the one is taken that is predicted to be done
-    first.
+    Each device receives exactly what it lacks of its new tile, which is the fewest bytes. Where `group` has positions
+    in a topology, nearer senders are preferred, and the fastest predicted plan is chosen among this one, one dimension
+    after another, and the whole array on each device.
 
     Parameters
     ----------
@@ -86,12 +85,11 @@ def plan_movement(
     itemsize : int
         Bytes of an element.
     source, target : Layout
-        Of as many devices. A target that is partial gets the values in its first part, unless `source` has the same
-        parts.
+        For the same devices. A partial target gets the values in its first part, unless `source` has the same parts.
     group : DeviceGroup, optional
-        The devices, for their places.
+        The devices, with their positions.
     dtype : str
-        What collectives are to show.
+        Reported dtype of the collectives.
 
     Returns
     -------
@@ -119,10 +117,10 @@ def collectives_for(
     group: DeviceGroup | None = None,
     dtype: str = "",
 ) -> tuple[Collective, ...]:
-    """Give the collectives of a movement where nothing moves, because devices share memory.
+    """Return the collectives of a reshard that moves nothing, because devices share memory.
 
-    Its messages, a million of them where a thousand devices send each other something, are not kept. Parameters are
-    those of :func:`plan_movement`.
+    Its messages, up to a million for an all-to-all of a thousand devices, are not kept. Parameters are those of
+    :func:`plan_movement`.
 
     Examples
     --------
@@ -145,7 +143,7 @@ def _planned(planner: _Planner, source: Layout, target: Layout) -> Movement:
 
 
 class _Planner:
-    """Plans for one array."""
+    """Planner for one array."""
 
     def __init__(self, shape: tuple[int, ...], itemsize: int, dtype: str, group: DeviceGroup | None) -> None:
         self._shape = shape
@@ -156,14 +154,14 @@ class _Planner:
         self._hops: Hops = hops_of(group) if self.is_placed and group is not None else None
 
     def ways(self, source: Layout, target: Layout) -> Iterator[Movement]:
-        """Ways between layouts with the same parts, the one with the fewest bytes first."""
+        """Return plans between layouts with the same parts, the one with the fewest bytes first."""
         yield Movement(self._step(source, target))
         for stops in _detours(source, target):
             legs = itertools.pairwise((source, *stops, target))
             yield Movement(tuple(step for leg in legs for step in self._step(*leg)))
 
     def ways_of_parts(self, source: Layout, target: Layout) -> Iterator[Movement]:
-        """Ways from a partial array to its values, the one with the fewest bytes first."""
+        """Return plans from a partial array to its values, the one with the fewest bytes first."""
         yield self._reduced(source, target)
         if not target.is_replicated and target.only is None:
             whole = Layout.replicated(target.num_devices, target.ndim)
@@ -171,7 +169,7 @@ class _Planner:
 
     def _step(self, source: Layout, target: Layout) -> tuple[Step, ...]:
         wanted = wanted_boxes(target, self._shape)
-        if source.parts != target.parts:  # values go to the first part
+        if source.parts != target.parts:  # the first part gets the values
             wanted = tuple(None if target.parts.tile_of(device) else box for device, box in enumerate(wanted))
         messages = messages_for(self._shape, source, wanted, self._hops)
         if not messages:
@@ -217,17 +215,17 @@ class _Planner:
 
 
 def _groups(messages: Sequence[Message], *first: int | None) -> tuple[tuple[int, ...], ...]:
-    """Devices that send to each other, in order, but for one that is to come first."""
+    """Return the groups of devices that send to each other, in order, with one moved to the front."""
     groups = components((m.source, m.target) for m in messages)
     return tuple(tuple(sorted(group, key=lambda device: device not in first)) for group in groups)
 
 
-# More ways would take longer to compare than one of them is worth.
+# Comparing more plans would cost more than the best one saves.
 _MOST_ORDERS = 6
 
 
 def _detours(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
-    """Layouts to pass through: one dimension changed after the other, in any order; the whole array on each device."""
+    """Return intermediate layouts: dimensions changed one by one, in any order; the whole array on each device."""
     if source.only is not None or target.only is not None:
         return
     changed = [i for i, (a, b) in enumerate(zip(source.cuts, target.cuts, strict=True)) if a != b]
@@ -244,7 +242,7 @@ def _detours(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
 
 
 def _covers(layout: Layout) -> bool:
-    """Whether each combination of tiles is on some device."""
+    """Return whether each combination of tiles is on some device."""
     axes = (layout.parts, *layout.cuts)
     found = {tuple(axis.tile_of(device) for axis in axes) for device in range(layout.num_devices)}
     return len(found) == math.prod(axis.count for axis in axes)
@@ -253,7 +251,7 @@ def _covers(layout: Layout) -> bool:
 def _kind_of(
     source: Layout, target: Layout, held: Sequence[Box], wanted: Sequence[Box | None], messages: Sequence[Message]
 ) -> Kind:
-    """What messages between two layouts are called."""
+    """Return the kind of collective that messages between two layouts form."""
     if source.only is not None:
         is_wanted_by_all = target.only is None and all(box == held[source.only] for box in wanted)
         return "broadcast" if is_wanted_by_all else "point-to-point"
@@ -276,6 +274,6 @@ def _kind_of(
 
 
 def _is_permutation(messages: Sequence[Message]) -> bool:
-    """Whether no device sends or receives twice."""
+    """Return whether no device sends or receives twice."""
     count = len(messages)
     return len({m.source for m in messages}) == count and len({m.target for m in messages}) == count

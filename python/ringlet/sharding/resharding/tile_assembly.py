@@ -1,4 +1,4 @@
-"""Makes arrays of pieces of others: views where devices share memory and the pieces allow it, else copies."""
+"""Assembly of arrays from regions of others: views where devices share memory and the regions allow it, else copies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Spaces = Sequence[Array | None]
 
 
 def full_runs(shape: Sequence[int]) -> tuple[Run, ...]:
-    """Give the runs that take all of an array.
+    """Return the index ranges of a whole array.
 
     Examples
     --------
@@ -48,28 +48,28 @@ def full_runs(shape: Sequence[int]) -> tuple[Run, ...]:
 
 
 def viewed(space: Array, runs: Sequence[Run]) -> Array:
-    """Give the view of an array that has what runs take of it.
+    """Return the view of an array that index ranges select.
 
     Examples
     --------
     >>> viewed(np.arange(4), (Run(3, -2, 2),)), viewed(np.arange(4), (Run(1, 0, 3),))
     (array([3, 1]), array([1, 1, 1]))
     """
-    key: Any = (*(run.key for run in runs), ...)  # the ellipsis has a 0-d array stay an array
+    key: Any = (*(run.key for run in runs), ...)  # the ellipsis keeps an array without dimensions
     view: Array = space[key]
     shape = tuple(run.length for run in runs)
     return view if view.shape == shape else np.broadcast_to(view, shape)
 
 
 def picked(name: str, x: ShardedArray, runs: tuple[Run, ...], layout: Layout) -> ShardedArray:
-    """Give what runs take of an array, laid out as said: values, which are not written to.
+    """Return the selected elements of an array in a layout, as a read-only value.
 
-    Where devices share the memory they are views. Partial values stay partial.
+    Views where devices share memory. Partial values stay partial.
 
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     x : ShardedArray
     runs : tuple of Run, length ``x.ndim``
     layout : Layout
@@ -88,22 +88,22 @@ def picked(name: str, x: ShardedArray, runs: tuple[Run, ...], layout: Layout) ->
 
 
 def assembled(name: str, operands: Sequence[Any], pieces: Sequence[Piece], forms: Sequence[Form]) -> ShardedArray:
-    """Give an array made of pieces of others, which together are all of it.
+    """Return an array assembled from regions of others, which cover it.
 
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     operands : sequence of (ShardedArray or ndarray)
-        One ShardedArray at least, none partial; all of as many dimensions as the result.
+        At least one ShardedArray, none partial; all with the result's number of dimensions.
     pieces : sequence of Piece
     forms : sequence of Form
-        What it may be. The first one is made of those for which the fewest bytes are sent.
+        Candidates for the result; the first one that sends the fewest bytes is used.
 
     Returns
     -------
     ShardedArray
-        Writable, in memory of its own.
+        Writable, owning its memory.
     """
     group = common_group(name, [x for x in operands if isinstance(x, ShardedArray)])
     planned = [(_planned(operands, pieces, form), form) for form in forms]
@@ -114,14 +114,14 @@ def assembled(name: str, operands: Sequence[Any], pieces: Sequence[Piece], forms
 
 
 def nothing_moves(x: ShardedArray, copies: Copies) -> bool:
-    """Tell whether devices that copy from each other share memory; the same on all processes."""
+    """Return whether devices that copy from each other share memory; equal on all processes."""
     if x._group.member is not None:
         return not copies.messages
     return x._whole is not None or all(x._space(copy.source) is x._space(copy.target) for copy in copies.messages)
 
 
 def note_copies(name: str, operands: Any, result: ShardedArray, copies: Copies) -> None:
-    """Tell reports what an operation did whose messages are planned."""
+    """Record an operation whose messages are planned."""
     collectives: Sequence[Collective] = copies.collectives
     if result._group.assignment is not None:
         collectives = [timed(collective, result._group) for collective in collectives]
@@ -129,7 +129,7 @@ def note_copies(name: str, operands: Any, result: ShardedArray, copies: Copies) 
 
 
 def as_own(x: ShardedArray) -> ShardedArray:
-    """Let a result that no other array is seen through be written to; memory that it only reads is copied then."""
+    """Make a result writable that no other array shares; memory that it only reads is copied."""
     x._is_view = False
     return x
 
@@ -141,19 +141,19 @@ def fill(
     sources: Sequence[tuple[Spaces, tuple[int, ...]]],
     copies: Copies,
 ) -> None:
-    """Have devices copy what pieces bring them.
+    """Run the copies of each device from its source regions.
 
     Parameters
     ----------
     group : DeviceGroup
     places : sequence of ndarray or None
-        For each device an array of the result's shape, in which it writes its box; None for devices elsewhere.
+        For each device an array of the result's shape, in which it writes its box; None for other processes' devices.
     target : Held
-        The boxes.
+        Boxes to fill.
     sources : sequence of (sequence of ndarray or None, tuple of int)
-        For each piece what each device's memory looks like through it, and where it begins in the result.
+        For each region, the view of each device's memory, and the position in the result where it begins.
     copies : Copies
-        The plan.
+        Copies to run.
     """
     brought: list[list[tuple[Box, Array]]] = [[] for _ in places]
     for number, (spaces, offset) in enumerate(sources):
@@ -173,7 +173,7 @@ def fill(
 
 
 def writers(places: Spaces, target: Held) -> list[int]:
-    """Give the devices that have to write: of those that share memory and have the same box, the first.
+    """Return the devices that have to write: of those that share memory and have the same box, the first.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def writers(places: Spaces, target: Held) -> list[int]:
 
 
 def through(x: Any, piece: Piece, num_devices: int) -> tuple[Spaces, tuple[int, ...]]:
-    """Tell what the memory of each device that an array is in looks like through a piece, and where that begins."""
+    """Return the view of each device's memory through a region, and the position where it begins."""
     if not isinstance(x, ShardedArray):
         return [viewed(x, piece.runs)] * num_devices, piece.offset
     spaces = [x._space(device) for device in range(num_devices)]
