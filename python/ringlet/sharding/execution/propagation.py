@@ -1,4 +1,4 @@
-"""Where the operands of an operation have to be, and where its result comes to be: what costs the fewest bytes."""
+"""Sharding propagation: chooses the layouts of an operation's operands and result that send the fewest bytes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ __all__ = ["Plan", "Where", "plan"]
 Shape = tuple[int, ...]
 Assignment = dict[Factor, Cut]
 
-# Beyond as many ways to cut the factors, those with coarser tiles than an operand has are not looked at.
+# With more combinations than this, tiles coarser than an operand's are not tried.
 _MOST_CHOICES = 512
 
 
 class Where(NamedTuple):
-    """The place of a tile, as a kernel is told it.
+    """Boxes of one device's work, as passed to a kernel.
 
     Attributes
     ----------
     device : int
     operands : tuple of Box
-        What each operand's tile is of the whole.
+        Box of each operand's tile in the whole operand.
     result : Box
-        What the result's tile is of the whole.
+        Box of the result's tile in the whole result.
     part : int
-        Which part of the result it is, 0 if there is only one.
+        Part of the result, 0 if there is only one.
     """
 
     device: int
@@ -45,16 +45,16 @@ class Where(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """How a view of an array is made that has a dimension for each factor that is cut, and then those of a tile.
+    """Steps that view an array with a dimension for each divided factor, followed by those of a tile.
 
-    Of a partial result the array is that of its parts, one after another.
+    For a partial result the array is that of its parts, one after another.
 
     Attributes
     ----------
     shape : tuple of int
-        To which the array is reshaped.
+        Shape after reshaping.
     order : tuple of int
-        In which its dimensions are then brought.
+        Order of the dimensions after that.
     """
 
     shape: tuple[int, ...]
@@ -63,25 +63,25 @@ class Stack(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """How an operation runs.
+    """Plan of an operation.
 
     Attributes
     ----------
     operand_layouts : tuple of Layout
-        Where each operand has to be.
+        Required layout of each operand.
     result_layout : Layout
-        Where the result comes to be, with parts if it is to be combined.
+        Layout of the result, with parts if it has to be combined.
     result_shape : tuple of int
     places : tuple of Where
-        What each device computes, and from what.
+        Boxes that each device computes, and reads.
     tile_numbers : tuple of int
         ``[device]``: equal numbers for devices that compute the same.
     moved : tuple of int
-        Which operands are not where they have to be.
+        Operands that have to be resharded.
     stacks : tuple of Stack or None
-        How each operand, and the result, is a stack of its tiles; None if they are not all of one size.
+        How each operand, and the result, is a stack of its tiles; None if tile sizes differ.
     nbytes : int
-        What devices send before the result has its values, as estimated.
+        Estimated bytes sent until the result is combined.
     """
 
     operand_layouts: tuple[Layout, ...]
@@ -95,25 +95,25 @@ class Plan:
 
     @cached_property
     def first_devices(self) -> tuple[int, ...]:
-        """The first device of each tile: those that compute where all share memory."""
+        """Return the first device of each tile: those that compute where all share memory."""
         holders = self.result_layout.holders
         first = {self.tile_numbers[device]: device for device in reversed(holders)}
         return tuple(sorted(first.values()))
 
     @property
     def result_boxes(self) -> tuple[Box, ...]:
-        """``[device]``: what each device computes of the result."""
+        """``[device]``: box of the result that each device computes."""
         return tuple(where.result for where in self.places)
 
 
 @dataclass(frozen=True)
 class _Question:
-    """What `plan` was asked."""
+    """Arguments of `plan`."""
 
     factor_map: FactorMap
     shapes: tuple[Shape, ...]
     itemsizes: tuple[int, ...]
-    layouts: tuple[Layout | None, ...]  # None: an operand that each device has, for nothing
+    layouts: tuple[Layout | None, ...]  # None: an operand that each device already has
     result_shape: Shape
     result_itemsize: int
     combine: Op | None
@@ -134,31 +134,30 @@ def plan(
     result_shape: Shape | None = None,
     combine: Op | None = None,
 ) -> Plan:
-    """Choose how each factor of an operation is cut.
+    """Choose how to divide each factor of an operation.
 
-    The cuts that operands have and none at all are tried for each factor, and where operands contradict each other
-    coarser forms of the cuts, in every combination in which each device can compute its tile of the result. The one
-    that moves the fewest bytes is taken, those that combining a partial result will move included; among equals the one
-    that cuts the work into most tiles, then the one that moves less of the first operand, then of the second, and so
-    on.
+    For each factor, the divisions of the operands, none at all and, where operands disagree, coarser forms are tried,
+    in every combination in which each device can compute its tile of the result. The one that sends the fewest bytes is
+    chosen, including those to combine a partial result; among equals the one with the most tiles, then the one that
+    moves less of the first operand, then of the second, and so on.
 
     Parameters
     ----------
     factor_map : FactorMap
     shapes, itemsizes : tuple of tuple of int, tuple of int
-        Of the operands.
+        Shapes and element sizes of the operands.
     layouts : tuple of (Layout or None)
-        Where they are; None for one that every device has anyway. One at least is a layout.
+        Current layouts; None for an operand that every device has. At least one is a layout.
     result_itemsize : int
         Bytes of an element of the result.
     result_shape : tuple of int or None
-        For results with dimensions of other sizes than their factors have in the operands, or than 1 without one.
+        For results whose dimensions have other sizes than their factors in the operands, or than 1 without one.
     combine : Op or None
-        How the parts of partial operands combine; None if that is not the same for all.
+        Operation that combines partial operands; None if they differ.
 
     Examples
     --------
-    Rows of a matrix times columns of another, on two devices: the smaller one, the second, is gathered.
+    Rows of a matrix times columns of another, on two devices: the smaller operand, the second, is gathered.
 
     >>> from ringlet.collectives import Op
     >>> matmul = FactorMap((("i", "j"), ("j", "k")), ("i", "k"), {"j": Op.SUM})
@@ -194,7 +193,7 @@ Choice = tuple[tuple[int, ...], tuple[Layout, ...], Layout]
 
 
 def _on_one_device(question: _Question) -> Choice | None:
-    """Stay on one device if operands are there, and the others everywhere; on that of the largest if there are more."""
+    """Return the single device of an operation on maximal operands, that of the largest if there are several."""
     sizes = [math.prod(shape) * size for shape, size in zip(question.shapes, question.itemsizes, strict=True)]
     given = [(size, layout) for size, layout in zip(sizes, question.layouts, strict=True) if layout is not None]
     on_one = [(size, layout.only) for size, layout in given if layout.only is not None]
@@ -207,7 +206,7 @@ def _on_one_device(question: _Question) -> Choice | None:
 
 
 def _choices(question: _Question) -> Iterator[Choice]:
-    """Give each way to run the operation with what it costs."""
+    """Return each way to run the operation, with its cost."""
     for kept in _kept_partial(question):
         parts = next((layout.parts for number in kept if (layout := question.layouts[number])), WHOLE)
         for assignment in _assignments(question, parts):
@@ -226,7 +225,7 @@ def _choices(question: _Question) -> Iterator[Choice]:
 
 
 def _kept_partial(question: _Question) -> Iterator[frozenset[int]]:
-    """Give the sets of operands that may stay partial, and none at all."""
+    """Return the sets of operands that may stay partial, and the empty set."""
     rule, combine = question.factor_map, question.combine
     if combine not in rule.linear_ops or (rule.reduced and combine is not rule.combine):
         yield frozenset()
@@ -240,7 +239,7 @@ def _kept_partial(question: _Question) -> Iterator[frozenset[int]]:
 
 
 def _assignments(question: _Question, parts: Cut) -> Iterator[Assignment]:
-    """Give the ways to cut the factors in which each combination of tiles and parts is on some device."""
+    """Return the divisions of the factors that have each combination of tiles and parts on some device."""
     candidates = _candidates(question, with_coarser=True)
     if math.prod(map(len, candidates.values())) > _MOST_CHOICES:
         candidates = _candidates(question, with_coarser=False)
@@ -253,7 +252,7 @@ def _assignments(question: _Question, parts: Cut) -> Iterator[Assignment]:
 
 
 def _candidates(question: _Question, *, with_coarser: bool) -> dict[Factor, list[Cut]]:
-    """Give the cuts to try for each factor that an operand has cut; the others are not cut."""
+    """Return the candidate divisions of each factor that an operand has divided."""
     found: dict[Factor, dict[Cut, None]] = {}
     for labels, layout in zip(question.factor_map.operands, question.layouts, strict=True):
         for label, cut in zip(labels, layout.cuts, strict=True) if layout else ():
@@ -268,7 +267,7 @@ def _candidates(question: _Question, *, with_coarser: bool) -> dict[Factor, list
 
 
 def _leading(candidates: dict[Factor, list[Cut]], parts: Cut) -> Iterator[Assignment]:
-    """Give the one way that takes for each factor in turn the first cut that goes with those before it, and no cuts."""
+    """Return the division that takes for each factor in turn the first compatible candidate, else none."""
     taken: Assignment = {}
     for factor, cuts in candidates.items():
         taken[factor] = next(cut for cut in cuts if covers((parts, *taken.values(), cut)))
@@ -281,7 +280,7 @@ def _cuts(labels: Labels, assignment: Assignment) -> tuple[Cut, ...]:
 
 
 def _operand_bytes(question: _Question, targets: Sequence[Layout]) -> list[int]:
-    """Give what each operand costs to move."""
+    """Return the bytes to move each operand."""
     return [
         moved_bytes(shape, itemsize, source, target) if source is not None else 0
         for shape, itemsize, source, target in zip(
@@ -301,7 +300,7 @@ def _places(
 
 
 def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ...]:
-    """Number the tiles of the work: two devices that have the same tiles of everything compute the same."""
+    """Number the tiles of the work: equal for devices that have the same tiles of everything."""
     layouts = (result, *operands)
     numbers: dict[tuple[int, ...], int] = {}
     return tuple(
@@ -313,7 +312,7 @@ def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ..
 
 
 def _stacks(question: _Question, on: tuple[Layout, ...], result: Layout) -> tuple[Stack, ...] | None:
-    """Give the views of operands and result in which tiles that belong together are at the same place."""
+    """Return views of operands and result that have corresponding tiles at the same index."""
     rule = question.factor_map
     if any(layout.is_partial for layout in on) or result.only is not None:
         return None

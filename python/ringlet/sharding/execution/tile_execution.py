@@ -1,4 +1,4 @@
-"""Runs an operation tile by tile: operands are brought where the plan wants them, each device computes its tile."""
+"""Tile execution: reshards operands as planned and computes the result tile by tile."""
 
 from __future__ import annotations
 
@@ -58,31 +58,31 @@ def apply(
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     factor_map : FactorMap
     kernel : callable
         ``kernel(tiles, out, where)`` computes one tile: it fills `out`, a view of the result, from the operands' tiles.
-        Tiles may be empty. Called in any thread, in any order, once for each tile that memory has of its own.
+        Tiles may be empty. Called in any thread, in any order, once for each tile with its own memory.
     operands : sequence of (ShardedArray, ndarray or scalar)
-        At least one is a ShardedArray, or `out` is. The others are on every device: they are sliced where they are;
-        scalars reach the kernel as they are.
+        At least one is a ShardedArray, or `out` is. The others are on every device and sliced there; scalars are passed
+        to the kernel unchanged.
     dtype : dtype
-        Of the result.
+        Data type of the result.
     out : ShardedArray, ndarray or None
-        What to write the result to; of its shape, and returned. May share memory with operands.
+        Array to write the result to, of its shape, and returned. May share memory with operands.
     shape : tuple of int or None
-        Of the result, where its dimensions have other sizes than those of their factors in the operands, or than 1 if
-        they have none.
+        Shape of the result, where its dimensions have other sizes than their factors in the operands, or than 1 without
+        one.
     effort : float
-        How often a tile's bytes are gone over, about: whether threads are worth their wake-up depends on it.
+        Approximate number of passes over a tile's bytes: decides whether threads pay off.
     takes_stacks : bool
-        Whether the kernel computes all tiles in one call, each to the bits that it gets by itself, if they are stacked
-        along further dimensions before their own, and needs no place: that is how little work is done.
+        Whether the kernel may compute all tiles, stacked along leading dimensions, in one call with identical bits, and
+        does not use `where`; done for small work.
 
     Returns
     -------
     ShardedArray
-        Writable. Partial if a reduced factor is cut, or an operand is partial and the operation linear in it.
+        Writable. Partial if a reduced factor is divided, or an operand is partial and the operation linear in it.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def apply(
 
         compute(result, fill, ready, effort)
         if replaces and (out.shape, out.dtype, out._layout) == (result.shape, result.dtype, result._layout):
-            out._adopt(result)  # no other array has its memory
+            out._adopt(result)  # memory is not shared with another array
             return out
         return result if out is None or in_place else written_to(out, result)
 
@@ -129,18 +129,18 @@ def apply(
 
 
 class Ready(NamedTuple):
-    """An operation whose operands are where its plan wants them.
+    """An operation whose operands are in the layouts of its plan.
 
     Attributes
     ----------
     operands : list
-        Sharded ones have the plan's layouts.
+        Sharded operands have the plan's layouts.
     plan : Plan
     dtype : dtype
-        Of the result.
+        Data type of the result.
     group : DeviceGroup
     combine : Op
-        How parts of the result combine, if it is partial.
+        Operation that combines the parts of a partial result.
     """
 
     operands: list[Any]
@@ -153,7 +153,7 @@ class Ready(NamedTuple):
 def prepare(
     name: str, factor_map: FactorMap, operands: Sequence[Any], dtype: Any, *, shape: tuple[int, ...] | None = None
 ) -> Ready:
-    """Plan an operation and bring its operands where they have to be; parameters are those of :func:`apply`."""
+    """Plan an operation and reshard its operands; parameters are those of :func:`apply`."""
     dtype = np.dtype(dtype)
     placed: list[Any] = []
     sharded: list[ShardedArray] = []
@@ -165,7 +165,7 @@ def prepare(
         if isinstance(x, ShardedArray):
             x = x if x._settled is None else x._settled  # parts that were combined already are not combined again
             if x._origin is not None and not factor_map.is_elementwise:
-                x = settled(x)  # it was kept for a sum, and its origin may have further uses
+                x = settled(x)  # kept for a sum; its origin may be used again
             sharded.append(x)
             shapes.append(x._shape)
             itemsizes.append(x._dtype.itemsize)
@@ -188,7 +188,7 @@ def prepare(
 
 
 def unfilled(ready: Ready) -> ShardedArray:
-    """Give memory for the result of an operation, with no values yet."""
+    """Return uninitialized memory for the result of an operation."""
     layout, shape = ready.plan.result_layout, ready.plan.result_shape
     if not layout.is_partial:
         return empty(shape, ready.dtype, layout, ready.group)
@@ -197,17 +197,17 @@ def unfilled(ready: Ready) -> ShardedArray:
 
 
 def compute(result: ShardedArray, work: Callable[[Array, Where], object], ready: Ready, effort: float = 1.0) -> None:
-    """Have each device fill its tile of a result; of devices that share memory and have the same tile, the first.
+    """Fill each device's tile of a result; of devices that share memory and have the same tile, the first.
 
     Parameters
     ----------
     result : ShardedArray
-        Of the layout of the plan.
+        In the layout of the plan.
     work : callable
-        Fills a tile, given that and its place.
+        Fills a tile, given the tile and its boxes.
     ready : Ready
     effort : float
-        As that of :func:`apply`.
+        As for :func:`apply`.
     """
     chosen = ready.plan
     spaces = _on_each(result, ready.group.num_devices)
@@ -223,9 +223,9 @@ def compute(result: ShardedArray, work: Callable[[Array, Where], object], ready:
 
 
 def arrays_at_once(ready: Ready, effort: float = 1.0) -> list[Array] | None:
-    """Give the arrays of operands if all tiles may be computed in one call.
+    """Return the operands' arrays if all tiles may be computed in one call.
 
-    They are if they are all alike, in memory that devices share, and little work, `effort` being that of :func:`apply`.
+    Requires tiles of equal size, shared memory and little work; `effort` is that of :func:`apply`.
     """
     if ready.plan.stacks is None or ready.group.member is not None or current_mode() != "shared":
         return None
@@ -239,7 +239,7 @@ def arrays_at_once(ready: Ready, effort: float = 1.0) -> list[Array] | None:
 
 
 def _at_once(kernel: Kernel, ready: Ready, effort: float) -> ShardedArray | None:
-    """Compute all tiles in one call, if that may be."""
+    """Compute all tiles in one call if possible."""
     arrays, stacks = arrays_at_once(ready, effort), ready.plan.stacks
     if arrays is None or stacks is None:
         return None
@@ -260,7 +260,7 @@ def _at_once(kernel: Kernel, ready: Ready, effort: float) -> ShardedArray | None
 
 
 def _computing(spaces: Sequence[Array | None], chosen: Plan) -> tuple[int, ...]:
-    """Give the devices of this process, of those that share memory and have the same tile the first."""
+    """Return the devices of this process that compute: of those that share memory and have the same tile, the first."""
     found: dict[tuple[int, int], int] = {}
     for device in chosen.result_layout.holders:
         if spaces[device] is not None:
@@ -269,27 +269,29 @@ def _computing(spaces: Sequence[Array | None], chosen: Plan) -> tuple[int, ...]:
 
 
 def written_to(out: Any, result: ShardedArray) -> Any:
-    """Write a result to the array that it was asked to go to, which NumPy's functions then return.
+    """Write a result to `out`, and return that as NumPy's functions do.
 
     Raises
     ------
     TypeError, ValueError
-        As NumPy, if the dtype of `out` or its shape does not do, or `out` is read-only.
+        As NumPy, if the dtype or shape of `out` does not fit, or it is read-only.
     """
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError("output array is read-only")
     np.copyto(np.empty(0, out.dtype), np.empty(0, result.dtype), casting="same_kind")
     if out.shape != result.shape:
-        raise ValueError(f"out has shape {out.shape}, and the result {result.shape}: give an array of that shape")
+        raise ValueError(
+            f"out has shape {out.shape}, and the result {result.shape}: pass an array of the result's shape"
+        )
     out[...] = result if isinstance(out, ShardedArray) else np.asarray(result)
     return out
 
 
 def _may_be_filled(out: ShardedArray, factor_map: FactorMap, ready: Ready) -> bool:
-    """Tell whether tiles of the result may be written while others are computed still.
+    """Return whether tiles of `out` may be written while others are computed.
 
-    Not if an operand lies in the same memory, but for one that is `out` itself and of which each element of the result
-    needs the same element alone.
+    False if an operand overlaps its memory, except `out` itself where each element of the result needs only the same
+    element.
     """
     chosen = ready.plan
     if (out.shape, out.dtype, out._layout) != (chosen.result_shape, ready.dtype, chosen.result_layout):
@@ -316,19 +318,19 @@ def _nbytes(x: Any) -> int:
 
 
 def tile_of(x: Any, box: Box, device: int) -> Any:
-    """Give the box of an operand that is in place, in the memory of a device; scalars as they are."""
+    """Return the box of an operand in the memory of a device; scalars unchanged."""
     return _view(x._space(device) if isinstance(x, ShardedArray) else x, box)
 
 
 def _on_each(x: Any, num_devices: int) -> Sequence[Any]:
-    """Give what each device has of an operand."""
+    """Return the array of an operand on each device."""
     if not isinstance(x, ShardedArray):
         return (x,) * num_devices
     return (x._whole,) * num_devices if x._spaces is None else x._spaces
 
 
 def _in_first_part(each: Sequence[Any], x: Any, result: Layout) -> Sequence[Any]:
-    """Put zeros, that take no memory, in the place of an operand that is not partial, in all parts but the first."""
+    """Replace an operand that is not partial by zeros without memory, in all parts but the first."""
     if not result.is_partial or (isinstance(x, ShardedArray) and x._layout.is_partial):
         return each
     zero = np.broadcast_to(np.zeros((), x.dtype), x.shape) if hasattr(x, "dtype") else type(x)(0)
@@ -338,5 +340,5 @@ def _in_first_part(each: Sequence[Any], x: Any, result: Layout) -> Sequence[Any]
 def _view(space: Any, box: Box) -> Any:
     if box:
         return space[box]
-    # The ellipsis has a 0-d array stay an array; a number is no array.
+    # The ellipsis keeps an array without dimensions; a number is not an array.
     return space[...] if isinstance(space, np.ndarray) else space

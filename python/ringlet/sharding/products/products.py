@@ -1,4 +1,4 @@
-"""NumPy's functions that are sums of products of two arrays, in all but notation."""
+"""NumPy functions that are sums of products of two arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["dot", "inner", "kron", "matrix_power", "outer", "tensordot", "vdot"]
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Sum along the last dimension of one and the last but one of the other."""
+    """Sum along the last dimension of `a` and the last but one of `b`."""
     a, b = operand(a), operand(b)
     if 0 in (a.ndim, b.ndim):
         return np.multiply(a, b, out=out)
@@ -53,7 +53,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def _pairs(axes: Any, ndim: int) -> list[tuple[int, int]]:
-    """Give which dimensions belong together, as tensordot is told."""
+    """Return the pairs of dimensions in an `axes` argument of tensordot."""
     try:
         first, second = axes
     except TypeError:
@@ -61,12 +61,12 @@ def _pairs(axes: Any, ndim: int) -> list[tuple[int, int]]:
         return [(ndim - count + i, i) for i in range(count)]
     lists = [[operator.index(place) for place in np.atleast_1d(np.array(side, int))] for side in (first, second)]
     if len(lists[0]) != len(lists[1]):
-        raise TypeError("as many dimensions of one array as of the other")
+        raise TypeError("equally many dimensions of both arrays")
     return list(zip(*lists, strict=True))
 
 
 def _along(name: str, a: Any, b: Any, pairs: list[tuple[int, int]], out: Any = None) -> Any:
-    """Sum along pairs of dimensions; the result has those of `a` that are left and then those of `b`."""
+    """Sum along pairs of dimensions; the result has the other dimensions of `a`, then those of `b`."""
     a_labels: list[Any] = [("a", i) for i in range(a.ndim)]
     b_labels: list[Any] = [("b", j) for j in range(b.ndim)]
     for number, (i, j) in enumerate(pairs):
@@ -74,13 +74,13 @@ def _along(name: str, a: Any, b: Any, pairs: list[tuple[int, int]], out: Any = N
     left = tuple(label for label in (*a_labels, *b_labels) if not isinstance(label, int))
     dtype = dtype_of(np.dot, (a.dtype, b.dtype), (2, 2))
     if dtype.kind in "mMSU" or dtype.names:
-        return NotImplemented  # products that no ufunc knows
+        return NotImplemented  # products without a ufunc
     return contract(name, [a, b], (tuple(a_labels), tuple(b_labels), left), dtype, out=out)
 
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    """Sum all products of the elements, those of the first array conjugated."""
+    """Sum the products of all elements, those of the first array conjugated."""
     a, b = operand(a), operand(b)
     if a.size != b.size:
         raise refused_by(np.vdot, a, b)
@@ -99,14 +99,14 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """Multiply each element of one array with each of the other."""
+    """Multiply each element of one array by each of the other."""
     a, b = (x if x.ndim == 1 else np.ravel(x) for x in (operand(a), operand(b)))
     return np.multiply(a[:, None], b, out=out)
 
 
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
-    """Repeat one array in place of each element of the other, multiplied by it."""
+    """Replace each element of `a` by `b` multiplied by it."""
     a, b = operand(a), operand(b)
     ndim = max(a.ndim, b.ndim)
     a, b = (np.reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (a, b))
@@ -117,7 +117,7 @@ def kron(a: Any, b: Any) -> Any:
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: Any) -> Any:
-    """Multiply square matrices with themselves; inverses are left to gathered arrays."""
+    """Return a power of square matrices; inverses are left to gathered arrays."""
     a, exponent = operand(a), operator.index(n)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise refused_by(np.linalg.matrix_power, a, n)

@@ -1,4 +1,4 @@
-"""Where the extremes of an array are: tiles give pairs of value and index, of which the first best one wins."""
+"""Argmax and argmin: tiles give (value, index) pairs, of which the first best one is chosen."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _implement(name: str) -> None:
         if not isinstance(a, ShardedArray) or a.dtype.hasobject:
             return NotImplemented
         axis = None if axis is None else operator.index(axis)
-        model = function(stand_in(small(a)), axis=axis)  # raises what there is to raise
+        model = function(stand_in(small(a)), axis=axis)  # raises NumPy's errors
         if out is not None:
             function(stand_in(small(a)), axis=axis, out=np.empty(np.shape(model), out.dtype))
         reduction = Reduction.of(name, a, axis, keepdims)
@@ -57,7 +57,7 @@ def _found(reduction: Reduction, search: Callable[..., Any], instead_of_nan: flo
 
     if not reduction.is_cut:
         return reduction.undivided(whole, _INDEX, out)
-    # Pairs are what is sent: the index takes no more than it needs.
+    # Pairs are sent, so the index has the smallest sufficient dtype.
     index = np.dtype(np.int32 if math.prod(x.shape) < 2**31 else np.int64)
     pair = np.dtype([("value", x.dtype), ("index", index)])
     pairs = _pairs(reduction, search, instead_of_nan)
@@ -84,7 +84,7 @@ def _pairs(reduction: Reduction, search: Callable[..., Any], instead_of_nan: flo
 
 
 def _first_best(axes: tuple[int, ...], search: Callable[..., Any]) -> Callable[[Array, Array], None]:
-    """Choose from pairs: of those with the best value, which NaN is, the one with the smallest index."""
+    """Choose from pairs: the smallest index among those with the best value (NaN is best)."""
 
     def last(pieces: Array, result: Array) -> None:
         # All axes, or one.

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, tile by tile; those that need singular values are not among them."""
+"""Norms of vectors and matrices, tile by tile, except those that need singular values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 def _checked(function: Callable[..., Any], x: Any, *, is_vector: bool, **kwargs: Any) -> Any:
-    """Have NumPy refuse what it does not know, then compute the norm of vectors or matrices."""
+    """Let NumPy check the arguments, then compute the norm of vectors or matrices."""
     if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
         return NotImplemented
     with np.errstate(all="ignore"):
@@ -48,7 +48,7 @@ def _checked(function: Callable[..., Any], x: Any, *, is_vector: bool, **kwargs:
     if np.ndim(order):
         return NotImplemented
     if axis is not None and not isinstance(axis, tuple):
-        axis = int(axis)  # as NumPy has it, also of 1.5
+        axis = int(axis)  # as NumPy does, also for 1.5
     axes = tuple(each % x.ndim for each in axis) if isinstance(axis, tuple) else normalized_axes(axis, x.ndim)
     if not is_vector and len(axes) == 2 and order in (2, -2, "nuc"):
         return NotImplemented
@@ -94,14 +94,14 @@ _COMBINED: Mapping[np.ufunc, tuple[Op, float]] = {
 
 @dataclass(frozen=True)
 class _Norms:
-    """Of what norms are computed, and of which dtype they are."""
+    """Elementwise values and dtype of norms."""
 
     x: ShardedArray
     keepdims: bool
     dtype: np.dtype[Any]
 
     def reduced(self, ufunc: np.ufunc, function: Callable[[Array], Array], axes: tuple[int, ...]) -> Any:
-        """Reduce what a function gives for each element, which is no less than 0."""
+        """Reduce the non-negative values that a function returns for each element."""
         reduction = Reduction.of("norm", settled(self.x), axes, self.keepdims)
         op, least = _COMBINED[ufunc]
 

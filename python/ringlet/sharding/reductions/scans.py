@@ -1,4 +1,4 @@
-"""Running sums and whatever else ``accumulate`` and ``reduceat`` of a ufunc give: along dimensions that are not cut."""
+"""Scans: ``accumulate`` and ``reduceat`` of ufuncs, along dimensions that are not divided."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def accumulate(
     name: str | None = None,
     instead_of_nan: float | None = None,
 ) -> Any:
-    """Give what reducing each beginning of a dimension gives, as ``ufunc.accumulate`` does.
+    """Reduce each prefix of a dimension, as ``ufunc.accumulate`` does.
 
-    The dimension is gathered where it is cut; the others stay as they are.
+    The dimension is gathered where it is divided; the others keep their layout.
 
     Parameters
     ----------
     ufunc, x, axis, dtype, out
-        As NumPy has them.
+        As for ``numpy.ufunc.accumulate``.
     name : str or None
-        What reports call it.
+        Name in reports.
     instead_of_nan : number or None
-        What stands in for NaN, which is computed with otherwise.
+        Replacement for NaN; None to compute with NaN.
 
     Returns
     -------
@@ -75,12 +75,12 @@ def accumulate(
 def reduceat(  # noqa: PLR0917  # as NumPy has them
     ufunc: np.ufunc, x: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
 ) -> Any:
-    """Reduce slices of a dimension, as ``ufunc.reduceat`` does, gathering it where it is cut.
+    """Reduce slices of a dimension, as ``ufunc.reduceat`` does, gathering it where it is divided.
 
     Parameters
     ----------
     ufunc, x, indices, axis, dtype, out
-        As NumPy has them; `indices` are not sharded.
+        As for ``numpy.ufunc.reduceat``; `indices` are not sharded.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def _implement_cumulative(name: str, ufunc: np.ufunc) -> None:
     ) -> Any:
         if not isinstance(x, ShardedArray) or include_initial or function is None:
             return NotImplemented
-        function(stand_in(small(x)), axis=axis)  # raises what there is to raise
+        function(stand_in(small(x)), axis=axis)  # raises NumPy's errors
         line = x if x.ndim else np.reshape(x, -1)
         return accumulate(ufunc, line, 0 if axis is None else axis, dtype, out, name=name)
 

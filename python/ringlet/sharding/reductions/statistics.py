@@ -1,4 +1,4 @@
-"""Means, variances and averages, tile by tile, and the forms of reductions for which NaN is a missing value."""
+"""Means, variances and averages, tile by tile, and reductions that skip NaN."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__: list[str] = []
 
 Array = NDArray[Any]
 
-_NO_VALUE: Any = np._NoValue  # what NumPy's functions have for what is not given
+_NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 
 
 def _modelled(
     function: Callable[..., Any], x: ShardedArray, out: Any = None, where: Any = True, **kwargs: Any
 ) -> np.dtype[Any]:
-    """Have NumPy tell the dtype of a result, or what is wrong with the arguments."""
+    """Return the dtype of NumPy's result, or raise its error."""
     mask = mask_of(where)
     if mask is not None:
         kwargs["where"] = stand_in(small(mask))
@@ -44,7 +44,7 @@ def _modelled(
 
 
 def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
-    """Give the dtype in which NumPy's mean adds up."""
+    """Return the dtype in which NumPy's mean is summed."""
     if dtype is None and x.dtype.kind in "biu":
         dtype = np.float64
     elif dtype is None:
@@ -53,7 +53,7 @@ def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
 
 
 def _computes(x: Any, dtype: Any) -> bool:
-    """Whether moments of an array are numbers that are added up as such."""
+    """Return whether moments of an array are numeric sums."""
     if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
         return False
     return _work_dtype(x, dtype).kind in ("c" if x.dtype.kind == "c" else "fc")
@@ -67,7 +67,7 @@ def _mean(
         return NotImplemented
     result_dtype, work_dtype = _modelled(np.mean, a, out, where, axis=axis, dtype=dtype), _work_dtype(a, dtype)
     reduction = Reduction.of("mean", a, axis, keepdims, where)
-    # Sums of whole numbers are exact, so they are divided as a whole: the mean of nothing but ones is 1.
+    # Sums of integers are exact, so the total is divided: the mean of ones is 1.
     if reduction.mask is not None or out is not None or a.dtype.kind in "biu":
         known = True if reduction.mask is None else np.broadcast_to(reduction.mask, a.shape)
         count = reduction.count if known is True else np.sum(known, axis, np.intp, keepdims=keepdims)
@@ -89,10 +89,10 @@ def _mean(
 
 
 def _divided(total: Any, count: Any, out: Any) -> Any:
-    """Divide sums by how many numbers they are of, where they are."""
+    """Divide sums by their counts, in place."""
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
-    if out is None and not total.shape:  # a value, which is not written to
+    if out is None and not total.shape:  # a read-only value
         return np.true_divide(total, count, dtype=total.dtype, casting="unsafe")
     return np.true_divide(total, count, out=total, casting="unsafe")
 
@@ -115,7 +115,7 @@ def _nanmean(
 def _moment(
     function: Callable[..., Any], finish: Finish, a: Any, *, out: Any, keepdims: Any, where: Any, **kwargs: Any
 ) -> Any:
-    """Compute a function of the moments; one whose name begins with nan leaves those out."""
+    """Compute a function of the moments; functions with the prefix nan skip NaN."""
     if not isinstance(a, ShardedArray) or not _computes(a, kwargs["dtype"]):
         return NotImplemented
     found = _modelled(function, a, out, where, **kwargs)
@@ -231,7 +231,7 @@ def _average(a: Any, axis: Axes = None, weights: Any = None, returned: bool = Fa
 
 
 def _broadcast_weights(a: Any, axis: Axes, weights: Any) -> Any:
-    """Give weights of some dimensions all the array's dimensions."""
+    """Return weights of some dimensions reshaped to all the array's dimensions."""
     if axis is None:
         raise TypeError(
             f"Axis must be specified when shapes of a and weights differ: they are {a.shape} and {weights.shape}."
