@@ -1,4 +1,4 @@
-"""Runs operations whose tiles see more of their operands than the same tile."""
+"""Runs operations whose tiles need more of their operands than the same tile."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ def apply_seeing(
     effort: float = 1.0,
     at_once: Callable[[tuple[int, ...]], SeeingKernel | None] | None = None,
 ) -> Any:
-    """Run an operation on tiles and what surrounds them.
+    """Run an operation on tiles and their surroundings.
 
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     factor_map : FactorMap
     kernel : callable
-        ``kernel(spaces, boxes, out, out_box)`` fills `out`, which is `out_box` of the result, from `boxes` of `spaces`:
+        ``kernel(spaces, boxes, out, out_box)`` fills `out`, the box `out_box` of the result, from `boxes` of `spaces`:
         one for each operand, of its shape.
     operands : sequence of (ShardedArray or ndarray)
     dtype, shape
         Of the result.
     needs : callable
-        ``needs(operand, counts)`` tells what each tile needs of an operand, given the number of tiles along each of its
-        dimensions.
+        ``needs(operand, counts)`` returns the ranges that each tile needs of an operand, given the number of tiles
+        along each of its dimensions.
     effort : float
-        As that of :func:`ringlet.sharding.execution.tile_execution.apply`.
+        As for :func:`ringlet.sharding.execution.tile_execution.apply`.
     at_once : callable, optional
-        Gives a kernel that fills all tiles in one call, the same bits as `kernel` does one by one, for a number of
-        equal tiles along each dimension of the result; None if there is none. For little work in shared memory.
+        Returns a kernel that fills all tiles in one call, with the bits of separate calls, for a number of equal tiles
+        along each dimension of the result; None if there is none. For small work in shared memory.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def apply_seeing(
 
 
 def as_operand(given: ArrayLike) -> Any:
-    """Give what an operation is to work on: sharded arrays as they are, anything else as an array.
+    """Return an operand: a sharded array unchanged, anything else as an ndarray.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def as_operand(given: ArrayLike) -> Any:
     array([1, 2])
     """
     if isinstance(given, np.ma.MaskedArray):
-        raise TypeError("a masked array would lose its mask: give array.filled(0), or another value that is right here")
+        raise TypeError("a masked array would lose its mask: pass array.filled(0), or another suitable fill value")
     return given if isinstance(given, ShardedArray) else np.asarray(given)
 
 
@@ -126,7 +126,7 @@ def _fill_whole(kernel: SeeingKernel, arrays: Sequence[Array], whole: Array) -> 
     def fill(_: int) -> None:
         kernel(arrays, tuple(map(_all, arrays)), whole, _all(whole))
 
-    in_threads(fill, (0,), whole.nbytes)  # one thread of BLAS, as tiles have
+    in_threads(fill, (0,), whole.nbytes)  # one BLAS thread, as for tiles
 
 
 def _all(array: Array) -> Box:

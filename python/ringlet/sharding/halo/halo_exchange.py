@@ -1,4 +1,4 @@
-"""What tiles need of their neighbours: which messages bring it, and how results there are added back."""
+"""Halo exchange: messages that bring tiles the elements they need of their neighbours."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Exchange:
-    """How devices come to have what they need of an array.
+    """Plan of a halo exchange.
 
     Attributes
     ----------
     boxes : tuple of Box
-        What each device needs: the smallest box around it.
+        Box around what each device needs.
     rounds : tuple of tuple of Message
-        One after another: each sends on what the one before has brought.
+        Sequential steps: each forwards what the previous one received.
     collectives : tuple of Collective
-        The same as reports show it: one for each dimension and distance.
+        Reported collectives: one for each dimension and distance.
     """
 
     boxes: tuple[Box, ...]
@@ -56,21 +56,21 @@ def plan_exchange(
     *,
     held: Layout | None = None,
 ) -> Exchange:
-    """Plan how tiles come to have what they need, dimension by dimension.
+    """Plan a halo exchange, dimension by dimension.
 
-    What has come along one dimension is sent on along the next, so that corners need no messages of their own. Devices
-    get it from those that are to another tile what they are to their own: of a partial array, from the same part.
+    Elements received along one dimension are forwarded along the next, so that corners need no messages of their own.
+    Each device receives from the corresponding holder of another tile: of a partial array, from the same part.
 
     Parameters
     ----------
     shape, dtype
         Of the array.
     layout : Layout
-        Where it is.
+        Layout of the array.
     needs : tuple of (tuple of ranges or None)
     group : DeviceGroup
     held : Layout, optional
-        What devices have already, if that is more than `layout` says.
+        Boxes that devices already have, if larger than those of `layout`.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def plan_exchange(
     [('collective-permute', (1, 2), ((0, 1),)), ('collective-permute', (1, 2), ((1, 0),))]
     """
     has = held.boxes(shape) if held is not None else (None,) * layout.num_devices
-    # [device][dimension]: ranges that it has by now
+    # [device][dimension]: ranges held so far
     sides: list[list[tuple[slice, ...]]] = [[(side,) for side in box] for box in layout.boxes(shape)]
     rounds, collectives = [], []
     for dimension, ranges in enumerate(needs):
@@ -106,7 +106,7 @@ def plan_exchange(
 def _messages(
     shape: tuple[int, ...], layout: Layout, sides: list[list[tuple[slice, ...]]], dimension: int, ranges: Any
 ) -> Iterator[tuple[int, Message]]:
-    """Give what goes from tile to tile along one dimension, with the distance."""
+    """Return the messages between tiles along one dimension, by distance."""
     holders, tiles = tile_holders(layout)
     owned = tile_bounds(shape[dimension], layout.cuts[dimension].count)
     place = dimension + 1  # the part comes first
@@ -137,7 +137,7 @@ def _permute(messages: Sequence[Message], dtype: np.dtype[Any], group: DeviceGro
 
 
 def _lacking(box: Box, has: Box | None) -> list[Box]:
-    """Give the parts of a box that are not in another."""
+    """Return the parts of a box that are not in another."""
     if has is None:
         return [box]
     bounds = [
@@ -155,23 +155,23 @@ def _within(box: Box, other: Box) -> bool:
 def with_neighbours(
     x: Any, layout: Layout, needs: Needs, group: DeviceGroup, given: Any = None
 ) -> tuple[Sequence[Any], tuple[Box, ...]]:
-    """Bring to each device what it needs of an array; nothing moves where memory is shared.
+    """Send each device what it needs of an array; nothing moves where memory is shared.
 
     Parameters
     ----------
     x : ShardedArray or ndarray
         A plain one is on each device.
     layout : Layout
-        Which part of it each device has, or is to use.
+        Box that each device has, or is to use.
     needs : tuple of (tuple of ranges or None)
     group : DeviceGroup
     given : ShardedArray or ndarray, optional
-        What `x` was brought from. If each device had its part in what it had of that, it has more than its part.
+        Source of `x`. If each device's box was in its box of the source, it already has more than its box.
 
     Returns
     -------
     spaces : sequence of (ndarray or None)
-        For each device of this process an array of the whole's shape that has the values there, not to be written to.
+        For each device of this process a read-only array of the whole's shape with the values there.
     boxes : tuple of Box
         What each device needs of it.
 
@@ -199,7 +199,7 @@ def with_neighbours(
 
 @lru_cache(maxsize=1024)
 def _has_parts(held: Layout, layout: Layout, shape: tuple[int, ...]) -> bool:
-    """Tell whether devices that have something in a layout have at least that in the one they hold."""
+    """Return whether each device's box in a layout is within its box in another."""
     return (
         held.parts == layout.parts
         and {*layout.holders} <= {*held.holders}

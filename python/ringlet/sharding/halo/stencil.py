@@ -1,4 +1,4 @@
-"""Functions of the neighbourhood of each element, tile by tile, and their gradients."""
+"""Stencils: functions of the neighbourhood of each element, tile by tile, and their gradients."""
 
 from __future__ import annotations
 
@@ -36,40 +36,40 @@ __all__ = ["map_halo", "map_halo_vjp"]
 Array = NDArray[Any]
 Depth = int | Sequence[int | tuple[int, int]]
 
-# Functions make several arrays as large as what they are given: in the cache that is much faster than in memory.
+# Functions allocate several arrays as large as their argument: much faster in the cache than in memory.
 _PART_BYTES = 256 << 10
 
 
 def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: Any = "zero") -> Any:
     """Apply a function to each part of an array together with the elements around it.
 
-    For stencils: what `function` gives for an element is to depend on that and its neighbours, up to `depth` away. The
-    result is then the same however `x` is cut, and whatever parts `function` is called for.
+    For stencils: the result of `function` for an element must depend only on it and its neighbours up to `depth` away.
+    The result is then the same however `x` is divided, and whatever parts `function` is called for.
 
     Parameters
     ----------
     function : callable
-        Takes an array, not to be written to, which has `depth` more elements at each end than the part. Gives an array
-        of the part's shape, or of the shape that it took, whose ends are then cut off. Called for parts of any size, at
-        the same time in several threads.
+        Takes a read-only array with `depth` more elements at each end than the part. Returns an array of the part's
+        shape, or of the argument's shape, whose ends are then removed. Called for parts of any size, concurrently in
+        several threads.
     x : array-like
     depth : int or sequence of (int or (int, int))
-        How far neighbours may be, for all dimensions or for each; before and after the element, if they differ. More
-        than a tile has is fine.
+        Distance of neighbours, for all dimensions or for each; before and after the element, if they differ. May exceed
+        the size of a tile.
     boundary : str, number, or sequence of one for each dimension
-        What is beyond the ends: ``"zero"`` or a number; ``"reflect"``: the elements in opposite order, beginning with
+        Elements beyond the ends: ``"zero"`` or a number; ``"reflect"``: the elements in reverse order, beginning with
         the last one; ``"nearest"``: the last one; ``"periodic"``: the array again.
 
     Returns
     -------
     ShardedArray, or ndarray if `x` is not sharded
-        Of the shape of `x`, cut as that is, and of the dtype that `function` gives; that of `x` if there are no
+        Of the shape of `x`, divided as it is, and of the dtype that `function` returns; that of `x` if there are no
         elements.
 
     Raises
     ------
     ValueError
-        If `depth` or `boundary` is not for such an array, or `function` gives an array of another shape.
+        If `depth` or `boundary` does not fit the array, or `function` returns an array of another shape.
 
     See Also
     --------
@@ -77,7 +77,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
 
     References
     ----------
-    scipy, ``scipy.ndimage``: the same names for the same boundaries, but ``"constant"`` and ``"wrap"``.
+    scipy, ``scipy.ndimage``: the same names for the same boundaries, except ``"constant"`` and ``"wrap"``.
 
     Examples
     --------
@@ -120,15 +120,15 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
 def map_halo_vjp(
     function_vjp: Callable[[Array, Array], Any], x: Any, cotangent: Any, depth: Depth, boundary: Any = "zero"
 ) -> Any:
-    """Give the gradient of :func:`map_halo`, from that of its result.
+    """Return the gradient of :func:`map_halo`, from that of its result.
 
     Parameters
     ----------
     function_vjp : callable
-        ``function_vjp(part, cotangent)`` gives the gradient of a part as `function` takes it, of its shape, from that
-        of the elements without what is around them.
+        ``function_vjp(part, cotangent)`` returns the gradient of a part as passed to `function`, of its shape, from
+        that of the elements without their surroundings.
     x : array-like
-        What the function was applied to.
+        The argument of the function.
     cotangent : array-like
         The gradient of the result, of its shape.
     depth, boundary
@@ -137,13 +137,12 @@ def map_halo_vjp(
     Returns
     -------
     ShardedArray, or ndarray if neither is sharded
-        Of the shape of `x` and the dtype of `cotangent`. Elements that stand in for some beyond the ends have their
-        gradient too.
+        Of the shape of `x` and the dtype of `cotangent`. Includes the gradients of elements repeated beyond the ends.
 
     Raises
     ------
     ValueError
-        If `cotangent` has another shape than `x`, or as by :func:`map_halo`.
+        If `cotangent` has another shape than `x`, or as for :func:`map_halo`.
 
     Examples
     --------
@@ -157,11 +156,13 @@ def map_halo_vjp(
     """
     x, cotangent = as_operand(x), as_operand(cotangent)
     if cotangent.shape != x.shape:
-        raise ValueError(f"the gradient has shape {cotangent.shape}, and the result {x.shape}")
+        raise ValueError(
+            f"the gradient has shape {cotangent.shape}, and the result {x.shape}: pass a gradient of the result's shape"
+        )
     view = _view(x, depth, boundary)
     outputs = view._replace(depths=((0, 0),) * x.ndim, reaches=tuple(map(max, view.depths)))
     inputs = view._replace(reaches=outputs.reaches)
-    # Outputs beyond the ends of a periodic array are others again, and see others of its images.
+    # Outputs beyond the ends of a periodic array are separate outputs, with other images of the array around them.
     once = tuple(Boundary("constant") if b.kind == "periodic" else b for b in view.boundaries)
     dimensions = tuple(range(x.ndim))
 
@@ -172,7 +173,10 @@ def map_halo_vjp(
             gradient = np.asarray(function_vjp(extended(spaces[0], bounds, view.boundaries), given))
             expected = tuple(stop - start for start, stop in bounds)
             if gradient.shape != expected:
-                raise ValueError(f"the function gave a gradient of shape {gradient.shape} for one of shape {expected}")
+                raise ValueError(
+                    f"the function returned a gradient of shape {gradient.shape}: expected {expected}, the shape of "
+                    "its part"
+                )
             out[place] = folded(gradient, bounds, x.shape, once, part)
 
     return apply_seeing(
@@ -188,7 +192,7 @@ def map_halo_vjp(
 
 
 class _View(NamedTuple):
-    """What is looked at around a part: all outputs up to `reaches` away, and what they see up to `depths` away."""
+    """Surroundings of a part: all outputs up to `reaches` away, and their inputs up to `depths` away."""
 
     shape: tuple[int, ...]
     depths: tuple[tuple[int, int], ...]
@@ -196,7 +200,7 @@ class _View(NamedTuple):
     reaches: tuple[int, ...]
 
     def bounds(self, part: Box) -> Bounds:
-        """From where to where, which may be beyond the ends."""
+        """Return the bounds, which may be beyond the ends."""
         return tuple(self.along(dimension, side.start, side.stop) for dimension, side in enumerate(part))
 
     def along(self, dimension: int, begin: int, end: int) -> tuple[int, int]:
@@ -209,7 +213,7 @@ class _View(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
-    """What each tile needs to see."""
+    """Return the ranges that each tile needs."""
     needs = []
     for dimension, (length, count) in enumerate(zip(view.shape, counts, strict=True)):
         kind = view.boundaries[dimension].kind
@@ -221,7 +225,7 @@ def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
 
 
 def _parts(shape: tuple[int, ...], box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, Box]]:
-    """Cut a tile into parts that fit the cache: which of the whole each is, and which of the tile."""
+    """Divide a tile into parts that fit the cache, with their boxes in the whole and in the tile."""
     for block in blocks(shape, shape, (POINTWISE,) * len(shape), _PART_BYTES // dtype.itemsize):
         part = tuple(
             slice(side.start + place.start, side.start + place.stop)
@@ -231,7 +235,7 @@ def _parts(shape: tuple[int, ...], box: Box, dtype: np.dtype[Any]) -> Iterator[t
 
 
 def _applied(function: Callable[[Array], Any], space: Array, part: Box, view: _View) -> Array:
-    """What the function gives for a part, without what is around it."""
+    """Return the function's result for a part, without its surroundings."""
     seen = extended(space, view.bounds(part), view.boundaries)
     result = np.asarray(function(seen))
     shape = tuple(side.stop - side.start for side in part)
@@ -239,8 +243,8 @@ def _applied(function: Callable[[Array], Any], space: Array, part: Box, view: _V
         return result
     if result.shape != seen.shape:
         raise ValueError(
-            f"the function gave shape {result.shape} for a part of shape {seen.shape}: expected {shape}, without what "
-            f"is up to {view.depths} around it, or {seen.shape}, of which that will be cut off"
+            f"the function returned shape {result.shape} for a part of shape {seen.shape}: expected {shape}, "
+            f"without the surroundings of {view.depths}, or {seen.shape}, which are then removed"
         )
     inner: Array = result[
         tuple(slice(before, before + size) for (before, _), size in zip(view.depths, shape, strict=True))
@@ -249,14 +253,14 @@ def _applied(function: Callable[[Array], Any], space: Array, part: Box, view: _V
 
 
 def _dtype(function: Callable[[Array], Any], space: Array, box: Box, view: _View) -> np.dtype[Any]:
-    """Of what the function gives: of the first part."""
+    """Return the dtype of the function's result, from the first part."""
     shape = tuple(side.stop - side.start for side in box)
     part, _ = next(_parts(shape, box, space.dtype))
     return _applied(function, space, part, view).dtype
 
 
 def _view(x: Any, depth: Any, boundary: Any) -> _View:
-    """What a user asked for."""
+    """Check depth and boundary."""
     depths = list(depth) if isinstance(depth, Iterable) else [depth] * x.ndim
     pairs = [tuple(each) if isinstance(each, Iterable) else (each, each) for each in depths]
     exact = tuple(tuple(whole_number(number) for number in pair) for pair in pairs)

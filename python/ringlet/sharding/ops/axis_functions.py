@@ -1,4 +1,4 @@
-"""Functions that turn, flip, drop, make and repeat dimensions: views, but for what flips exchange between devices."""
+"""Functions that permute, flip, drop, insert and broadcast dimensions: views, except for the exchanges of flips."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ _FUNCTIONS: tuple[str, ...] = (
 
 
 def rearranged(function: Callable[..., Array], x: ShardedArray, *args: Any, **kwargs: Any) -> ShardedArray:
-    """Do what a function does that gives a view with other strides.
+    """Apply a function that returns a view with other strides.
 
     Parameters
     ----------
     function : callable
-        Such as :func:`numpy.transpose`. What it does to the dimensions is read off the strides it gives an array whose
-        strides are their numbers: those it turned around are negative, those it made are 0.
+        Such as :func:`numpy.transpose`. Its effect is read off the strides of its result for an array whose strides
+        number its dimensions: reversed dimensions have negative strides, new ones 0.
     x : ShardedArray
     *args, **kwargs
-        What else it takes.
+        Further arguments of the function.
 
     Returns
     -------
     ShardedArray
-        Values, which are not written to. Dimensions are in the tiles that they were in.
+        Read-only values. Dimensions keep their tiles.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def rearranged(function: Callable[..., Array], x: ShardedArray, *args: Any, **kw
     """
     kwargs.pop("subok", None)
     sample = function(addresses_of(x.shape), *args, **kwargs)
-    # A single number may be given a dimension of some stride that is not one of its own.
+    # NumPy may give a dimension of size 1 any stride.
     strides = sample.strides if x.ndim else (0,) * sample.ndim
     dimensions = [abs(stride) - 1 if stride else None for stride in strides]
     kept = [dimension for dimension in dimensions if dimension is not None]
@@ -88,7 +88,7 @@ for _function in map(numpy_function, _FUNCTIONS):
 
 @implements(np.expand_dims)
 def expand_dims(a: ShardedArray, axis: Any) -> ShardedArray:
-    """Do what :func:`numpy.expand_dims` does."""
+    """Implement :func:`numpy.expand_dims`."""
     ndim = np.expand_dims(addresses_of(a.shape), axis).ndim
     made = {number % ndim for number in (axis if isinstance(axis, (tuple, list)) else (axis,))}
     key = (*(None if dimension in made else slice(None) for dimension in range(ndim)), ...)
@@ -110,14 +110,14 @@ for _function in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
-    """Do what :func:`numpy.broadcast_arrays` does."""
+    """Implement :func:`numpy.broadcast_arrays`."""
     shape = np.broadcast_shapes(*map(np.shape, args))
     return tuple(np.broadcast_to(array, shape, subok=subok) for array in args)
 
 
 @implements(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    """Do what :func:`numpy.meshgrid` does."""
+    """Implement :func:`numpy.meshgrid`."""
     if any(np.ndim(x) > 1 for x in xi) or indexing not in ("xy", "ij"):
         return NotImplemented
     order = list(range(len(xi)))

@@ -1,4 +1,4 @@
-"""Indexing of sharded arrays: slices and numbers are views or moves between neighbours; the rest takes, or gathers."""
+"""Indexing of sharded arrays: slices and numbers are views or neighbour exchanges; others take rows, or gather."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ class _Basic(NamedTuple):
     Attributes
     ----------
     runs : tuple of Run
-        What it takes along each dimension.
+        Index range along each dimension.
     key : tuple
-        What it then makes of the dimensions: 0 drops one, of which a number took one index, ``slice(None)`` keeps one,
-        None makes one.
+        Resulting dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts one.
     """
 
     runs: tuple[Run, ...]
@@ -39,40 +38,40 @@ class _Basic(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of what it gives."""
+        """Shape of the indexed array."""
         runs = iter(self.runs)
         counts = [(entry, 1 if entry is None else next(runs).length) for entry in self.key]
         return tuple(count for entry, count in counts if entry != 0)
 
     def taken_layout(self, layout: Layout) -> Layout:
-        """Where values are before dimensions are dropped and made: slices are in as many tiles as what they are of."""
+        """Return the layout before dimensions are dropped and inserted: slices keep the number of tiles."""
         entries = [entry for entry in self.key if entry is not None]
         if 0 not in entries:
             return layout
         return layout.with_cuts([WHOLE if e == 0 else cut for e, cut in zip(entries, layout.cuts, strict=True)])
 
     def layout(self, taken: Layout) -> Layout:
-        """Where values are in the end, given :meth:`taken_layout`."""
+        """Return the final layout, given :meth:`taken_layout`."""
         cuts = iter(taken.cuts)
         placed = [(entry, WHOLE if entry is None else next(cuts)) for entry in self.key]
         return taken.with_cuts([cut for entry, cut in placed if entry != 0])
 
 
 def get_item(x: ShardedArray, key: Any) -> Any:
-    """Give what ``x[key]`` gives.
+    """Return ``x[key]``.
 
     Parameters
     ----------
     x : ShardedArray
     key : index
-        Slices, numbers, ``None`` and ``...`` keep each dimension in as many tiles as it has, but those of which a
-        number takes one index. An array of integers along one dimension is as :func:`numpy.take`. Masks and several
-        arrays gather `x`.
+        Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except those that a number
+        indexes. An array of integers along one dimension works as :func:`numpy.take`. Masks and several arrays gather
+        `x`.
 
     Returns
     -------
     ShardedArray or ndarray
-        Values, which are not written to; a plain array where `x` was gathered.
+        Read-only values; a plain array where `x` was gathered.
 
     Raises
     ------
@@ -87,7 +86,7 @@ def get_item(x: ShardedArray, key: Any) -> Any:
     [array([1]), array([5]), array([9])]
     """
     if _is_field(x, key):
-        inner = np.empty((), x.dtype)[key].ndim  # NumPy says what is wrong
+        inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
         return x._derive(lambda space: space[key], x._layout.with_cuts([*x._layout.cuts, *(WHOLE,) * inner]))
     basic = _basic(x.shape, key)
     if basic is None:
@@ -104,21 +103,21 @@ def get_item(x: ShardedArray, key: Any) -> Any:
 
 
 def set_item(x: ShardedArray, key: Any, value: Any) -> None:
-    """Do what ``x[key] = value`` does.
+    """Implement ``x[key] = value``.
 
     Parameters
     ----------
     x : ShardedArray
     key : index
-        For slices and numbers, and for masks if one value or one row is for all that they choose, each device writes
-        what it has. Anything else gathers `x`, and lays out what becomes of it.
+        For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its
+        own tile. Anything else gathers `x`, and shards the changed array.
     value : array-like
-        Brought where it is needed.
+        Resharded as required.
 
     Raises
     ------
     ShardingError
-        If `x` is a value taken from another array, which is not written to.
+        If `x` is a value taken from another array, which is read-only.
     IndexError, ValueError
         NumPy's.
 
@@ -136,7 +135,7 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
         noted_as_one("assign", (x, value), lambda: _assign(x, basic, value))
     elif _is_mask(x, key) and _goes_everywhere(value, x.ndim - key.ndim):
         mask = key.reshape(key.shape + (1,) * (x.ndim - key.ndim))
-        value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)  # which may refuse it
+        value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)  # may raise for read-only arrays
         np.copyto(x, value, casting="unsafe", where=mask)  # type: ignore[arg-type]  # dispatched
     else:
         whole = np.array(gathered(_ASSIGNMENT, x))
@@ -144,13 +143,13 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
         x[...] = whole
 
 
-# What warnings call it.
+# Names in warnings.
 _INDEX = "an index of arrays"
 _ASSIGNMENT = "assignment to an index of arrays"
 
 
 def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
-    """An index as runs; None if there are arrays in it.
+    """Convert an index to ranges; None if it contains arrays.
 
     Raises
     ------
@@ -180,7 +179,7 @@ def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
 
 
 def _entries(shape: tuple[int, ...], key: Any) -> list[Any] | None:
-    """One for each dimension and each new one: slices, numbers and None."""
+    """Return one entry for each old and new dimension: slices, numbers and None."""
     entries: list[Any] = []
     ellipsis = None
     for entry in key if isinstance(key, tuple) else (key,):
@@ -192,7 +191,7 @@ def _entries(shape: tuple[int, ...], key: Any) -> list[Any] | None:
             entries.append(number)
         elif _is_array(entry):
             return None
-        else:  # NumPy refuses it, or it is something rare
+        else:  # NumPy refuses it, or it is a rare form
             _stand_in(shape)[key]
             return None
     missing = len(shape) - sum(entry is not None for entry in entries)
@@ -219,12 +218,12 @@ def _is_array(entry: Any) -> bool:
 
 
 def _stand_in(shape: tuple[int, ...]) -> Array:
-    """An array of a shape that takes no memory."""
+    """Return an array of a shape without memory."""
     return np.broadcast_to(np.empty((), bool), shape)
 
 
 def _advanced(x: ShardedArray, key: Any) -> Any:
-    """Take along the dimension of the one array of integers in an index, or gather."""
+    """Take along the dimension of the only integer array in an index, or gather."""
     entries = key if isinstance(key, tuple) else (key,)
     arrays = [place for place, entry in enumerate(entries) if not isinstance(entry, slice) and entry is not Ellipsis]
     if len(arrays) == 1 and _is_array(entries[arrays[0]]):
@@ -236,33 +235,33 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
             axis = place if Ellipsis not in entries[:place] else place - len(entries)
             others = (*entries[:place], slice(None), *entries[place + 1 :])
             if 0 in x.shape:
-                _stand_in(x.shape)[gathered(_INDEX, key)]  # take does not ask for each of these
+                _stand_in(x.shape)[gathered(_INDEX, key)]  # take does not accept all of these
             try:
                 return np.take(x[others], index, axis=axis)
             except IndexError:
-                _stand_in(x.shape)[gathered(_INDEX, key)]  # NumPy names the axis of `x`
+                _stand_in(x.shape)[gathered(_INDEX, key)]  # NumPy's error names the axis of `x`
                 raise
     return gathered(_INDEX, x)[gathered(_INDEX, key)]
 
 
 def _is_field(x: ShardedArray, key: Any) -> bool:
-    """Tell whether an index names fields of a structured array."""
+    """Return whether an index names fields of a structured array."""
     names = key if isinstance(key, list) else [key]
     return x.dtype.names is not None and bool(names) and all(isinstance(name, str) for name in names)
 
 
 def _is_mask(x: ShardedArray, key: Any) -> bool:
-    """Tell whether an index is an array of truth values along the first dimensions."""
+    """Return whether an index is a Boolean array along the first dimensions."""
     return isinstance(key, (np.ndarray, ShardedArray)) and key.dtype == bool and key.shape == x.shape[: key.ndim] != ()
 
 
 def _goes_everywhere(value: Any, ndim: int) -> bool:
-    """Tell whether a value is the same wherever a mask is true, which leaves so many dimensions."""
+    """Return whether the value is the same for all elements of a mask that leaves `ndim` dimensions."""
     return isinstance(value, (int, float, complex, np.generic, np.ndarray, ShardedArray)) and np.ndim(value) <= ndim
 
 
 def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
-    """Write a value where an index of slices and numbers says."""
+    """Write a value to an index of slices and numbers."""
     value = _aligned(_as_value(value, x.dtype, basic), basic)
     if isinstance(value, ShardedArray):
         common_group("assign", [x, value])
@@ -286,10 +285,10 @@ def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
 
 
 def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
-    """A value as an array; what is none yet becomes one as NumPy has it that is written to one of a dtype."""
+    """Convert a value to an array, as NumPy does when it is assigned to an array of a dtype."""
     if isinstance(value, (ShardedArray, np.ndarray)):
         return value if isinstance(value, ShardedArray) else np.asarray(value)
-    if isinstance(value, np.generic) or (dtype.hasobject and basic.shape == ()):  # numbers that do not fit are refused
+    if isinstance(value, np.generic) or (dtype.hasobject and basic.shape == ()):  # refuses numbers out of range
         held = np.empty((), dtype)
         held[()] = value
         return held
@@ -297,7 +296,7 @@ def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
 
 
 def _aligned(value: Any, basic: _Basic) -> Any:
-    """Give a value the dimensions of what is written to, of size 1 where it is the same along them.
+    """Reshape a value to the dimensions of its destination, with size 1 where it is broadcast.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Functions that write to an array that they are given: the array is gathered, changed, and laid out again."""
+"""In-place fallback: functions that write to an argument gather it, change it, and shard it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concatenate and its family: each device copies its part of the result from whoever has it."""
+"""Concatenate and similar functions: each device copies its part of the result from the holders."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = ["concatenate"]
 def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    """Do what :func:`numpy.concatenate` does.
+    """Implement :func:`numpy.concatenate`.
 
     Returns
     -------
     ShardedArray
-        In the tiles of that operand for which the fewest bytes have to be sent, or in those of several together.
+        In the tiles of the operand for which the fewest bytes are sent, or in those of several together.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def concatenate(
     if axis is None:
         operands, axis = [np.ravel(x) for x in operands], 0
     if not _fit(operands, axis):
-        np.concatenate([shaped(x.shape) for x in operands], axis)  # NumPy says what is wrong
+        np.concatenate([shaped(x.shape) for x in operands], axis)  # raises NumPy's error
     axis = operator.index(axis) % operands[0].ndim
     if out is not None and dtype is not None:
         np.concatenate([np.empty(0)], out=np.empty(0), dtype=dtype)
@@ -64,7 +64,7 @@ def concatenate(
 
 
 def _merged(layouts: Sequence[Layout]) -> Layout:
-    """Cut each dimension as the first layout does that cuts it, and whose cut goes with the others."""
+    """Divide each dimension as the first layout does that divides it compatibly with the others."""
     cuts = [WHOLE] * layouts[0].ndim
     for layout in layouts:
         for dimension, cut in enumerate(layout.cuts):
@@ -79,7 +79,7 @@ def _operand(array: Any) -> Any:
 
 
 def _fit(operands: Sequence[Any], axis: Any) -> bool:
-    """Whether arrays have the same shape but along an axis that they have."""
+    """Return whether arrays have the same shape except along an axis that they have."""
     ndim = operands[0].ndim
     if any(x.ndim != ndim for x in operands) or not -ndim <= operator.index(axis) < ndim:
         return False
@@ -89,10 +89,10 @@ def _fit(operands: Sequence[Any], axis: Any) -> bool:
 
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Do what :func:`numpy.stack` does."""
+    """Implement :func:`numpy.stack`."""
     operands = [_operand(array) for array in arrays]
     if len({x.shape for x in operands}) != 1:
-        np.stack([shaped(x.shape) for x in operands], axis)  # NumPy says what is wrong
+        np.stack([shaped(x.shape) for x in operands], axis)  # raises NumPy's error
     raised = [np.expand_dims(x, axis) for x in operands]
     return concatenate(raised, axis, out, dtype=dtype, casting=casting)
 
@@ -113,13 +113,13 @@ implements(np.column_stack)(_stacked(lambda x: x if x.ndim > 1 else np.atleast_2
 
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """Do what :func:`numpy.append` does."""
+    """Implement :func:`numpy.append`."""
     return concatenate([_operand(arr), _operand(values)], axis)
 
 
 @implements(np.block)
 def block(arrays: Any) -> Any:
-    """Do what :func:`numpy.block` does."""
+    """Implement :func:`numpy.block`."""
     if not isinstance(arrays, list):
         return np.copy(arrays)
     depth = _depth(arrays)
@@ -130,7 +130,7 @@ def block(arrays: Any) -> Any:
 
 
 def _depth(arrays: Any) -> int | None:
-    """How deep lists are nested; None if not equally deep everywhere, or empty, which NumPy refuses."""
+    """Return the depth of nested lists; None if it varies, or a list is empty, which NumPy refuses."""
     if not isinstance(arrays, list):
         return 0
     depths = {_depth(inner) for inner in arrays}
@@ -147,7 +147,7 @@ def _leaves(arrays: Any) -> Any:
 
 
 def _blocked(arrays: Any, depth: int, ndim: int) -> Any:
-    """Lists so deep become one array, joined along the axis that is so many from the end."""
+    """Join lists of each depth along the corresponding axis from the end."""
     if depth == 0:
         array = _operand(arrays)
         return array[(None,) * (ndim - array.ndim) + (...,)]

@@ -1,4 +1,4 @@
-"""Questions about an array that its shape and dtype answer, and texts: nothing is computed with, or counted."""
+"""Functions of an array's shape, dtype or text alone: nothing is computed or reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__: list[str] = []
 
-# What they are given are shapes or dtypes of arrays.
+# Called with shapes or dtypes of arrays.
 _OF_SHAPES = (
     np.einsum_path,
     np.ndim,
@@ -46,7 +46,7 @@ for _functions, _change in ((_OF_SHAPES, _shaped), (_OF_DTYPES, typed), (_TEXTS,
 
 @implements(np.min_scalar_type)
 def _min_scalar_type(a: Any, /) -> Any:
-    return np.min_scalar_type(typed(a)) if a.ndim else NotImplemented  # found in the value of a single number
+    return np.min_scalar_type(typed(a)) if a.ndim else NotImplemented  # depends on the value of a single number
 
 
 def _tiles(x: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Functions whose results are made of runs of one array along each dimension: roll, tile, repeat, pad."""
+"""Functions whose results consist of index ranges of one array along each dimension: roll, tile, repeat, pad."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["pad", "repeat", "roll", "tile"]
 
-# Results of more pieces are not worth a plan: arrays are gathered for them.
+# Results of more regions gather instead, as a plan would cost more.
 _MOST_PIECES = 1024
 
 
 def _made_of(name: str, x: ShardedArray, runs: Sequence[Sequence[Run]]) -> Any:
-    """An array that has these runs of another one after each other along each dimension, in as many tiles."""
+    """Return the array made of index ranges of another one along each dimension, in the same number of tiles."""
     x = settled(x)
     runs = [[run for run in along if run.length] for along in runs]
     count = int(np.prod([len(along) for along in runs], dtype=float))
@@ -41,7 +41,7 @@ def _made_of(name: str, x: ShardedArray, runs: Sequence[Sequence[Run]]) -> Any:
 
 
 def _runs_of(indices: NDArray[np.intp]) -> list[Run]:
-    """Indices as runs: as long as their distance stays the same.
+    """Convert indices to ranges of constant distance.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def _runs_of(indices: NDArray[np.intp]) -> list[Run]:
 
 @implements(np.roll)
 def roll(a: ShardedArray, shift: Any, axis: Any = None) -> Any:
-    """Do what :func:`numpy.roll` does: what leaves a tile goes to the next one.
+    """Implement :func:`numpy.roll`: elements that leave a tile move to the next one.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def roll(a: ShardedArray, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         flat: Any = roll(a.ravel(), shift, 0)
         return flat if flat is NotImplemented else as_own(flat.reshape(a.shape))
-    np.roll(shaped((1,) * a.ndim), shift, axis)  # NumPy says what is wrong
+    np.roll(shaped((1,) * a.ndim), shift, axis)  # raises NumPy's error
     shifts = [0] * a.ndim
     for by, along in np.broadcast(shift, axis):
         shifts[operator.index(along) % a.ndim] += int(by)
@@ -88,12 +88,12 @@ def roll(a: ShardedArray, shift: Any, axis: Any = None) -> Any:
 
 @implements(np.tile)
 def tile(A: Any, reps: Any) -> Any:  # noqa: N803  # NumPy's name
-    """Do what :func:`numpy.tile` does."""
+    """Implement :func:`numpy.tile`."""
     if not isinstance(A, ShardedArray):
         return NotImplemented
     times = tuple(reps) if np.iterable(reps) else (reps,)
     if not all(isinstance(count, (int, np.integer)) and count >= 0 for count in times):
-        np.tile(shaped(small(A)[1]), times)  # NumPy says what is wrong
+        np.tile(shaped(small(A)[1]), times)  # raises NumPy's error
         return NotImplemented
     x = A[(None,) * (len(times) - A.ndim) + (...,)]
     times = (1,) * (x.ndim - len(times)) + times
@@ -102,18 +102,18 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  # NumPy's name
 
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
-    """Do what :func:`numpy.repeat` does: rows that are to be repeated equally often stay where they are."""
+    """Implement :func:`numpy.repeat`: rows repeated equally often keep their tiles."""
     if not isinstance(a, ShardedArray) or isinstance(repeats, ShardedArray):
         return NotImplemented
     x: Any = np.ravel(a) if axis is None or a.ndim == 0 else a
     along = 0 if axis is None else operator.index(axis)
-    times = np.asarray(repeats, getattr(repeats, "dtype", np.intp))  # as NumPy has it, also of 1.5
+    times = np.asarray(repeats, getattr(repeats, "dtype", np.intp))  # as NumPy does, also for 1.5
     np.repeat(np.empty(0), np.empty(0, times.dtype))  # raises for counts that are not whole, and then for an axis
     np.repeat(shaped((1,) * x.ndim), 1, along)
     along %= x.ndim
     if times.size != 1:
         runs = [[run] for run in full_runs(x.shape)]
-        runs[along] = _runs_of(np.repeat(np.arange(x.shape[along]), times))  # NumPy says what is wrong with them
+        runs[along] = _runs_of(np.repeat(np.arange(x.shape[along]), times))  # raises NumPy's error
         return _made_of("repeat", x, runs)
     np.repeat(shaped(small(x)[1]), times, along)
     count = max(0, int(times.reshape(())))
@@ -125,7 +125,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 @implements(np.pad)
 def pad(array: ShardedArray, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Do what :func:`numpy.pad` does; modes that compute what they fill in gather.
+    """Implement :func:`numpy.pad`; modes that compute the padding gather.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def pad(array: ShardedArray, pad_width: Any, mode: Any = "constant", **kwargs: A
 
 
 def _padded_by_values(x: ShardedArray, widths: list[list[int]], values: Any) -> ShardedArray:
-    """The array, and along each dimension a slab before and after it, which later dimensions go round."""
+    """Concatenate the array along each dimension with a slab before and after it, which later dimensions pad too."""
     values = np.broadcast_to(np.asarray(values), (x.ndim, 2))
     shape = tuple(size + before + after for size, (before, after) in zip(x.shape, widths, strict=True))
     operands: list[Any] = [x]

@@ -1,4 +1,4 @@
-"""Reshape: tiles stay where they are as long as they are tiles of the new shape, too."""
+"""Reshape: tiles stay where they are if they are also tiles of the new shape."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ Shape = tuple[int, ...]
 def reshape(
     a: ShardedArray, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: bool | None = None
 ) -> ShardedArray:
-    """Do what :func:`numpy.reshape` does.
+    """Implement :func:`numpy.reshape`.
 
-    Dimensions that are merged or split keep their tiles if these are runs of rows of the result, as those along the
-    first of them are: no traffic. Along a dimension that is not the first to be merged they are gathered; where tiles
-    of the result begin elsewhere, neighbours exchange what is between.
+    Merged or split dimensions keep their tiles if these are contiguous runs of the result, as those along the first
+    dimension are: nothing is sent. Other merged dimensions are gathered; where tiles of the result begin elsewhere,
+    neighbours exchange the difference.
 
     Returns
     -------
     ShardedArray
-        Values, which are not written to, unless `copy` is true.
+        A read-only value, unless `copy` is true.
 
     Examples
     --------
@@ -61,9 +61,9 @@ def reshape(
 
 @implements(np.ravel)
 def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
-    """Do what :func:`numpy.ravel` does, but that the result is not written to.
+    """Implement :func:`numpy.ravel`, except that the result is read-only.
 
-    The orders "A" and "K" are those in which memory is that was given, and views of it; of all else it is in C order.
+    Orders "A" and "K" follow the memory of arrays passed to `shard`, and of their views; everything else is in C order.
     """
     if order == "K":
         strides = _memory(a).strides
@@ -73,7 +73,7 @@ def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
 
 
 def _memory(x: ShardedArray) -> Array:
-    """An array that lies in memory as this one does; in C order between processes, not all of which may have a part."""
+    """Return an array with the same memory order; C order for several processes, as some may not have a part."""
     if x._group.member is not None:
         return fresh(x.shape, x.dtype)
     return next(space for space in map(x._space, range(x._layout.num_devices)) if space is not None)
@@ -81,7 +81,7 @@ def _memory(x: ShardedArray) -> Array:
 
 def _order_of(x: ShardedArray, order: Any) -> str:
     if order not in ("C", "F", "A"):
-        np.reshape(0, 0, order)  # NumPy says what is wrong
+        np.reshape(0, 0, order)  # raises NumPy's error
     if order != "A":
         return str(order)
     flags = _memory(x).flags
@@ -93,20 +93,20 @@ def _reversed(shape: Any) -> Any:
 
 
 class _Plan(NamedTuple):
-    """How an array is reshaped.
+    """Plan of a reshape.
 
     Attributes
     ----------
     source : Layout
-        Where it has to be first.
+        Required layout of the operand.
     target : Layout
-        Where the result comes to be.
+        Layout of the result.
     flat_shape : tuple of int
-        The dimensions that both shapes have in common once those are merged that become others.
+        Common dimensions of both shapes, once the dimensions that are reshaped together are merged.
     sources, targets : Held
-        What each device has in coordinates of `flat_shape`, before and after.
+        Boxes of each device in coordinates of `flat_shape`, before and after.
     copies : Copies or None
-        What moves; None if nothing does.
+        Copies to run; None if nothing moves.
     """
 
     source: Layout
@@ -136,7 +136,7 @@ def _reshaped(x: ShardedArray, shape: Shape) -> ShardedArray:
 
 
 def _flat(x: ShardedArray, device: int, plan: _Plan) -> Array | None:
-    """A device's values in an array of the flat shape."""
+    """Return a device's values in an array of the flat shape."""
     space = x._space(device)
     if space is None:
         return None
@@ -149,7 +149,7 @@ def _flat(x: ShardedArray, device: int, plan: _Plan) -> Array | None:
 
 
 def _in_place(x: ShardedArray, shape: Shape, layout: Layout) -> ShardedArray:
-    """An array of which each device has the values that it had, in another shape."""
+    """Return an array of another shape whose devices keep their values."""
     if all(space is None or _view_of(space, shape) is not None for space in map(x._space, range(x._group.num_devices))):
         return x._derive(lambda space: space.reshape(shape), layout)
     spaces = spaces_for(layout, x._group, lambda _: fresh(shape, x.dtype))
@@ -170,7 +170,7 @@ def _in_place(x: ShardedArray, shape: Shape, layout: Layout) -> ShardedArray:
 
 
 def _view_of(space: Array, shape: Shape) -> Array | None:
-    """A view of another shape; None if a copy would be needed."""
+    """Return a view of another shape; None if that requires a copy."""
     if space.flags.c_contiguous:
         return space.reshape(shape)
     view: Array = space.view()
@@ -183,7 +183,7 @@ def _view_of(space: Array, shape: Shape) -> Array | None:
 
 @lru_cache(maxsize=4096)
 def _planned(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any]) -> _Plan:
-    """Of the two ways to cut a dimension into more tiles than it has indices, the one that moves less."""
+    """Of the two ways to divide a dimension into more tiles than it has indices, plan the one that moves less."""
     plans = [_planned_as(shape, new, layout, dtype, may_be_idle) for may_be_idle in (False, True)]
     return min(plans, key=lambda plan: 0 if plan.copies is None else plan.copies.nbytes)
 
@@ -212,7 +212,7 @@ def _planned_as(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any], 
 
 
 def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
-    """Dimensions that become others, as few together as can be; those of size 1 come and go."""
+    """Group the dimensions that are reshaped together, as few as possible; those of size 1 are inserted or dropped."""
     if 0 in shape:
         return
     olds = iter([d for d, size in enumerate(shape) if size > 1])
@@ -231,9 +231,9 @@ def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None:
-    """Leave those cuts of merged dimensions of which each tile is a run of elements.
+    """Keep the cuts of merged dimensions whose tiles are contiguous runs.
 
-    After a tile of more than one index along a dimension, the next ones are whole.
+    After a tile of more than one index along a dimension, the next dimensions are whole.
     """
     is_run = True
     for d in dimensions:
@@ -243,7 +243,7 @@ def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None
 
 
 def _joined(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
-    """The tiles of several dimensions as those of one."""
+    """Return the tiles of several dimensions as those of one."""
     count, tiles = 1, [0] * num_devices
     for cut in cuts:
         count *= cut.count
@@ -252,10 +252,10 @@ def _joined(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
 
 
 def _split(sizes: Sequence[int], count: int, tiles: Sequence[int], may_be_idle: bool) -> Iterator[Cut]:
-    """Cut dimensions into so many tiles together: the first ones into single indices, as long as there are tiles.
+    """Divide dimensions into `count` tiles together: the first ones into single indices, while tiles remain.
 
-    More tiles than the last of them has indices either stay, some of them empty, or become fewer, which several devices
-    have each.
+    Tiles in excess of the last dimension's indices either stay, some of them empty, or are replaced by copies on
+    several devices.
     """
     for size in sizes:
         if count == 1:
@@ -272,7 +272,7 @@ def _split(sizes: Sequence[int], count: int, tiles: Sequence[int], may_be_idle: 
 
 
 def _flattened(boxes: Held, shape: Shape, groups: Sequence[Sequence[int]]) -> Held:
-    """Boxes in coordinates of the merged dimensions, along each of which they are runs."""
+    """Convert boxes to coordinates of the merged dimensions, along which they are contiguous."""
     made = []
     for bounds in boxes.boxes:
         is_empty = any(begin == end for begin, end in bounds)

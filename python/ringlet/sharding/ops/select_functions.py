@@ -1,4 +1,4 @@
-"""Functions that choose between arrays, or elements of one: where, clip, choose, take and their like."""
+"""Selections between arrays, or of elements of one: where, clip, choose, select, copyto, tril and triu."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["choose", "clip", "copyto", "select", "tril", "triu", "where"]
 
 Array = NDArray[Any]
 
-# Names of the limits of clip, of which NumPy takes one kind at a time.
+# Keyword pairs for the limits of clip, of which NumPy accepts one.
 _LIMITS = ("a_min", "a_max", "min", "max")
 
 
 @implements(np.where)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    """Do what :func:`numpy.where` does, tile by tile if it is given what to choose from.
+    """Implement :func:`numpy.where`, tile by tile if there are arrays to choose from.
 
     Examples
     --------
@@ -35,10 +35,10 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     [array([ 0, -1]), array([2, 3])]
     """
     if x is None or y is None:
-        return NotImplemented  # indices of what is true: as many as the values say
+        return NotImplemented  # the number of indices depends on the values
 
     def kernel(tiles: list[Any], out: Array) -> None:
-        # Numbers as arrays: where they do not fit in, NumPy does not mind here.
+        # Numbers as arrays: NumPy does not check their range here.
         np.copyto(out, np.asarray(tiles[2]), casting="unsafe")
         np.copyto(out, np.asarray(tiles[1]), casting="unsafe", where=np.asarray(tiles[0], bool))
 
@@ -47,7 +47,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 @implements(np.clip)
 def clip(a: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-    """Do what :func:`numpy.clip` does."""
+    """Implement :func:`numpy.clip`."""
     limited: Any = np.clip
     limited(np.empty(0), *(0 for _ in args[:2]), **dict.fromkeys(kwargs.keys() & _LIMITS, 0))  # may raise
     bounds = dict(zip(("a_min", "a_max", "out"), args, strict=False)) | kwargs
@@ -72,16 +72,16 @@ def clip(a: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
 
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
-    """Do what :func:`numpy.choose` does."""
+    """Implement :func:`numpy.choose`."""
     return tilewise("choose", lambda index, *tiles: np.choose(index, tiles, mode=mode), [operand(a), *choices], out=out)
 
 
 @implements(np.select)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """Do what :func:`numpy.select` does."""
+    """Implement :func:`numpy.select`."""
     number = len(condlist)
     if number != len(choicelist) or not number:
-        np.select([True] * number, [0] * len(choicelist))  # NumPy says what is wrong
+        np.select([True] * number, [0] * len(choicelist))  # raises NumPy's error
 
     def chosen(*tiles: Any) -> Any:
         return np.select([*tiles[:number]], [*tiles[number:-1]], tiles[-1])
@@ -91,11 +91,11 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> Any:
-    """Do what :func:`numpy.copyto` does: each device writes what it has."""
+    """Implement :func:`numpy.copyto`: each device writes to its own tile."""
     if not isinstance(dst, ShardedArray):
         return NotImplemented
     values, mask = operand(src), operand(where)
-    np.copyto(np.empty(0, dst.dtype), typed(values), casting=casting, where=typed(mask))  # NumPy says what is wrong
+    np.copyto(np.empty(0, dst.dtype), typed(values), casting=casting, where=typed(mask))  # raises NumPy's error
     if mask is True:
         dst[...] = values if isinstance(values, ShardedArray) else np.asarray(values)
         return None

@@ -34,10 +34,10 @@ Array = NDArray[Any]
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise") -> Any:
-    """Do what :func:`numpy.take` does.
+    """Implement :func:`numpy.take`.
 
-    Along a dimension that is cut, each device gives the others the rows that it has of those that are wanted; where
-    more are wanted than there are, the array is gathered along it instead.
+    Along a divided dimension, each device sends the requested rows that it has; if more are requested than exist, the
+    array is gathered along the dimension instead.
 
     Examples
     --------
@@ -51,31 +51,31 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
     if axis is None or x.ndim == 0:
         x, axis = np.ravel(x), 0 if axis is None else axis
     if not isinstance(indices, (ShardedArray, np.ndarray)):
-        np.take(shaped((1,) * x.ndim), 0, axis, mode=mode)  # an axis or a mode that is wrong is told first
-        indices = np.asarray(indices, getattr(indices, "dtype", np.intp))  # as NumPy has it, also of 1.5
-    np.take(shaped((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # NumPy says what is wrong
+        np.take(shaped((1,) * x.ndim), 0, axis, mode=mode)  # axis and mode are checked first
+        indices = np.asarray(indices, getattr(indices, "dtype", np.intp))  # as NumPy does, also for 1.5
+    np.take(shaped((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # raises NumPy's error
     axis = operator.index(axis) % x.ndim
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if isinstance(x, ShardedArray) and x.size and x._layout.cuts[axis].count > 1 and indices.size < x.shape[axis]:
         rows: Any = _taken_by_owners(settled(x), _checked(indices, x.shape, axis, mode).ravel(), axis)
         result = as_own(rows.reshape(shape))
         return result if out is None else written_to(out, result)
-    is_asked = 0 not in x.shape[:axis] or x.shape[axis] == 0  # as NumPy asks whether they are in bounds
+    is_asked = 0 not in x.shape[:axis] or x.shape[axis] == 0  # with NumPy's bounds check
     if 0 in x.shape and indices.size and is_asked and (mode == "raise" or 0 not in shape):
-        _checked(indices, x.shape, axis, mode)  # tiles without elements would not ask
+        _checked(indices, x.shape, axis, mode)  # tiles without elements skip the check
     before, after = [("a", d) for d in range(axis)], [("a", d) for d in range(axis + 1, x.ndim)]
     taking = tuple(("i", d) for d in range(indices.ndim))
     factors = FactorMap(((*before, "taken", *after), taking), (*before, *taking, *after), whole=frozenset({"taken"}))
 
     def kernel(tiles: list[Array], place: Array, _: Where) -> None:
-        if place.size:  # or NumPy might never end, going round a dimension without elements
+        if place.size:  # else NumPy loops endlessly in wrap mode on a dimension without elements
             place[...] = np.take(tiles[0], tiles[1], axis, mode=mode)
 
     return apply("take", factors, kernel, [x, indices], x.dtype, out=out, shape=shape)
 
 
 def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArray[np.intp]:
-    """Indices from 0 up, the same on all devices.
+    """Return indices from 0 up, the same on all devices.
 
     Raises
     ------
@@ -91,11 +91,11 @@ def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArra
 
 
 def _taken_by_owners(x: ShardedArray, indices: NDArray[np.intp], axis: int) -> ShardedArray:
-    """Rows of an array that is cut along an axis, one after the other, from those who have them."""
+    """Return rows of an array divided along an axis, sent by their holders."""
     cuts = x._layout.cuts
     gathered = x._layout.with_cuts([*cuts[:axis], WHOLE, *cuts[axis + 1 :]])
     made = empty((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype, gathered, x._group)
-    # Messages are those that would gather the array along the axis, less the rows that nobody wants.
+    # The messages are those of a gather along the axis, without unused rows.
     piece = Piece(0, (0,) * x.ndim, full_runs(x.shape))
     copies = plan_pieces((piece,), (x._layout,), (x.shape,), Form(x.shape, x.dtype, gathered))
     bounds = tile_bounds(x.shape[axis], cuts[axis].count)
@@ -111,7 +111,7 @@ def _taken_by_owners(x: ShardedArray, indices: NDArray[np.intp], axis: int) -> S
         for device in filling_devices(made):
             space = x._space(device)
             if space is not None:
-                # They are in bounds; with the mode that asks, NumPy would go round through memory of its own.
+                # Indices are in bounds; with the checking mode, NumPy would use a buffer of its own.
                 np.take(space[boxes[device]], indices, axis, made._tile(device), mode="clip")
     else:
         _exchange(x, made, indices, axis, wanted)
@@ -123,7 +123,7 @@ _Wanted = Sequence[tuple[Copy, tuple[NDArray[np.intp], ...]]]
 
 
 def _exchange(x: ShardedArray, made: ShardedArray, indices: NDArray[np.intp], axis: int, wanted: _Wanted) -> None:
-    """Bring rows to where they are wanted, each through memory of its own."""
+    """Send rows to the devices that need them, each through a temporary buffer."""
     transfers = []
     for (source, target, box), places in ((copy[1:], places) for copy, places in wanted):
         space, shape = x._space(source), [side.stop - side.start for side in box]
@@ -153,7 +153,7 @@ def _collectives(x: ShardedArray, made: ShardedArray, axis: int, wanted: _Wanted
 
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    """Do what :func:`numpy.take_along_axis` does: along the other dimensions, tile by tile."""
+    """Implement :func:`numpy.take_along_axis`: along the other dimensions, tile by tile."""
     array, indices = operand(arr), operand(indices)
     if axis is None and indices.ndim == 1:
         array, axis = np.ravel(array), 0
@@ -182,7 +182,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 
 
 def _fits_along(shape: Sequence[int], indices: Any, axis: Any) -> bool:
-    """Whether indices select from an array of a shape; if not, NumPy raises an error before it reads any element."""
+    """Return whether indices fit an array of a shape; if not, NumPy raises before it reads any element."""
     if indices.ndim != len(shape) or indices.dtype.kind not in "iu" or axis is None:
         return False
     if not -len(shape) <= operator.index(axis) < len(shape):

@@ -1,4 +1,4 @@
-"""The methods ``at`` and ``outer`` of NumPy's ufuncs."""
+"""Methods ``at`` and ``outer`` of NumPy's ufuncs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 @implements_ufunc(None, "outer")
 def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Apply a ufunc to all pairs of elements: elementwise, the first operand with more dimensions, of size 1."""
+    """Apply a ufunc to all pairs of elements: elementwise, with dimensions of size 1 appended to the first operand."""
     if ufunc.signature is not None or ufunc.nin != 2 or len(inputs) != 2:
         return NotImplemented
     first, second = (x if isinstance(x, ShardedArray) else np.asarray(x) for x in inputs)
@@ -37,8 +37,8 @@ def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Apply a ufunc to some elements of an array, in place.
 
-    Each device does what falls on its tile of the array, and has all indices and values for that; or it does what it
-    has indices and values of, to an array of its own, and these combine: whichever sends less.
+    Either each device updates its tile of the array, with all indices and values, or it applies its own indices and
+    values to a temporary array, and these combine: whichever sends fewer bytes.
     """
     target, key, *values = inputs
     operands = [target, *_leaves(key), *values]
@@ -61,7 +61,7 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
     if call is not None and call.nbytes < cost and is_in_bounds(call):
         scatter(call)
         return
-    if call is None and not isinstance(target, ShardedArray):  # it has no tiles
+    if call is None and not isinstance(target, ShardedArray):  # the target has no tiles
         name = f"np.{ufunc.__name__}.at"
         ufunc.at(target, gathered(name, key), *gathered(name, values))
         return
@@ -85,8 +85,8 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
 
 
 def _at_in_box(ufunc: np.ufunc, space: Array, box: Box, key: Any, *values: Any) -> None:
-    """Do what falls into a box of an array, in the order in which the whole array would have it done."""
-    if not space.shape:  # of which there is one box
+    """Apply the updates inside a box of an array, in the order of the whole call."""
+    if not space.shape:  # there is a single box
         ufunc.at(space, key, *values)
         return
     size = math.prod(space.shape)
@@ -104,14 +104,14 @@ def _leaves(key: Any) -> list[Any]:
 
 
 def _known(value: Any) -> Any:
-    """An argument with the partial arrays in it combined."""
+    """Return an argument with the partial arrays in it combined."""
     if isinstance(value, tuple):
         return tuple(map(_known, value))
     return settled(value) if isinstance(value, ShardedArray) else value
 
 
 def _everywhere(value: Any) -> Any:
-    """An argument with all sharded arrays in it on each device."""
+    """Return an argument with all sharded arrays in it on each device."""
     if isinstance(value, tuple):
         return tuple(map(_everywhere, value))
     if not isinstance(value, ShardedArray):
@@ -120,7 +120,7 @@ def _everywhere(value: Any) -> Any:
 
 
 def _of_device(value: Any, device: int | None) -> Any:
-    """What a device has of such an argument; a device of this process for None."""
+    """Return a device's part of such an argument; that of a device of this process for None."""
     if isinstance(value, tuple):
         return tuple(_of_device(item, device) for item in value)
     if not isinstance(value, ShardedArray):
