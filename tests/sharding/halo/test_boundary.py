@@ -82,5 +82,5 @@ def test_other_boundaries_are_refused(wrong):
 @pytest.mark.parametrize(("dtype", "number", "wrong"), [("uint8", 255, 256), ("int8", -128, 128), ("bool", 1, 2)])
 def test_a_whole_number_is_a_boundary_of_arrays_whose_dtype_holds_it(dtype, number, wrong):
     assert boundary_of(number, np.dtype(dtype)).value == number
-    with pytest.raises(ValueError, match=f"boundary {wrong} is no number that an array of {dtype} can go on with"):
+    with pytest.raises(ValueError, match=f"boundary {wrong} is not a number that an array of {dtype} can hold"):
         boundary_of(wrong, np.dtype(dtype))
