@@ -104,8 +104,8 @@ def test_in_copy_mode_devices_have_their_box_alone():
     with mode("copy"):
         x = ShardedArray(array, COPIES)
     x.shards  # noqa: B018
-    assert not np.shares_memory(x._space(0), x._space(1))
-    assert not np.shares_memory(x._space(0), array)
+    assert not np.shares_memory(x._buffer(0), x._buffer(1))
+    assert not np.shares_memory(x._buffer(0), array)
 
 
 def test_memory_that_is_read_only_stays_so():

@@ -47,19 +47,19 @@ class Conversions:
 
     def numpy(self: Any) -> Any:
         """Return a plain writable array, or a NumPy number, also in :func:`ringlet.sharding.strict`."""
-        from ringlet.sharding.execution.gather_fallback import gathering, strict
+        from ringlet.sharding.execution.gather_fallback import record_gather, strict
 
-        x = self._known()
+        x = self._materialized()
         if not x._is_everywhere():
             with strict(False):
-                gathering("numpy", x, is_asked_for=True)
+                record_gather("numpy", x, is_asked_for=True)
         return np.array(x._gathered())[()]
 
-    def _known(self: Any) -> Any:
+    def _materialized(self: Any) -> Any:
         """Return the array with its partial terms combined."""
-        from ringlet.sharding.resharding.reshard import settled
+        from ringlet.sharding.resharding.reshard import materialized
 
-        return settled(self)
+        return materialized(self)
 
     def _is_everywhere(self: Any) -> bool:
         """Return whether conversion needs no gather, or that of a single number only."""
@@ -67,13 +67,13 @@ class Conversions:
 
     def _gathered(self: Any) -> Array:
         """Return a plain read-only array, a view where one device holds all; the caller reports the gather."""
-        from ringlet.sharding.explain import unnoted
+        from ringlet.sharding.explain import recording_suspended
         from ringlet.sharding.layout.layout import Layout
         from ringlet.sharding.resharding.reshard import redistribute
 
-        x = self._known()
+        x = self._materialized()
         if x._group.member is not None:
-            with unnoted():
+            with recording_suspended():
                 x = redistribute(x, Layout.replicated(x._group.num_devices, x.ndim))
         layout, boxes = x._layout, x._layout.boxes(x.shape)
         values: Array
@@ -89,16 +89,16 @@ class Conversions:
         return values
 
     def __array__(self: Any, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
-        from ringlet.sharding.execution.gather_fallback import gathering
+        from ringlet.sharding.execution.gather_fallback import record_gather
 
-        x = self._known()
+        x = self._materialized()
         if copy is False and not x._is_in_one_place():
             raise ValueError(
                 f"an array with sharding {x.sharding} cannot be converted to a plain array without a copy: omit "
                 "copy=False, or read array.shards"
             )
         if not x._is_everywhere():
-            gathering("np.asarray", x, is_asked_for=True)
+            record_gather("np.asarray", x, is_asked_for=True)
         return converted(x._gathered(), dtype, copy is not False)
 
     def _is_in_one_place(self: Any) -> bool:
@@ -120,7 +120,7 @@ class Conversions:
         return 1, 0  # DLPack's code for host memory
 
     def _shared_memory(self: Any) -> Array:
-        x = self._known()
+        x = self._materialized()
         shards: list[Array] = x.shards if x._is_in_one_place() else []
         if not shards:
             raise BufferError(
@@ -227,7 +227,7 @@ class Conversions:
                 "an array on devices of several processes cannot be pickled: send np.asarray(array), and shard it "
                 "again with ringlet.sharding.shard"
             )
-        x = self._known()
+        x = self._materialized()
         return _unpickled, (np.array(x._gathered()), x._layout, x._group)
 
 

@@ -77,20 +77,20 @@ def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[
             # NumPy's private class for "no loop for these dtypes".
             if type(error).__name__ != "UFuncTypeError":
                 raise
-        from ringlet.sharding.ops.pointwise import tilewise
+        from ringlet.sharding.ops.pointwise import apply_pointwise
 
-        return tilewise(ufunc.__name__, compared, [self, other])
+        return apply_pointwise(ufunc.__name__, compared, [self, other])
 
     return method
 
 
 def _set_part(x: Any, part: Callable[[Any], Any], value: Any) -> None:
-    spaces = x._spaces_to_write()
+    buffers = x._writable_buffers()
     if x._whole is not None:
         target = x._of_whole(part(x._whole), x._layout, x._group)
     else:
-        views = {id(space): part(space) for space in spaces if space is not None}
-        target = x._build([None if space is None else views[id(space)] for space in spaces], x._layout, x._group)
+        views = {id(buffer): part(buffer) for buffer in buffers if buffer is not None}
+        target = x._build([None if buffer is None else views[id(buffer)] for buffer in buffers], x._layout, x._group)
     # NumPy converts complex numbers too, with a warning.
     target[...] = value if isinstance(value, type(x)) else np.asarray(value).astype(target.dtype)
 
@@ -153,26 +153,26 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     @property
     def real(self: Any) -> Any:
         """The real parts; assignment changes the array."""
-        x = self._known()
-        return x._derive(lambda space: space.real, x._layout)
+        x = self._materialized()
+        return x._derive(lambda buffer: buffer.real, x._layout)
 
     @real.setter
     def real(self: Any, value: Any) -> None:
-        _set_part(self, lambda space: space.real, value)
+        _set_part(self, lambda buffer: buffer.real, value)
 
     @property
     def imag(self: Any) -> Any:
         """The imaginary parts; assignment changes the array."""
         if self.dtype.kind != "c":
             return np.zeros_like(self)
-        x = self._known()
-        return x._derive(lambda space: space.imag, x._layout)
+        x = self._materialized()
+        return x._derive(lambda buffer: buffer.imag, x._layout)
 
     @imag.setter
     def imag(self: Any, value: Any) -> None:
         if self.dtype.kind != "c":
             raise TypeError(f"array does not have imaginary part to set: its dtype is {self.dtype}")
-        _set_part(self, lambda space: space.imag, value)
+        _set_part(self, lambda buffer: buffer.imag, value)
 
     @property
     def flat(self: Any) -> Any:
@@ -290,16 +290,16 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
                 raise TypeError(
                     f"a sharded array has no view of type {given.__name__}: pass a dtype, or view np.asarray(array)"
                 )
-        x = self._known()
+        x = self._materialized()
         if dtype is None:
-            return x._derive(lambda space: space, x._layout)
+            return x._derive(lambda buffer: buffer, x._layout)
         if np.dtype(dtype).itemsize != x.itemsize and x.shape and x._layout.cuts[-1].count > 1:
             raise ValueError(
                 f"elements of {x.itemsize} bytes cannot become elements of {np.dtype(dtype).itemsize} bytes along "
                 f"the last dimension, which is divided: {x.sharding}. Reshard the array so that its last dimension "
                 "is whole"
             )
-        return x._derive(lambda space: space.view(dtype), x._layout)
+        return x._derive(lambda buffer: buffer.view(dtype), x._layout)
 
     def byteswap(self: Any, inplace: bool = False) -> Any:
         """Return the array with the bytes of each element reversed, or reverse them in place."""
@@ -311,9 +311,9 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     def fill(self: Any, value: Any) -> None:
         """Set all elements to one value."""
-        held = np.empty((), self.dtype)
-        held.fill(value)
-        self[...] = held
+        filled = np.empty((), self.dtype)
+        filled.fill(value)
+        self[...] = filled
 
     def sort(self: Any, axis: int = -1, **kwargs: Any) -> None:
         """Sort along an axis, in place."""

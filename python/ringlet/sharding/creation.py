@@ -14,10 +14,10 @@ from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
 from ringlet.sharding.memory_modes import current_mode
-from ringlet.sharding.resharding.device_buffers import fresh, spaces_for
+from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["place", "placed_with", "shard"]
+__all__ = ["place", "replicated_with", "shard"]
 
 Array = NDArray[Any]
 
@@ -95,7 +95,7 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
     axes = range(whole.ndim) if group.member else sorted(range(whole.ndim), key=lambda d: -abs(whole.strides[d]))
     shape = [whole.shape[axis] for axis in axes]
 
-    def space(device: int) -> Array:
+    def buffer(device: int) -> Array:
         made: Array = fresh(shape, whole.dtype).transpose(np.argsort(axes))
         part = layout.parts.tile_of(device)
         for other in (device,) if is_own else group.local_devices:
@@ -103,16 +103,16 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
                 made[boxes[other]] = whole[boxes[other]] if part == 0 else 0
         return made
 
-    return ShardedArray._build(spaces_for(layout, group, space), layout, group)
+    return ShardedArray._build(buffers_for(layout, group, buffer), layout, group)
 
 
-def placed_with(out: Any, operands: Sequence[Any]) -> Sequence[Any]:
+def replicated_with(out: Any, operands: Sequence[Any]) -> Sequence[Any]:
     """Return operands, with the first array whole on each device of `out` if only `out` is sharded.
 
     Examples
     --------
     >>> out = place(np.zeros(2), Layout.replicated(2, 1), DeviceGroup.of(2))
-    >>> [type(x).__name__ for x in placed_with(out, [1.5, np.ones(2), np.ones(2)])]
+    >>> [type(x).__name__ for x in replicated_with(out, [1.5, np.ones(2), np.ones(2)])]
     ['float', 'ShardedArray', 'ndarray']
     """
     if not isinstance(out, ShardedArray) or any(isinstance(x, ShardedArray) for x in operands):

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from ringlet.sharding.report import Operation, Report, placed_in
+from ringlet.sharding.report import Operation, Report, array_records
 from ringlet.sharding.resharding.collective_record import Collective
 
-__all__ = ["explain", "note", "noted_as_one", "unnoted"]
+__all__ = ["explain", "record_operation", "recorded_as_one", "recording_suspended"]
 
 T = TypeVar("T")
 
 
-class _Watch:
+class _Recorder:
     """The open reports and, inside a composite operation, the collectives recorded for it so far."""
 
     __slots__ = ("collectives", "is_gathered", "is_inside", "reports")
@@ -28,7 +28,7 @@ class _Watch:
 
 
 # None if no report is open: a note then costs one lookup. Replicas run in copies of their caller's context.
-_WATCH: ContextVar[_Watch | None] = ContextVar("ringlet_sharding_watch", default=None)
+_WATCH: ContextVar[_Recorder | None] = ContextVar("ringlet_sharding_watch", default=None)
 
 
 @contextmanager
@@ -56,14 +56,14 @@ def explain() -> Iterator[Report]:
     """
     report, outer = Report(), _WATCH.get()
     reports = (report,) if outer is None else (*outer.reports, report)
-    token = _WATCH.set(_Watch(reports, is_inside=False))
+    token = _WATCH.set(_Recorder(reports, is_inside=False))
     try:
         yield report
     finally:
         _WATCH.reset(token)
 
 
-def note(
+def record_operation(
     name: str, operands: Any, result: Any, collectives: Sequence[Collective] = (), *, is_gathered: bool = False
 ) -> None:
     """Record an operation in the open reports, or as part of the enclosing composite operation.
@@ -83,10 +83,10 @@ def note(
         watch.collectives.extend(collectives)
         watch.is_gathered |= is_gathered
         return
-    _record(watch, Operation(name, placed_in(operands), placed_in(result), tuple(collectives), is_gathered))
+    _record(watch, Operation(name, array_records(operands), array_records(result), tuple(collectives), is_gathered))
 
 
-def noted_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
+def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
     """Call a function and record its operations as one.
 
     Parameters
@@ -101,19 +101,19 @@ def noted_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
 
     Examples
     --------
-    >>> noted_as_one("ndim", (), lambda: 2)
+    >>> recorded_as_one("ndim", (), lambda: 2)
     2
     """
     outer = _WATCH.get()
     if outer is None or outer.is_inside:
         return work()
-    inside, before = _Watch(outer.reports, is_inside=True), placed_in(operands)  # `work` may change operands
+    inside, before = _Recorder(outer.reports, is_inside=True), array_records(operands)  # `work` may change operands
     token = _WATCH.set(inside)
     try:
         result = work()
     finally:
         _WATCH.reset(token)
-    after = placed_in(result)
+    after = array_records(result)
     # Queries such as np.shape are not operations.
     if inside.collectives or inside.is_gathered or any(array.layout is not None for array in after):
         _record(outer, Operation(name, before, after, tuple(inside.collectives), inside.is_gathered))
@@ -121,13 +121,13 @@ def noted_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
 
 
 @contextmanager
-def unnoted() -> Iterator[None]:
+def recording_suspended() -> Iterator[None]:
     """Suspend recording in the block, whose work is counted elsewhere.
 
     Examples
     --------
-    >>> with explain() as report, unnoted():
-    ...     note("sort", (), ())
+    >>> with explain() as report, recording_suspended():
+    ...     record_operation("sort", (), ())
     >>> report.operations
     []
     """
@@ -138,6 +138,6 @@ def unnoted() -> Iterator[None]:
         _WATCH.reset(token)
 
 
-def _record(watch: _Watch, operation: Operation) -> None:
+def _record(watch: _Recorder, operation: Operation) -> None:
     for report in watch.reports:
         report.operations.append(operation)

@@ -15,11 +15,11 @@ from ringlet.tpu.units import format_bytes, format_seconds
 if TYPE_CHECKING:
     from ringlet.sharding.layout.sharding import Sharding
 
-__all__ = ["Operation", "Placed", "Report", "placed_in"]
+__all__ = ["ArrayRecord", "Operation", "Report", "array_records"]
 
 
 @dataclass(frozen=True)
-class Placed:
+class ArrayRecord:
     """Description of an array in a report, without its values.
 
     Attributes
@@ -31,7 +31,7 @@ class Placed:
 
     Examples
     --------
-    >>> print(Placed((8, 4), "float32", None))
+    >>> print(ArrayRecord((8, 4), "float32", None))
     float32[8,4]
     """
 
@@ -51,24 +51,24 @@ class Placed:
         return array if self.layout is None else f"{array} {self.sharding}"
 
 
-def placed_in(values: Any) -> tuple[Placed, ...]:
+def array_records(values: Any) -> tuple[ArrayRecord, ...]:
     """Describe the arrays among arguments, at any depth of lists and tuples.
 
     Examples
     --------
     >>> import numpy as np
-    >>> [str(placed) for placed in placed_in(([np.ones(3), np.ones((2, 2))], 1.5))]
+    >>> [str(placed) for placed in array_records(([np.ones(3), np.ones((2, 2))], 1.5))]
     ['float64[3]', 'float64[2,2]']
     """
-    return tuple(_each_placed(values))
+    return tuple(_each_record(values))
 
 
-def _each_placed(value: Any) -> Iterable[Placed]:
+def _each_record(value: Any) -> Iterable[ArrayRecord]:
     if isinstance(value, (list, tuple)):
         for item in value:
-            yield from _each_placed(item)
+            yield from _each_record(item)
     elif hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
-        yield Placed(tuple(value.shape), str(value.dtype), getattr(value, "_layout", None))
+        yield ArrayRecord(tuple(value.shape), str(value.dtype), getattr(value, "_layout", None))
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class Operation:
     ----------
     name : str
         Name of the NumPy or Ringlet function.
-    operands : tuple of Placed
+    operands : tuple of ArrayRecord
         The arrays among the arguments, as sharded before the call.
-    result : tuple of Placed
+    result : tuple of ArrayRecord
         The resulting arrays, usually one.
     collectives : tuple of Collective
         In execution order.
@@ -90,8 +90,8 @@ class Operation:
     """
 
     name: str
-    operands: tuple[Placed, ...]
-    result: tuple[Placed, ...]
+    operands: tuple[ArrayRecord, ...]
+    result: tuple[ArrayRecord, ...]
     collectives: tuple[Collective, ...] = ()
     is_gathered: bool = False
 
@@ -198,7 +198,7 @@ def _array_text(dtype: str, shape: Sequence[int]) -> str:
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
-def _listed(arrays: Sequence[Placed]) -> str:
+def _listed(arrays: Sequence[ArrayRecord]) -> str:
     return ", ".join(map(str, arrays)) or "no array"
 
 

@@ -55,19 +55,19 @@ class ShardedKind(ArrayKind):
         if like._whole is not None and np.may_share_memory(array, like._whole):
             array = array.copy()
             array.flags.writeable = False
-        return _placed(like._layout, like._group, array)
+        return _with_layout(like._layout, like._group, array)
 
     def reader(self, value: Any) -> Callable[[Array], Any]:
         """Variables initialized with a sharded array have its layout."""
-        return functools.partial(_placed, value._layout, value._group)
+        return functools.partial(_with_layout, value._layout, value._group)
 
 
-def _placed(layout: Layout, group: DeviceGroup, array: Array) -> ShardedArray:
+def _with_layout(layout: Layout, group: DeviceGroup, array: Array) -> ShardedArray:
     made = place(array.view(np.ndarray), _fitted(layout, array.ndim), group)
     for device in group.local_devices:
-        space = made._space(device)
-        if space is not None:
-            space.flags.writeable = array.flags.writeable
+        buffer = made._buffer(device)
+        if buffer is not None:
+            buffer.flags.writeable = array.flags.writeable
     return made
 
 

@@ -32,7 +32,7 @@ class Origin(NamedTuple):
     Attributes
     ----------
     source : ShardedArray
-    spaces : tuple of (ndarray or None)
+    buffers : tuple of (ndarray or None)
         Buffers of `source` at that time; a write replaces them and so ends the link.
     compute : callable
         Takes the combined values of `source` and returns those of the result.
@@ -41,7 +41,7 @@ class Origin(NamedTuple):
     """
 
     source: ShardedArray
-    spaces: tuple[Array | None, ...] | None
+    buffers: tuple[Array | None, ...] | None
     compute: Callable[[ShardedArray], ShardedArray]
     depth: int
 
@@ -88,6 +88,7 @@ class ShardedArray(ArrayMethods, Conversions):
 
     __slots__ = (
         "__weakref__",
+        "_buffers",
         "_combine",
         "_dtype",
         "_group",
@@ -98,15 +99,14 @@ class ShardedArray(ArrayMethods, Conversions):
         "_root",
         "_settled",
         "_shape",
-        "_spaces",
         "_whole",
     )
 
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
-    # `_whole` is the buffer that all devices share; otherwise it is None and `_spaces` has one for each device.
+    # `_whole` is the buffer that all devices share; otherwise it is None and `_buffers` has one for each device.
     _whole: Array | None
-    _spaces: tuple[Array | None, ...] | None
+    _buffers: tuple[Array | None, ...] | None
     _layout: Layout
     _group: DeviceGroup
     _combine: Op
@@ -135,7 +135,7 @@ class ShardedArray(ArrayMethods, Conversions):
         """Build an array whose devices all have their box in one buffer; not for partial values."""
         made = cls.__new__(cls)
         made._shape, made._dtype = whole.shape, whole.dtype
-        made._whole, made._spaces = whole, None
+        made._whole, made._buffers = whole, None
         made._layout, made._group, made._combine = layout, group, Op.SUM
         made._root = made._settled = made._origin = None
         made._readers = {}
@@ -144,46 +144,46 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @classmethod
     def _build(
-        cls, spaces: Sequence[Array | None], layout: Layout, group: DeviceGroup, combine: Op = Op.SUM
+        cls, buffers: Sequence[Array | None], layout: Layout, group: DeviceGroup, combine: Op = Op.SUM
     ) -> ShardedArray:
         """Build an array of one buffer for each device, None for those of other processes."""
-        known = next((space for space in spaces if space is not None), None)
+        known = next((buffer for buffer in buffers if buffer is not None), None)
         if known is None:
             raise ShardingError(
                 f"this process owns none of the {group}: create arrays on the processes that own devices of the mesh"
             )
         made = cls._of_whole(known, layout, group)
-        if layout.parts.count > 1 or any(space is not known for space in spaces):
-            made._whole, made._spaces, made._combine = None, tuple(spaces), combine
+        if layout.parts.count > 1 or any(buffer is not known for buffer in buffers):
+            made._whole, made._buffers, made._combine = None, tuple(buffers), combine
         return made
 
     def _adopt(self, other: ShardedArray) -> None:
         """Take over the memory and layout of another array."""
         self._shape, self._dtype = other._shape, other._dtype
-        self._whole, self._spaces = other._whole, other._spaces
+        self._whole, self._buffers = other._whole, other._buffers
         self._layout, self._group, self._combine = other._layout, other._group, other._combine
         self._root = self._settled = self._origin = None
         self._readers = {}
         self._is_view = False
 
-    def _space(self, device: int) -> Array | None:
+    def _buffer(self, device: int) -> Array | None:
         """Return a device's buffer, of the whole's shape with values in its box; None for other processes."""
-        return self._whole if self._spaces is None else self._spaces[device]
+        return self._whole if self._buffers is None else self._buffers[device]
 
     def _tile(self, device: int) -> Array:
-        space = self._space(device)
-        assert space is not None, (
+        buffer = self._buffer(device)
+        assert buffer is not None, (
             f"device {device} belongs to another process: use array.shards for the devices of this one"
         )
-        tile: Array = space[self._layout.boxes(self.shape)[device] or ...]  # `...` keeps an array without dimensions
+        tile: Array = buffer[self._layout.boxes(self.shape)[device] or ...]  # `...` keeps an array without dimensions
         return tile
 
     @property
-    def _has_one_space_per_part(self) -> bool:
+    def _has_one_buffer_per_part(self) -> bool:
         """Return whether all devices with values of the same term share memory."""
-        if self._spaces is None:
+        if self._buffers is None:
             return True
-        return self._group.member is None and len({*map(id, self._spaces)}) == self._layout.parts.count
+        return self._group.member is None and len({*map(id, self._buffers)}) == self._layout.parts.count
 
     # Sharing the memory of another array
 
@@ -198,12 +198,12 @@ class ShardedArray(ArrayMethods, Conversions):
         is_view : bool
             Whether the result is read-only, as a caller may take it for a view; otherwise it copies before a write.
         """
-        if self._spaces is None:
+        if self._buffers is None:
             made = self._of_whole(view(self._whole), layout, self._group)  # type: ignore[arg-type]
         else:
-            views = {id(space): view(space) for space in self._spaces if space is not None}
-            spaces = [None if space is None else views[id(space)] for space in self._spaces]
-            made = self._build(spaces, layout, self._group, self._combine)
+            views = {id(buffer): view(buffer) for buffer in self._buffers if buffer is not None}
+            buffers = [None if buffer is None else views[id(buffer)] for buffer in self._buffers]
+            made = self._build(buffers, layout, self._group, self._combine)
         made._is_view = is_view
         made._root = root = self if self._root is None else self._root
         key, readers = id(made), root._readers
@@ -220,14 +220,14 @@ class ShardedArray(ArrayMethods, Conversions):
         """Copy to memory owned by this array."""
         from ringlet.sharding.resharding.device_buffers import copies
 
-        spaces = copies(self)
-        if self._spaces is None:
-            self._whole = next(space for space in spaces if space is not None)
+        buffers = copies(self)
+        if self._buffers is None:
+            self._whole = next(buffer for buffer in buffers if buffer is not None)
         else:
-            self._spaces = tuple(spaces)
+            self._buffers = tuple(buffers)
         self._root = None
 
-    def _spaces_to_write(self) -> Sequence[Array | None]:
+    def _writable_buffers(self) -> Sequence[Array | None]:
         """Return the writable buffer of each device; arrays that only read this memory get a copy first.
 
         Raises
@@ -242,9 +242,9 @@ class ShardedArray(ArrayMethods, Conversions):
                 "array, x[1:3] = value, or to a copy, array.copy()"
             )
         if self._layout.is_partial:
-            from ringlet.sharding.resharding.reshard import settled
+            from ringlet.sharding.resharding.reshard import materialized
 
-            known = settled(self)
+            known = materialized(self)
             self._adopt(known)
             self._root = known  # possibly shared with readers
         if self._root is not None:
@@ -254,7 +254,7 @@ class ShardedArray(ArrayMethods, Conversions):
         for reader in [reference() for reference in list(readers.values())]:
             if reader is not None and reader._root is self:
                 reader._own()
-        return self._spaces if self._spaces is not None else (self._whole,) * self._group.num_devices
+        return self._buffers if self._buffers is not None else (self._whole,) * self._group.num_devices
 
     # Attributes
 

@@ -25,9 +25,9 @@ def shards_of(x: ShardedArray) -> list[NDArray[Any]]:
     list of ndarray
         In order of the devices. Read-only where several devices have the same part, and where `x` is.
     """
-    from ringlet.sharding.resharding.reshard import settled
+    from ringlet.sharding.resharding.reshard import materialized
 
-    x = settled(x)
+    x = materialized(x)
     boxes = x._layout.boxes(x.shape)
     keys = [tuple((s.start, s.stop) for s in box) for box in boxes]
     shards = []

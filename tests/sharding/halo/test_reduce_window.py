@@ -70,7 +70,9 @@ def test_functions_that_give_another_dtype_are_refused():
 
 
 def test_there_is_no_gradient_of_products():
-    with pytest.raises(ValueError, match=r"the gradient of windows reduced with <ufunc 'multiply'> is not supported: use np\.add"):
+    with pytest.raises(
+        ValueError, match=r"the gradient of windows reduced with <ufunc 'multiply'> is not supported: use np\.add"
+    ):
         reduce_window_vjp(np.ones(4), np.ones(3), np.multiply, 2)
 
 

@@ -70,7 +70,7 @@ class TileTable:
         return f"shape {self.shape}: {self.sharding}"
 
     @cached_property
-    def _looked_at(self) -> tuple[int | None, int | None]:
+    def _shown_dimensions(self) -> tuple[int | None, int | None]:
         """Return the dimensions of rows and columns: the last two divided, else adjacent ones."""
         ndim = len(self.shape)
         cut = [dimension for dimension in range(ndim) if self.layout.cuts[dimension].count > 1]
@@ -84,18 +84,18 @@ class TileTable:
     @property
     def rows(self) -> Axis:
         """The dimension from top to bottom."""
-        return self._axis(self._looked_at[0])
+        return self._axis(self._shown_dimensions[0])
 
     @property
     def columns(self) -> Axis:
         """The dimension from left to right."""
-        return self._axis(self._looked_at[1])
+        return self._axis(self._shown_dimensions[1])
 
     @cached_property
     def others(self) -> tuple[Axis, ...]:
         """The other divided dimensions."""
         cuts = enumerate(self.layout.cuts)
-        return tuple(self._axis(d) for d, cut in cuts if cut.count > 1 and d not in self._looked_at)
+        return tuple(self._axis(d) for d, cut in cuts if cut.count > 1 and d not in self._shown_dimensions)
 
     def _axis(self, dimension: int | None) -> Axis:
         if dimension is None:

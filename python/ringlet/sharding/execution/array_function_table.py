@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ringlet.sharding.creation import place
-from ringlet.sharding.execution.gather_fallback import gathering
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.execution.gather_fallback import record_gather
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
@@ -176,7 +176,7 @@ def dispatch(
             return result._as_result()
         return result
 
-    return noted_as_one(name, (args, tuple(kwargs.values())), work)
+    return recorded_as_one(name, (args, tuple(kwargs.values())), work)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -239,7 +239,7 @@ def gathered(name: str, value: Any) -> Any:
     value = plain(value)
     if isinstance(value, ShardedArray):
         if not value._layout.is_replicated:
-            gathering(name, value)
+            record_gather(name, value)
         return value._gathered()
     if isinstance(value, dict):
         return {key: gathered(name, item) for key, item in value.items()}

@@ -10,14 +10,14 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from ringlet.errors import GatherError, GatherWarning
-from ringlet.sharding.explain import note
+from ringlet.sharding.explain import record_operation
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.tpu.units import format_bytes
 
 if TYPE_CHECKING:
     from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["gathering", "strict"]
+__all__ = ["record_gather", "strict"]
 
 _is_strict: ContextVar[bool] = ContextVar("ringlet_sharding_strict", default=False)
 
@@ -59,7 +59,7 @@ def strict(is_strict: bool = True) -> Iterator[None]:
         _is_strict.reset(token)
 
 
-def gathering(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
+def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
     """Count an imminent gather, and warn of it once for each line that calls the function.
 
     Parameters
@@ -80,7 +80,7 @@ def gathering(function_name: str, x: ShardedArray, *, is_asked_for: bool = False
     if _is_strict.get():
         raise GatherError(_text(function_name, x, nbytes))
     collective = Collective("gather", x.shape, str(x.dtype), (tuple(x._layout.holders),), nbytes=nbytes)
-    note(function_name, x, (), (collective,), is_gathered=True)
+    record_operation(function_name, x, (), (collective,), is_gathered=True)
     if not is_asked_for:
         _warn(function_name, x, nbytes)
 

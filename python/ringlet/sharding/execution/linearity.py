@@ -115,11 +115,11 @@ def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
         return None
     kept = [_kept_as_it_is(x) for x in operands]
     source = operands[place]
-    return Origin(source, source._spaces, lambda x: ufunc(*kept[:place], x, *kept[place + 1 :]), depth)
+    return Origin(source, source._buffers, lambda x: ufunc(*kept[:place], x, *kept[place + 1 :]), depth)
 
 
 def _kept_as_it_is(x: Any) -> Any:
     if isinstance(x, ShardedArray):
         x = x if x._settled is None else x._settled
-        return x._derive(lambda space: space, x._layout)
+        return x._derive(lambda buffer: buffer, x._layout)
     return x.copy() if isinstance(x, np.ndarray) else x

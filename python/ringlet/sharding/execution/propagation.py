@@ -15,7 +15,7 @@ from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
 from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout
 from ringlet.sharding.resharding.transfer_bytes import moved_bytes
 
-__all__ = ["Plan", "Where", "plan"]
+__all__ = ["Plan", "TileBoxes", "plan"]
 
 Shape = tuple[int, ...]
 Assignment = dict[Factor, Cut]
@@ -24,7 +24,7 @@ Assignment = dict[Factor, Cut]
 _MOST_CHOICES = 512
 
 
-class Where(NamedTuple):
+class TileBoxes(NamedTuple):
     """Boxes of one device's work, as passed to a kernel.
 
     Attributes
@@ -44,7 +44,7 @@ class Where(NamedTuple):
     part: int
 
 
-class Stack(NamedTuple):
+class StackView(NamedTuple):
     """Steps that view an array with a dimension for each divided factor, followed by those of a tile.
 
     For a partial result the array is that of its parts, one after another.
@@ -72,13 +72,13 @@ class Plan:
     result_layout : Layout
         Layout of the result, with parts if it has to be combined.
     result_shape : tuple of int
-    places : tuple of Where
+    places : tuple of TileBoxes
         Boxes that each device computes, and reads.
     tile_numbers : tuple of int
         ``[device]``: equal numbers for devices that compute the same.
     moved : tuple of int
         Operands that have to be resharded.
-    stacks : tuple of Stack or None
+    stacks : tuple of StackView or None
         How each operand, and the result, is a stack of its tiles; None if tile sizes differ.
     nbytes : int
         Estimated bytes sent until the result is combined.
@@ -87,10 +87,10 @@ class Plan:
     operand_layouts: tuple[Layout, ...]
     result_layout: Layout
     result_shape: Shape
-    places: tuple[Where, ...]
+    places: tuple[TileBoxes, ...]
     tile_numbers: tuple[int, ...]
     moved: tuple[int, ...]
-    stacks: tuple[Stack, ...] | None
+    stacks: tuple[StackView, ...] | None
     nbytes: int
 
     @cached_property
@@ -107,7 +107,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _Question:
+class _Request:
     """Arguments of `plan`."""
 
     factor_map: FactorMap
@@ -174,8 +174,8 @@ def plan(
             for label, size in zip(labels, shape, strict=True)
         }
         result_shape = tuple(1 if label is None else sizes[label] for label in factor_map.result)
-    question = _Question(factor_map, shapes, itemsizes, layouts, result_shape, result_itemsize, combine)
-    chosen = _on_one_device(question) or min(_choices(question), key=lambda choice: choice[0])
+    request = _Request(factor_map, shapes, itemsizes, layouts, result_shape, result_itemsize, combine)
+    chosen = _on_one_device(request) or min(_choices(request), key=lambda choice: choice[0])
     (nbytes, *_), operand_layouts, result_layout = chosen
     return Plan(
         operand_layouts,
@@ -184,7 +184,7 @@ def plan(
         _places(operand_layouts, shapes, result_layout, result_shape),
         _tile_numbers(result_layout, operand_layouts),
         tuple(n for n, (given, on) in enumerate(zip(layouts, operand_layouts, strict=True)) if given not in (None, on)),
-        _stacks(question, operand_layouts, result_layout),
+        _stacks(request, operand_layouts, result_layout),
         nbytes,
     )
 
@@ -192,57 +192,55 @@ def plan(
 Choice = tuple[tuple[int, ...], tuple[Layout, ...], Layout]
 
 
-def _on_one_device(question: _Question) -> Choice | None:
+def _on_one_device(request: _Request) -> Choice | None:
     """Return the single device of an operation on maximal operands, that of the largest if there are several."""
-    sizes = [math.prod(shape) * size for shape, size in zip(question.shapes, question.itemsizes, strict=True)]
-    given = [(size, layout) for size, layout in zip(sizes, question.layouts, strict=True) if layout is not None]
+    sizes = [math.prod(shape) * size for shape, size in zip(request.shapes, request.itemsizes, strict=True)]
+    given = [(size, layout) for size, layout in zip(sizes, request.layouts, strict=True) if layout is not None]
     on_one = [(size, layout.only) for size, layout in given if layout.only is not None]
     if not on_one or not all(layout.only is not None or layout.is_replicated for _, layout in given):
         return None
     _, device = max(on_one, key=lambda item: item[0])
-    shapes = (*question.shapes, question.result_shape)
-    *on, result = (Layout(question.num_devices, (WHOLE,) * len(shape), only=device) for shape in shapes)
-    return (sum(_operand_bytes(question, on)),), tuple(on), result
+    shapes = (*request.shapes, request.result_shape)
+    *on, result = (Layout(request.num_devices, (WHOLE,) * len(shape), only=device) for shape in shapes)
+    return (sum(_operand_bytes(request, on)),), tuple(on), result
 
 
-def _choices(question: _Question) -> Iterator[Choice]:
+def _choices(request: _Request) -> Iterator[Choice]:
     """Return each way to run the operation, with its cost."""
-    for kept in _kept_partial(question):
-        parts = next((layout.parts for number in kept if (layout := question.layouts[number])), WHOLE)
-        for assignment in _assignments(question, parts):
+    for kept in _kept_partial(request):
+        parts = next((layout.parts for number in kept if (layout := request.layouts[number])), WHOLE)
+        for assignment in _assignments(request, parts):
             on = [
-                Layout(question.num_devices, _cuts(labels, assignment), parts if number in kept else WHOLE)
-                for number, labels in enumerate(question.factor_map.operands)
+                Layout(request.num_devices, _cuts(labels, assignment), parts if number in kept else WHOLE)
+                for number, labels in enumerate(request.factor_map.operands)
             ]
-            reduced = tuple(assignment.get(factor, WHOLE) for factor in question.factor_map.reduced)
-            result = Layout(
-                question.num_devices, _cuts(question.factor_map.result, assignment), joint((parts, *reduced))
-            )
-            moved = _operand_bytes(question, on)
-            combining = moved_bytes(question.result_shape, question.result_itemsize, result, result.without_parts())
+            reduced = tuple(assignment.get(factor, WHOLE) for factor in request.factor_map.reduced)
+            result = Layout(request.num_devices, _cuts(request.factor_map.result, assignment), joint((parts, *reduced)))
+            moved = _operand_bytes(request, on)
+            combining = moved_bytes(request.result_shape, request.result_itemsize, result, result.without_parts())
             tiles = math.prod(cut.count for cut in assignment.values())
             yield (sum(moved) + combining, -tiles, *moved), tuple(on), result
 
 
-def _kept_partial(question: _Question) -> Iterator[frozenset[int]]:
+def _kept_partial(request: _Request) -> Iterator[frozenset[int]]:
     """Return the sets of operands that may stay partial, and the empty set."""
-    rule, combine = question.factor_map, question.combine
+    rule, combine = request.factor_map, request.combine
     if combine not in rule.linear_ops or (rule.reduced and combine is not rule.combine):
         yield frozenset()
         return
-    partial = frozenset(n for n, layout in enumerate(question.layouts) if layout is not None and layout.is_partial)
+    partial = frozenset(n for n, layout in enumerate(request.layouts) if layout is not None and layout.is_partial)
     for together in rule.linear:
-        parts = {layout.parts for n in together if (layout := question.layouts[n]) is not None and layout.is_partial}
+        parts = {layout.parts for n in together if (layout := request.layouts[n]) is not None and layout.is_partial}
         if together <= partial and len(parts) == 1:
             yield together
     yield frozenset()
 
 
-def _assignments(question: _Question, parts: Cut) -> Iterator[Assignment]:
+def _assignments(request: _Request, parts: Cut) -> Iterator[Assignment]:
     """Return the divisions of the factors that have each combination of tiles and parts on some device."""
-    candidates = _candidates(question, with_coarser=True)
+    candidates = _candidates(request, with_coarser=True)
     if math.prod(map(len, candidates.values())) > _MOST_CHOICES:
-        candidates = _candidates(question, with_coarser=False)
+        candidates = _candidates(request, with_coarser=False)
     if math.prod(map(len, candidates.values())) > _MOST_CHOICES:
         yield from _leading(candidates, parts)
         return
@@ -251,12 +249,12 @@ def _assignments(question: _Question, parts: Cut) -> Iterator[Assignment]:
             yield dict(zip(candidates, cuts, strict=True))
 
 
-def _candidates(question: _Question, *, with_coarser: bool) -> dict[Factor, list[Cut]]:
+def _candidates(request: _Request, *, with_coarser: bool) -> dict[Factor, list[Cut]]:
     """Return the candidate divisions of each factor that an operand has divided."""
     found: dict[Factor, dict[Cut, None]] = {}
-    for labels, layout in zip(question.factor_map.operands, question.layouts, strict=True):
+    for labels, layout in zip(request.factor_map.operands, request.layouts, strict=True):
         for label, cut in zip(labels, layout.cuts, strict=True) if layout else ():
-            if label is not None and label not in question.factor_map.whole and cut.count > 1:
+            if label is not None and label not in request.factor_map.whole and cut.count > 1:
                 found.setdefault(label, {})[cut] = None
     conflict = any(len(cuts) > 1 for cuts in found.values()) or not covers(tuple(c for f in found.values() for c in f))
     if with_coarser and conflict:
@@ -279,22 +277,22 @@ def _cuts(labels: Labels, assignment: Assignment) -> tuple[Cut, ...]:
     return tuple(assignment.get(label, WHOLE) for label in labels)
 
 
-def _operand_bytes(question: _Question, targets: Sequence[Layout]) -> list[int]:
+def _operand_bytes(request: _Request, targets: Sequence[Layout]) -> list[int]:
     """Return the bytes to move each operand."""
     return [
         moved_bytes(shape, itemsize, source, target) if source is not None else 0
         for shape, itemsize, source, target in zip(
-            question.shapes, question.itemsizes, question.layouts, targets, strict=True
+            request.shapes, request.itemsizes, request.layouts, targets, strict=True
         )
     ]
 
 
 def _places(
     layouts: tuple[Layout, ...], shapes: tuple[Shape, ...], result: Layout, result_shape: Shape
-) -> tuple[Where, ...]:
+) -> tuple[TileBoxes, ...]:
     columns = [layout.boxes(shape) for layout, shape in zip(layouts, shapes, strict=True)]
     return tuple(
-        Where(device, tuple(column[device] for column in columns), box, result.parts.tile_of(device))
+        TileBoxes(device, tuple(column[device] for column in columns), box, result.parts.tile_of(device))
         for device, box in enumerate(result.boxes(result_shape))
     )
 
@@ -311,12 +309,12 @@ def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ..
     )
 
 
-def _stacks(question: _Question, on: tuple[Layout, ...], result: Layout) -> tuple[Stack, ...] | None:
+def _stacks(request: _Request, on: tuple[Layout, ...], result: Layout) -> tuple[StackView, ...] | None:
     """Return views of operands and result that have corresponding tiles at the same index."""
-    rule = question.factor_map
+    rule = request.factor_map
     if any(layout.is_partial for layout in on) or result.only is not None:
         return None
-    labels, shapes = (*rule.operands, rule.result), (*question.shapes, question.result_shape)
+    labels, shapes = (*rule.operands, rule.result), (*request.shapes, request.result_shape)
     sides = [
         [*zip(given, shape, layout.cuts, strict=True)]
         for given, shape, layout in zip(labels, shapes, (*on, result), strict=True)
@@ -329,7 +327,9 @@ def _stacks(question: _Question, on: tuple[Layout, ...], result: Layout) -> tupl
     return (*(_stack(each, counts, ()) for each in operands), _stack(last, counts, parts))
 
 
-def _stack(sides: Sequence[tuple[Factor, int, Cut]], counts: Mapping[Factor, int], parts: Sequence[Factor]) -> Stack:
+def _stack(
+    sides: Sequence[tuple[Factor, int, Cut]], counts: Mapping[Factor, int], parts: Sequence[Factor]
+) -> StackView:
     at = {factor: place for place, factor in enumerate(parts)}
     shape = [counts[factor] for factor in parts]
     tile: list[int] = []
@@ -343,4 +343,4 @@ def _stack(sides: Sequence[tuple[Factor, int, Cut]], counts: Mapping[Factor, int
         if factor not in at:
             at[factor] = len(shape)
             shape.append(1)
-    return Stack(tuple(shape), (*(at[factor] for factor in counts), *tile))
+    return StackView(tuple(shape), (*(at[factor] for factor in counts), *tile))

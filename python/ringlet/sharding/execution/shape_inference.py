@@ -11,29 +11,38 @@ from numpy.typing import NDArray
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["Small", "addresses_of", "loop_dtype", "shape_of_reshape", "shaped", "small", "stand_in", "typed"]
+__all__ = [
+    "Small",
+    "addresses_of",
+    "dtype_probe",
+    "loop_dtype",
+    "probe_array",
+    "shape_of_reshape",
+    "shape_probe",
+    "small",
+]
 
 Array = NDArray[Any]
 Small = tuple[np.dtype[Any], tuple[int, ...]]
 
 
-def shaped(shape: Sequence[int], dtype: Any = bool) -> Array:
+def shape_probe(shape: Sequence[int], dtype: Any = bool) -> Array:
     """Return an array of a shape in the memory of one element.
 
     Examples
     --------
-    >>> shaped((1 << 30, 4)).shape
+    >>> shape_probe((1 << 30, 4)).shape
     (1073741824, 4)
     """
     return np.broadcast_to(np.empty((), dtype), shape)
 
 
-def typed(value: Any) -> Any:
+def dtype_probe(value: Any) -> Any:
     """Return an empty array for an array, anything else unchanged, for NumPy to infer a dtype.
 
     Examples
     --------
-    >>> typed(np.ones((3, 4))), typed(2.5)
+    >>> dtype_probe(np.ones((3, 4))), dtype_probe(2.5)
     (array([], dtype=float64), 2.5)
     """
     value = plain(value)
@@ -63,12 +72,12 @@ def small(value: Any) -> Small:
     return array.dtype, tuple(min(size, 1) for size in array.shape)
 
 
-def stand_in(small: Small) -> Array:
+def probe_array(small: Small) -> Array:
     """Return the array of a dtype and shape for a trial call.
 
     Examples
     --------
-    >>> stand_in((np.dtype("int8"), (1, 0)))
+    >>> probe_array((np.dtype("int8"), (1, 0)))
     array([], shape=(1, 0), dtype=int8)
     """
     dtype, shape = small

@@ -77,8 +77,8 @@ class _Reader:
         self._next(0)
 
     def _next(self, position: int) -> None:
-        space = _SPACE.match(self.text, position)
-        self.position = space.end() if space else position
+        buffer = _SPACE.match(self.text, position)
+        self.position = buffer.end() if buffer else position
         token = _TOKEN.match(self.text, self.position)
         self.token = token[0] if token else ""
 

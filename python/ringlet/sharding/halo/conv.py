@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
-from ringlet.sharding.halo.convolution import Convolution, Options, Pass, convolution_of
-from ringlet.sharding.halo.halo_apply import SeeingKernel, apply_seeing, as_operand
-from ringlet.sharding.halo.windows import POINTWISE, Needs, Padding, Window, needs_of, seen_from
+from ringlet.sharding.halo.convolution import Convolution, Options, Product, convolution_of
+from ringlet.sharding.halo.halo_apply import SeeingKernel, apply_with_halo, as_operand
+from ringlet.sharding.halo.windows import POINTWISE, Needs, Padding, Window, needs_of, relative_windows
 from ringlet.sharding.layout.layout import Box
 from ringlet.sharding.layout.partition import whole_number
 
@@ -169,7 +169,7 @@ def conv_general_vjp(
 def _run(
     name: str,
     spec: Convolution,
-    product: Pass,
+    product: Product,
     operands: tuple[Any, Any],
     work: Callable[[Sequence[Array], Array, Windows, Counts], None],
 ) -> Any:
@@ -181,13 +181,13 @@ def _run(
             return (None,) * len(counts)
         return needs_of(product.windows, product.seen, operands[0].shape, counts)
 
-    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box, counts: Counts = ()) -> None:
-        tiles = [space[box] for space, box in zip(spaces, boxes, strict=True)]
+    def kernel(buffers: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box, counts: Counts = ()) -> None:
+        tiles = [buffer[box] for buffer, box in zip(buffers, boxes, strict=True)]
         if not tiles[0].size or not tiles[1].size:
             out[...] = 0
         elif out.size:
             outputs = boxes[1] if product is spec.to_kernel else out_box
-            windows = seen_from(product.windows, boxes[0], product.seen, outputs, product.outputs)
+            windows = relative_windows(product.windows, boxes[0], product.seen, outputs, product.outputs)
             work(tiles, out, (POINTWISE, *windows), counts)
 
     def at_once(counts: tuple[int, ...]) -> SeeingKernel | None:
@@ -195,7 +195,7 @@ def _run(
         return None if tiles is None else partial(kernel, counts=tiles)
 
     factor_map = spec.factors(product.factor_map, operands)
-    return apply_seeing(
+    return apply_with_halo(
         name,
         factor_map,
         kernel,
@@ -219,10 +219,10 @@ def _frozen(option: Any) -> Any:
     if isinstance(option, (list, tuple)):
         return tuple(map(_frozen, option))
     is_other_number = isinstance(option, (bool, float, complex, np.generic)) and whole_number(option) is None
-    return _Other(option) if is_other_number or not isinstance(option, Hashable) else option
+    return _TextKey(option) if is_other_number or not isinstance(option, Hashable) else option
 
 
-class _Other(str):
+class _TextKey(str):
     """Unhashable options, and numbers equal to integers, as text that can be a cache key.
 
     Errors show it in its original form.

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.halo.dimension_numbers import ConvDimensionNumbers, dimension_numbers_of
-from ringlet.sharding.halo.windows import Window, all_see, windows_of
+from ringlet.sharding.halo.windows import Window, all_have_inputs, windows_of
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["Convolution", "Options", "Pass", "convolution_of"]
+__all__ = ["Convolution", "Options", "Product", "convolution_of"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -36,7 +36,7 @@ class Options(NamedTuple):
     batch_group_count: int
 
 
-class Pass(NamedTuple):
+class Product(NamedTuple):
     """One of the three products of a convolution: its result, the gradient of its input, or that of its kernel.
 
     Attributes
@@ -69,7 +69,7 @@ class Convolution:
     feature_groups, batch_groups : int
     lhs_shape, rhs_shape, out_shape : tuple of int
         Of the input, the kernel and the result.
-    forward, to_input, to_kernel : Pass
+    forward, to_input, to_kernel : Product
         The products: (input, kernel) to result; (result gradient, kernel) to input gradient; (input, result gradient)
         to kernel gradient.
     """
@@ -80,9 +80,9 @@ class Convolution:
     lhs_shape: Shape
     rhs_shape: Shape
     out_shape: Shape
-    forward: Pass
-    to_input: Pass
-    to_kernel: Pass
+    forward: Product
+    to_input: Product
+    to_kernel: Product
 
     @property
     def groups(self) -> int:
@@ -115,7 +115,7 @@ class Convolution:
         view = tile.transpose(*spatial, inputs, outputs)[np.newaxis]
         return np.swapaxes(self._in_groups(view, self.rhs_shape[outputs]), -2, -3)
 
-    def tiles_of(self, product: Pass, counts: tuple[int, ...]) -> tuple[int, ...] | None:
+    def tiles_of(self, product: Product, counts: tuple[int, ...]) -> tuple[int, ...] | None:
         """Return the number of tiles along each dimension of places, given those along a product's result.
 
         None for the kernel gradient, where features are divided, and where a tile has no inputs and is zero.
@@ -128,7 +128,7 @@ class Convolution:
         )
         batch, features, *spatial = numbers
         tiles = tuple([counts[dimension] for dimension in spatial])
-        if counts[features] > 1 or not all_see(product.windows, tuple([shape[d] for d in product.seen]), tiles):
+        if counts[features] > 1 or not all_have_inputs(product.windows, tuple([shape[d] for d in product.seen]), tiles):
             return None
         # Groups of the batch are separate places in any tile.
         return (counts[batch] if self.batch_groups == 1 else 1, *tiles)
@@ -206,9 +206,9 @@ def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Conv
         lhs_shape,
         rhs_shape,
         out_shape,
-        Pass(_factor_map(lhs, rhs, out), out_shape, windows, lhs_spatial, out_spatial),
-        Pass(_factor_map(out, rhs, lhs), lhs_shape, turned, out_spatial, lhs_spatial),
-        Pass(_factor_map(lhs, out, rhs), rhs_shape, windows, lhs_spatial, out_spatial),
+        Product(_factor_map(lhs, rhs, out), out_shape, windows, lhs_spatial, out_spatial),
+        Product(_factor_map(out, rhs, lhs), lhs_shape, turned, out_spatial, lhs_spatial),
+        Product(_factor_map(lhs, out, rhs), rhs_shape, windows, lhs_spatial, out_spatial),
     )
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
-from ringlet.sharding.halo.halo_apply import apply_seeing, as_operand
-from ringlet.sharding.halo.windows import Needs, Window, needs_of, seen_from
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
+from ringlet.sharding.halo.windows import Needs, Window, needs_of, relative_windows
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Box
 
@@ -183,13 +183,13 @@ def _run(
     def needs(number: int, counts: tuple[int, ...]) -> Needs:
         return none if number else needs_of(windows, dimensions, operands[0].shape, counts)
 
-    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
-        tile, other = (space[box] for space, box in zip(spaces, boxes, strict=True))
+    def kernel(buffers: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
+        tile, other = (buffer[box] for buffer, box in zip(buffers, boxes, strict=True))
         seen_by = out_box if outputs is None else boxes[outputs]
         if not tile.size or not other.size:
             out[...] = 0
         elif out.size:
-            work(tile, other, out, seen_from(windows, boxes[0], dimensions, seen_by, dimensions))
+            work(tile, other, out, relative_windows(windows, boxes[0], dimensions, seen_by, dimensions))
 
     linear = (frozenset({0}), frozenset({1}))
     if outputs is None:
@@ -198,7 +198,7 @@ def _run(
         factor_map = FactorMap((dimensions, dimensions), none, dict.fromkeys(dimensions, Op.SUM), linear=linear)
     dtype = np.result_type(*(x.dtype for x in operands)) if dtype is None else dtype
     effort = float(max(1, operands[1].size if outputs is None else 1))
-    return apply_seeing(name, factor_map, kernel, operands, dtype=dtype, shape=shape, needs=needs, effort=effort)
+    return apply_with_halo(name, factor_map, kernel, operands, dtype=dtype, shape=shape, needs=needs, effort=effort)
 
 
 def _single(array: Array) -> Array:

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.explain import note
+from ringlet.sharding.explain import record_operation
 from ringlet.sharding.halo.windows import Needs
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
 from ringlet.sharding.resharding.collective_record import Collective, Message
-from ringlet.sharding.resharding.reshard import spaces_to_receive
+from ringlet.sharding.resharding.reshard import receive_buffers
 from ringlet.sharding.resharding.reshard_time import timed
 from ringlet.sharding.resharding.tile_transport import deliver
 from ringlet.sharding.resharding.transfers import box_size, tile_holders
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["Exchange", "plan_exchange", "with_neighbours"]
+__all__ = ["Exchange", "exchange_halo", "plan_exchange"]
 
 Array = NDArray[Any]
 
@@ -54,7 +54,7 @@ def plan_exchange(
     needs: Needs,
     group: DeviceGroup,
     *,
-    held: Layout | None = None,
+    held_layout: Layout | None = None,
 ) -> Exchange:
     """Plan a halo exchange, dimension by dimension.
 
@@ -69,7 +69,7 @@ def plan_exchange(
         Layout of the array.
     needs : tuple of (tuple of ranges or None)
     group : DeviceGroup
-    held : Layout, optional
+    held_layout : Layout, optional
         Boxes that devices already have, if larger than those of `layout`.
 
     Examples
@@ -82,7 +82,7 @@ def plan_exchange(
     >>> [(c.kind, c.shape, c.pairs) for c in plan.collectives]
     [('collective-permute', (1, 2), ((0, 1),)), ('collective-permute', (1, 2), ((1, 0),))]
     """
-    has = held.boxes(shape) if held is not None else (None,) * layout.num_devices
+    has = held_layout.boxes(shape) if held_layout is not None else (None,) * layout.num_devices
     # [device][dimension]: ranges held so far
     sides: list[list[tuple[slice, ...]]] = [[(side,) for side in box] for box in layout.boxes(shape)]
     rounds, collectives = [], []
@@ -91,7 +91,7 @@ def plan_exchange(
             continue
         by_distance: dict[int, list[Message]] = {}
         for distance, (source, target, whole) in _messages(shape, layout, sides, dimension, ranges):
-            parts = [Message(source, target, box) for box in _lacking(whole, has[target])]
+            parts = [Message(source, target, box) for box in _difference(whole, has[target])]
             if parts:
                 by_distance.setdefault(distance, []).extend(parts)
         rounds.append(tuple(message for messages in by_distance.values() for message in messages))
@@ -136,7 +136,7 @@ def _permute(messages: Sequence[Message], dtype: np.dtype[Any], group: DeviceGro
     return timed(permute, group)
 
 
-def _lacking(box: Box, has: Box | None) -> list[Box]:
+def _difference(box: Box, has: Box | None) -> list[Box]:
     """Return the parts of a box that are not in another."""
     if has is None:
         return [box]
@@ -152,7 +152,7 @@ def _within(box: Box, other: Box) -> bool:
     return all(o.start <= side.start and side.stop <= o.stop for side, o in zip(box, other, strict=True))
 
 
-def with_neighbours(
+def exchange_halo(
     x: Any, layout: Layout, needs: Needs, group: DeviceGroup, given: Any = None
 ) -> tuple[Sequence[Any], tuple[Box, ...]]:
     """Send each device what it needs of an array; nothing moves where memory is shared.
@@ -170,7 +170,7 @@ def with_neighbours(
 
     Returns
     -------
-    spaces : sequence of (ndarray or None)
+    buffers : sequence of (ndarray or None)
         For each device of this process a read-only array of the whole's shape with the values there.
     boxes : tuple of Box
         What each device needs of it.
@@ -179,29 +179,29 @@ def with_neighbours(
     --------
     >>> from ringlet.sharding import Sharding, shard
     >>> x = shard(np.arange(8), Sharding.tiled((2,)))
-    >>> spaces, boxes = with_neighbours(x, x._layout, ((((0, 5),), ((3, 8),)),), x._group)
-    >>> spaces[1][boxes[1]]
+    >>> buffers, boxes = exchange_halo(x, x._layout, ((((0, 5),), ((3, 8),)),), x._group)
+    >>> buffers[1][boxes[1]]
     array([3, 4, 5, 6, 7])
     """
     if not isinstance(x, ShardedArray):
         return (x,) * group.num_devices, plan_exchange(x.shape, x.dtype, layout, needs, group).boxes
     source = given if isinstance(given, ShardedArray) and _has_parts(given._layout, layout, x.shape) else x
-    held = None if source._layout == layout else source._layout
-    plan = plan_exchange(x.shape, x.dtype, layout, needs, group, held=held)
-    note("halo", x, x, plan.collectives)
+    held_layout = None if source._layout == layout else source._layout
+    plan = plan_exchange(x.shape, x.dtype, layout, needs, group, held_layout=held_layout)
+    record_operation("halo", x, x, plan.collectives)
     if x._whole is not None:
         return (x._whole,) * group.num_devices, plan.boxes
-    spaces = spaces_to_receive(source, layout)
+    buffers = receive_buffers(source, layout)
     for messages in plan.rounds:
-        deliver(group, messages, spaces, spaces)
-    return spaces, plan.boxes
+        deliver(group, messages, buffers, buffers)
+    return buffers, plan.boxes
 
 
 @lru_cache(maxsize=1024)
-def _has_parts(held: Layout, layout: Layout, shape: tuple[int, ...]) -> bool:
+def _has_parts(held_layout: Layout, layout: Layout, shape: tuple[int, ...]) -> bool:
     """Return whether each device's box in a layout is within its box in another."""
     return (
-        held.parts == layout.parts
-        and {*layout.holders} <= {*held.holders}
-        and all(map(_within, layout.boxes(shape), held.boxes(shape)))
+        held_layout.parts == layout.parts
+        and {*layout.holders} <= {*held_layout.holders}
+        and all(map(_within, layout.boxes(shape), held_layout.boxes(shape)))
     )

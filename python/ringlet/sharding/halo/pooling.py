@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.cache_blocks import wide
 from ringlet.sharding.halo.halo_apply import as_operand
 from ringlet.sharding.halo.pool_kernel import reduce_windows
@@ -152,7 +152,7 @@ def avg_pool(
         sums = reduced("avg_pool", x, np.add, windows, wide(dtype))
         return (sums / _counts(x.shape, windows, wide(dtype), count_include_pad)).astype(dtype, copy=False)
 
-    return noted_as_one("avg_pool", x, work)
+    return recorded_as_one("avg_pool", x, work)
 
 
 def avg_pool_vjp(
@@ -200,7 +200,7 @@ def avg_pool_vjp(
         return gradient("avg_pool_vjp", x, shares, np.add, windows)
 
     check_cotangent(x.shape, cotangent, windows)
-    return noted_as_one("avg_pool_vjp", (x, cotangent), work)
+    return recorded_as_one("avg_pool_vjp", (x, cotangent), work)
 
 
 def _pool_windows(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Op
-from ringlet.sharding.halo.halo_apply import apply_seeing, as_operand
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
 from ringlet.sharding.halo.pool_kernel import choice_gradient, identity_of, reduce_windows
 from ringlet.sharding.halo.windows import (
     POINTWISE,
@@ -20,7 +20,7 @@ from ringlet.sharding.halo.windows import (
     Window,
     needs_of,
     per_dimension,
-    seen_from,
+    relative_windows,
     windows_of,
 )
 from ringlet.sharding.layout.factors import FactorMap
@@ -166,11 +166,11 @@ def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.d
     linear_ops = frozenset({_OPS[function]} if function in _OPS else ())
     same = FactorMap((dimensions,), dimensions, linear=(frozenset({0}),) if linear_ops else (), linear_ops=linear_ops)
 
-    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
-        local = seen_from(windows, boxes[0], dimensions, out_box, dimensions)
-        reduce_windows(spaces[0][boxes[0]], out, local, function)
+    def kernel(buffers: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
+        local = relative_windows(windows, boxes[0], dimensions, out_box, dimensions)
+        reduce_windows(buffers[0][boxes[0]], out, local, function)
 
-    return apply_seeing(
+    return apply_with_halo(
         name,
         same,
         kernel,
@@ -217,14 +217,14 @@ def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Win
 
     def needs(number: int, counts: tuple[int, ...]) -> Needs:
         outputs = needs_of(turned, dimensions, cotangent.shape, counts)
-        return outputs if number == 0 else _behind(windows, x.shape, outputs)
+        return outputs if number == 0 else _input_box(windows, x.shape, outputs)
 
-    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
+    def kernel(buffers: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
         begins = tuple(there.start - here.start for there, here in zip(out_box, boxes[1], strict=True))
-        local = seen_from(windows, boxes[1], dimensions, boxes[0], dimensions)
-        choice_gradient(spaces[1][boxes[1]], spaces[0][boxes[0]], out, local, function=function, begins=begins)
+        local = relative_windows(windows, boxes[1], dimensions, boxes[0], dimensions)
+        choice_gradient(buffers[1][boxes[1]], buffers[0][boxes[0]], out, local, function=function, begins=begins)
 
-    return apply_seeing(
+    return apply_with_halo(
         name,
         FactorMap((dimensions, dimensions), dimensions, linear=(frozenset({0}),)),
         kernel,
@@ -237,7 +237,7 @@ def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Win
 
 
 @lru_cache(maxsize=256)
-def _behind(windows: Windows, shape: tuple[int, ...], outputs: Needs) -> Needs:
+def _input_box(windows: Windows, shape: tuple[int, ...], outputs: Needs) -> Needs:
     """Return the input box of a box of outputs."""
     return tuple(
         tuple((window.needs(length, *bounds[0]),) for bounds in ranges or ())

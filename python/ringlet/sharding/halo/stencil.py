@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.execution.tile_execution import compute, prepare, unfilled
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.execution.tile_execution import allocate_result, compute, prepare
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.boundary import (
     Boundaries,
     Boundary,
@@ -18,12 +18,12 @@ from ringlet.sharding.halo.boundary import (
     boundary_of,
     extended,
     folded,
-    pieces,
     ranges_of,
+    segments,
 )
 from ringlet.sharding.halo.cache_blocks import blocks
-from ringlet.sharding.halo.halo_apply import apply_seeing, as_operand
-from ringlet.sharding.halo.halo_exchange import with_neighbours
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
+from ringlet.sharding.halo.halo_exchange import exchange_halo
 from ringlet.sharding.halo.windows import POINTWISE, Needs
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Box, tile_bounds
@@ -90,9 +90,9 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
     view = _view(x, depth, boundary)
     dimensions = tuple(range(x.ndim))
 
-    def fill(space: Array, out: Array, box: Box) -> None:
+    def fill(buffer: Array, out: Array, box: Box) -> None:
         for part, place in _parts(out.shape, box, x.dtype):
-            out[place] = _applied(function, space, part, view)
+            out[place] = _applied(function, buffer, part, view)
 
     if not x.size:
         return x.copy()
@@ -103,18 +103,20 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
         return out
 
     def work() -> ShardedArray:
-        ready = prepare("map_halo", FactorMap((dimensions,), dimensions), [x], x.dtype)
-        layout = ready.plan.operand_layouts[0]
+        prepared = prepare("map_halo", FactorMap((dimensions,), dimensions), [x], x.dtype)
+        layout = prepared.plan.operand_layouts[0]
         needs = _needs(view, tuple(cut.count for cut in layout.cuts))
-        spaces, _ = with_neighbours(ready.operands[0], layout, needs, ready.group, x)
-        filled = (d for d, box in enumerate(ready.plan.result_boxes) if spaces[d] is not None and box_size(box))
+        buffers, _ = exchange_halo(prepared.operands[0], layout, needs, prepared.group, x)
+        filled = (d for d, box in enumerate(prepared.plan.result_boxes) if buffers[d] is not None and box_size(box))
         device = next(filled, None)
-        dtype = x.dtype if device is None else _dtype(function, spaces[device], ready.plan.result_boxes[device], view)
-        result = unfilled(ready._replace(dtype=dtype))
-        compute(result, lambda out, where: fill(spaces[where.device], out, where.result), ready, effort=4.0)
+        dtype = (
+            x.dtype if device is None else _dtype(function, buffers[device], prepared.plan.result_boxes[device], view)
+        )
+        result = allocate_result(prepared._replace(dtype=dtype))
+        compute(result, lambda out, where: fill(buffers[where.device], out, where.result), prepared, effort=4.0)
         return result
 
-    return noted_as_one("map_halo", x, work)
+    return recorded_as_one("map_halo", x, work)
 
 
 def map_halo_vjp(
@@ -166,11 +168,11 @@ def map_halo_vjp(
     once = tuple(Boundary("constant") if b.kind == "periodic" else b for b in view.boundaries)
     dimensions = tuple(range(x.ndim))
 
-    def kernel(spaces: Sequence[Array], _: tuple[Box, ...], out: Array, out_box: Box) -> None:
+    def kernel(buffers: Sequence[Array], _: tuple[Box, ...], out: Array, out_box: Box) -> None:
         for part, place in _parts(out.shape, out_box, cotangent.dtype):
             bounds = inputs.bounds(part)
-            given = extended(spaces[1], outputs.bounds(part), view.boundaries)
-            gradient = np.asarray(function_vjp(extended(spaces[0], bounds, view.boundaries), given))
+            given = extended(buffers[1], outputs.bounds(part), view.boundaries)
+            gradient = np.asarray(function_vjp(extended(buffers[0], bounds, view.boundaries), given))
             expected = tuple(stop - start for start, stop in bounds)
             if gradient.shape != expected:
                 raise ValueError(
@@ -179,7 +181,7 @@ def map_halo_vjp(
                 )
             out[place] = folded(gradient, bounds, x.shape, once, part)
 
-    return apply_seeing(
+    return apply_with_halo(
         "map_halo_vjp",
         FactorMap((dimensions, dimensions), dimensions),
         kernel,
@@ -220,7 +222,7 @@ def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
         spans = [
             view.along(dimension, *bounds) if bounds[0] < bounds[1] else (0, 0) for bounds in tile_bounds(length, count)
         ]
-        needs.append(tuple(ranges_of(pieces(length, *span, kind)) for span in spans))
+        needs.append(tuple(ranges_of(segments(length, *span, kind)) for span in spans))
     return tuple(needs)
 
 
@@ -234,9 +236,9 @@ def _parts(shape: tuple[int, ...], box: Box, dtype: np.dtype[Any]) -> Iterator[t
         yield part, block.outputs
 
 
-def _applied(function: Callable[[Array], Any], space: Array, part: Box, view: _View) -> Array:
+def _applied(function: Callable[[Array], Any], buffer: Array, part: Box, view: _View) -> Array:
     """Return the function's result for a part, without its surroundings."""
-    seen = extended(space, view.bounds(part), view.boundaries)
+    seen = extended(buffer, view.bounds(part), view.boundaries)
     result = np.asarray(function(seen))
     shape = tuple(side.stop - side.start for side in part)
     if result.shape == shape:
@@ -252,11 +254,11 @@ def _applied(function: Callable[[Array], Any], space: Array, part: Box, view: _V
     return inner
 
 
-def _dtype(function: Callable[[Array], Any], space: Array, box: Box, view: _View) -> np.dtype[Any]:
+def _dtype(function: Callable[[Array], Any], buffer: Array, box: Box, view: _View) -> np.dtype[Any]:
     """Return the dtype of the function's result, from the first part."""
     shape = tuple(side.stop - side.start for side in box)
-    part, _ = next(_parts(shape, box, space.dtype))
-    return _applied(function, space, part, view).dtype
+    part, _ = next(_parts(shape, box, buffer.dtype))
+    return _applied(function, buffer, part, view).dtype
 
 
 def _view(x: Any, depth: Any, boundary: Any) -> _View:

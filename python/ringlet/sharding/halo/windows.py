@@ -15,10 +15,10 @@ __all__ = [
     "Padding",
     "Ranges",
     "Window",
-    "all_see",
+    "all_have_inputs",
     "needs_of",
     "per_dimension",
-    "seen_from",
+    "relative_windows",
     "windows_of",
 ]
 
@@ -88,7 +88,7 @@ class Window(NamedTuple):
         start = min(max(-(-first // self.base), 0), length)
         return start, max(start, min(last // self.base + 1, length))
 
-    def seen_from(self, start: int, begin: int) -> Window:
+    def relative_windows(self, start: int, begin: int) -> Window:
         """Return the same window relative to an input from `start` and outputs from `begin`."""
         return self._replace(low=self.low + start * self.base - begin * self.stride)
 
@@ -139,7 +139,7 @@ def needs_of(
 
 
 @lru_cache(maxsize=1024)
-def all_see(windows: tuple[Window, ...], lengths: tuple[int, ...], counts: tuple[int, ...]) -> bool:
+def all_have_inputs(windows: tuple[Window, ...], lengths: tuple[int, ...], counts: tuple[int, ...]) -> bool:
     """Return whether each tile of outputs has inputs.
 
     Parameters
@@ -150,14 +150,14 @@ def all_see(windows: tuple[Window, ...], lengths: tuple[int, ...], counts: tuple
 
     Examples
     --------
-    >>> all_see((Window(3, low=2),), (4,), (4,)), all_see((Window(3, low=5),), (4,), (4,))
+    >>> all_have_inputs((Window(3, low=2),), (4,), (4,)), all_have_inputs((Window(3, low=5),), (4,), (4,))
     (True, False)
     """
     needs = needs_of(windows, tuple(range(len(windows))), lengths, counts)
     return all(start < stop for ranges in needs for tile in ranges or () for start, stop in tile)
 
 
-def seen_from(
+def relative_windows(
     windows: tuple[Window, ...], seen: Box, dimensions: Sequence[int], outputs: Box, out_dimensions: Sequence[int]
 ) -> tuple[Window, ...]:
     """Return the windows of a tile, relative to the box of the input that its outputs use.
@@ -174,17 +174,21 @@ def seen_from(
 
     Examples
     --------
-    >>> seen_from((Window(3, low=1),), (slice(3, 9),), (0,), (slice(4, 8),), (0,))
+    >>> relative_windows((Window(3, low=1),), (slice(3, 9),), (0,), (slice(4, 8),), (0,))
     (Window(size=3, stride=1, low=0, high=0, base=1, dilation=1),)
     """
     starts = tuple([seen[dimension].start for dimension in dimensions])
     begins = tuple([outputs[dimension].start for dimension in out_dimensions])
-    return _seen_from(windows, starts, begins)
+    return _relative_windows(windows, starts, begins)
 
 
 @lru_cache(maxsize=4096)
-def _seen_from(windows: tuple[Window, ...], starts: tuple[int, ...], begins: tuple[int, ...]) -> tuple[Window, ...]:
-    return tuple(window.seen_from(start, begin) for window, start, begin in zip(windows, starts, begins, strict=True))
+def _relative_windows(
+    windows: tuple[Window, ...], starts: tuple[int, ...], begins: tuple[int, ...]
+) -> tuple[Window, ...]:
+    return tuple(
+        window.relative_windows(start, begin) for window, start, begin in zip(windows, starts, begins, strict=True)
+    )
 
 
 def windows_of(

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from ringlet.sharding.execution.array_function_table import first_given, implements, numpy_function
 from ringlet.sharding.execution.shape_inference import addresses_of
 from ringlet.sharding.layout.layout import WHOLE
-from ringlet.sharding.resharding.regions import Run
-from ringlet.sharding.resharding.tile_assembly import as_own, full_runs, picked
+from ringlet.sharding.resharding.regions import IndexRange
+from ringlet.sharding.resharding.tile_assembly import as_writable, full_ranges, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["rearranged"]
+__all__ = ["apply_view_function"]
 
 Array = NDArray[Any]
 
@@ -36,7 +36,7 @@ _FUNCTIONS: tuple[str, ...] = (
 )
 
 
-def rearranged(function: Callable[..., Array], x: ShardedArray, *args: Any, **kwargs: Any) -> ShardedArray:
+def apply_view_function(function: Callable[..., Array], x: ShardedArray, *args: Any, **kwargs: Any) -> ShardedArray:
     """Apply a function that returns a view with other strides.
 
     Parameters
@@ -57,7 +57,7 @@ def rearranged(function: Callable[..., Array], x: ShardedArray, *args: Any, **kw
     --------
     >>> from ringlet.sharding import Sharding, shard
     >>> x = shard(np.arange(8).reshape(4, 2), Sharding.tiled((2, 1)))
-    >>> rearranged(np.rot90, x).shards
+    >>> apply_view_function(np.rot90, x).shards
     [array([[1, 3],
            [0, 2]]), array([[5, 7],
            [4, 6]])]
@@ -69,21 +69,21 @@ def rearranged(function: Callable[..., Array], x: ShardedArray, *args: Any, **kw
     dimensions = [abs(stride) - 1 if stride else None for stride in strides]
     kept = [dimension for dimension in dimensions if dimension is not None]
     gone = [dimension for dimension in range(x.ndim) if dimension not in kept]
-    runs = list(full_runs(x.shape))
+    ranges = list(full_ranges(x.shape))
     for stride in strides:
         if stride < 0:
             size = x.shape[-stride - 1]
-            runs[-stride - 1] = Run(max(size - 1, 0), -1, size)
+            ranges[-stride - 1] = IndexRange(max(size - 1, 0), -1, size)
     cuts = [WHOLE if dimension in gone else cut for dimension, cut in enumerate(x._layout.cuts)]
-    taken = picked(function.__name__, x, tuple(runs), x._layout.with_cuts(cuts))
+    taken = select_ranges(function.__name__, x, tuple(ranges), x._layout.with_cuts(cuts))
     layout = taken._layout.with_cuts([WHOLE if d is None else taken._layout.cuts[d] for d in dimensions])
     key = (*(None if d is None else slice(None) for d in dimensions), *(0 for _ in gone), ...)
-    return taken._derive(lambda space: np.broadcast_to(space.transpose(kept + gone)[key], sample.shape), layout)
+    return taken._derive(lambda buffer: np.broadcast_to(buffer.transpose(kept + gone)[key], sample.shape), layout)
 
 
 for _function in map(numpy_function, _FUNCTIONS):
     if _function is not None:
-        implements(_function)(first_given(_function, partial(rearranged, _function)))
+        implements(_function)(first_given(_function, partial(apply_view_function, _function)))
 
 
 @implements(np.expand_dims)
@@ -98,7 +98,7 @@ def expand_dims(a: ShardedArray, axis: Any) -> ShardedArray:
 
 def _at_least(function: Callable[..., Any]) -> Callable[..., Any]:
     def each(*arrays: Any) -> Any:
-        made = tuple(rearranged(function, x) if isinstance(x, ShardedArray) else function(x) for x in arrays)
+        made = tuple(apply_view_function(function, x) if isinstance(x, ShardedArray) else function(x) for x in arrays)
         return made[0] if len(made) == 1 else made
 
     return each
@@ -129,6 +129,6 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if not sparse:
         grids = list(broadcast_arrays(*grids))
     if copy:
-        grids = [as_own(x) if isinstance(x, ShardedArray) else x.copy() for x in grids]
+        grids = [as_writable(x) if isinstance(x, ShardedArray) else x.copy() for x in grids]
     kind: Callable[[Any], Any] = type(np.meshgrid(0))  # a list in NumPy before 2.0
     return kind(grids)

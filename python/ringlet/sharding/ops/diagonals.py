@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import EVERY_OP, Factor, FactorMap, Labels
-from ringlet.sharding.products.contraction import operand, refused_by
+from ringlet.sharding.products.contraction import numpy_error, operand
 
 __all__ = ["diagonal", "merged"]
 
@@ -46,7 +46,7 @@ def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:
     places = {label: labels.index(label) for label in distinct}
     operand_labels = tuple(label if places[label] == d else None for d, label in enumerate(labels))
 
-    def kernel(tiles: list[Any], out: Array, where: Where) -> None:
+    def kernel(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         box = where.operands[0]
         ranges = (slice(None) if places[label] == d else box[places[label]] for d, label in enumerate(labels))
         out[...] = _diagonal(tiles[0][tuple(ranges)], labels)
@@ -98,5 +98,5 @@ def _trace_of_matrices(x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Any:
 def _places(a: Any, axis1: Any, axis2: Any, offset: int) -> tuple[int, int]:
     places = operator.index(axis1), operator.index(axis2)
     if a.ndim < 2 or any(not -a.ndim <= place < a.ndim for place in places) or (places[0] - places[1]) % a.ndim == 0:
-        raise refused_by(np.diagonal, a, offset, *places)
+        raise numpy_error(np.diagonal, a, offset, *places)
     return places[0] % a.ndim, places[1] % a.ndim

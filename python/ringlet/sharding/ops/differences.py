@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import shaped
+from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.ops.pointwise import operand
 
 __all__ = ["diff"]
@@ -27,7 +27,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append:
     x = operand(a)
     if n == 0:
         return a
-    np.diff(shaped((1,) * x.ndim), n, axis)  # raises NumPy's error
+    np.diff(shape_probe((1,) * x.ndim), n, axis)  # raises NumPy's error
     axis = operator.index(axis) % x.ndim
     ends = [_end(prepend, x, axis), x, _end(append, x, axis)]
     given = [end for end in ends if end is not None]

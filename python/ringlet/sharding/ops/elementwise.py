@@ -9,9 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.linearity import elementwise_factors, is_known, origin_of
-from ringlet.sharding.execution.tile_execution import Where, apply, compute, prepare, tile_of, unfilled, written_to
+from ringlet.sharding.execution.tile_execution import (
+    TileBoxes,
+    allocate_result,
+    apply,
+    compute,
+    prepare,
+    tile_of,
+    write_out,
+)
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.reductions.reduction_execution import mask_of
@@ -118,7 +126,9 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         factor_map = elementwise_factors(ufunc, operands, labels[:-1], result, dtypes[0])
     fill = _kernel(ufunc, mask is not True, kept, options)
     if ufunc.nout > 1:
-        return _several(ufunc, factor_map, fill=fill, operands=arguments, dtypes=dtypes, shape=shape, outs=outs)
+        return _multiple_results(
+            ufunc, factor_map, fill=fill, operands=arguments, dtypes=dtypes, shape=shape, outs=outs
+        )
     made = apply(
         ufunc.__name__,
         factor_map,
@@ -190,7 +200,7 @@ def _checked_shape(shapes: Sequence[tuple[int, ...]], outs: Sequence[Any]) -> tu
     return shape
 
 
-def _several(
+def _multiple_results(
     ufunc: np.ufunc,
     factor_map: FactorMap,
     *,
@@ -203,14 +213,14 @@ def _several(
     """Run a ufunc of several results, all of the same layout."""
 
     def work() -> tuple[Any, ...]:
-        ready = prepare(ufunc.__name__, factor_map, operands, dtypes[0], shape=shape)
-        results = [unfilled(ready._replace(dtype=dtype)) for dtype in dtypes]
+        prepared = prepare(ufunc.__name__, factor_map, operands, dtypes[0], shape=shape)
+        results = [allocate_result(prepared._replace(dtype=dtype)) for dtype in dtypes]
 
-        def compute_tile(_: Array, where: Where) -> None:
-            tiles = [tile_of(x, box, where.device) for x, box in zip(ready.operands, where.operands, strict=True)]
+        def compute_tile(_: Array, where: TileBoxes) -> None:
+            tiles = [tile_of(x, box, where.device) for x, box in zip(prepared.operands, where.operands, strict=True)]
             fill(tiles, [tile_of(result, where.result, where.device) for result in results])
 
-        compute(results[0], compute_tile, ready, effort_of(ufunc))
-        return tuple(r if out is None else written_to(out, r) for out, r in zip(outs, results, strict=True))
+        compute(results[0], compute_tile, prepared, effort_of(ufunc))
+        return tuple(r if out is None else write_out(out, r) for out, r in zip(outs, results, strict=True))
 
-    return noted_as_one(ufunc.__name__, operands, work)
+    return recorded_as_one(ufunc.__name__, operands, work)

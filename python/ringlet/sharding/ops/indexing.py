@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import gathered
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.layout import WHOLE, Layout
-from ringlet.sharding.resharding.regions import Form, Piece, Run, plan_assignment
-from ringlet.sharding.resharding.reshard import settled
-from ringlet.sharding.resharding.tile_assembly import fill, note_copies, picked, through, viewed
+from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region, plan_assignment
+from ringlet.sharding.resharding.reshard import materialized
+from ringlet.sharding.resharding.tile_assembly import fill, range_view, record_copies, region_views, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["get_item", "set_item"]
@@ -27,20 +27,20 @@ class _Basic(NamedTuple):
 
     Attributes
     ----------
-    runs : tuple of Run
+    ranges : tuple of IndexRange
         Index range along each dimension.
     key : tuple
         Resulting dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts one.
     """
 
-    runs: tuple[Run, ...]
+    ranges: tuple[IndexRange, ...]
     key: tuple[int | slice | None, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the indexed array."""
-        runs = iter(self.runs)
-        counts = [(entry, 1 if entry is None else next(runs).length) for entry in self.key]
+        ranges = iter(self.ranges)
+        counts = [(entry, 1 if entry is None else next(ranges).length) for entry in self.key]
         return tuple(count for entry, count in counts if entry != 0)
 
     def taken_layout(self, layout: Layout) -> Layout:
@@ -87,19 +87,19 @@ def get_item(x: ShardedArray, key: Any) -> Any:
     """
     if _is_field(x, key):
         inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
-        return x._derive(lambda space: space[key], x._layout.with_cuts([*x._layout.cuts, *(WHOLE,) * inner]))
+        return x._derive(lambda buffer: buffer[key], x._layout.with_cuts([*x._layout.cuts, *(WHOLE,) * inner]))
     basic = _basic(x.shape, key)
     if basic is None:
         return _advanced(x, key)
 
     def work() -> ShardedArray:
-        taken = picked("slice", x, basic.runs, basic.taken_layout(x._layout))
+        taken = select_ranges("slice", x, basic.ranges, basic.taken_layout(x._layout))
         if all(isinstance(entry, slice) for entry in basic.key):
             return taken
         key = (*basic.key, ...)
-        return taken._derive(lambda space: space[key], basic.layout(taken._layout))
+        return taken._derive(lambda buffer: buffer[key], basic.layout(taken._layout))
 
-    return noted_as_one("slice", (x,), work)
+    return recorded_as_one("slice", (x,), work)
 
 
 def set_item(x: ShardedArray, key: Any, value: Any) -> None:
@@ -132,8 +132,8 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     """
     basic = None if _is_field(x, key) else _basic(x.shape, key)
     if basic is not None:
-        noted_as_one("assign", (x, value), lambda: _assign(x, basic, value))
-    elif _is_mask(x, key) and _goes_everywhere(value, x.ndim - key.ndim):
+        recorded_as_one("assign", (x, value), lambda: _assign(x, basic, value))
+    elif _is_mask(x, key) and _is_uniform(value, x.ndim - key.ndim):
         mask = key.reshape(key.shape + (1,) * (x.ndim - key.ndim))
         value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)  # may raise for read-only arrays
         np.copyto(x, value, casting="unsafe", where=mask)  # type: ignore[arg-type]  # dispatched
@@ -159,7 +159,7 @@ def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
     entries = _entries(shape, key)
     if entries is None:
         return None
-    sizes, runs = iter(shape), []
+    sizes, ranges = iter(shape), []
     later: list[int | slice | None] = []
     for entry in entries:
         if entry is None:
@@ -167,15 +167,15 @@ def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
         elif isinstance(entry, slice):
             start, stop, step = entry.indices(next(sizes))
             count = len(range(start, stop, step))
-            runs.append(Run(start if count else 0, step, count))
+            ranges.append(IndexRange(start if count else 0, step, count))
             later.append(slice(None))
         else:
             size = next(sizes)
             if not -size <= entry < size:
                 _stand_in(shape)[key]
-            runs.append(Run(entry % size, 1, 1))
+            ranges.append(IndexRange(entry % size, 1, 1))
             later.append(0)
-    return _Basic(tuple(runs), tuple(later))
+    return _Basic(tuple(ranges), tuple(later))
 
 
 def _entries(shape: tuple[int, ...], key: Any) -> list[Any] | None:
@@ -255,7 +255,7 @@ def _is_mask(x: ShardedArray, key: Any) -> bool:
     return isinstance(key, (np.ndarray, ShardedArray)) and key.dtype == bool and key.shape == x.shape[: key.ndim] != ()
 
 
-def _goes_everywhere(value: Any, ndim: int) -> bool:
+def _is_uniform(value: Any, ndim: int) -> bool:
     """Return whether the value is the same for all elements of a mask that leaves `ndim` dimensions."""
     return isinstance(value, (int, float, complex, np.generic, np.ndarray, ShardedArray)) and np.ndim(value) <= ndim
 
@@ -265,23 +265,27 @@ def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
     value = _aligned(_as_value(value, x.dtype, basic), basic)
     if isinstance(value, ShardedArray):
         common_group("assign", [x, value])
-        value = settled(value)
-    spaces = x._spaces_to_write()
+        value = materialized(value)
+    buffers = x._writable_buffers()
     start = (0,) * x.ndim
-    runs = zip(value.shape, basic.runs, strict=True)
-    piece = Piece(0, start, tuple(Run(0, int(size == run.length), run.length) for size, run in runs))
+    ranges = zip(value.shape, basic.ranges, strict=True)
+    piece = Region(
+        0,
+        start,
+        tuple(IndexRange(0, int(size == index_range.length), index_range.length) for size, index_range in ranges),
+    )
     everywhere = Layout.replicated(x._layout.num_devices, x.ndim)
     layout = value._layout if isinstance(value, ShardedArray) else everywhere
     target, copies = plan_assignment(
         piece,
-        Form(tuple(value.shape), value.dtype, layout),
-        Piece(0, start, basic.runs),
-        Form(x.shape, x.dtype, x._layout),
+        ArraySpec(tuple(value.shape), value.dtype, layout),
+        Region(0, start, basic.ranges),
+        ArraySpec(x.shape, x.dtype, x._layout),
     )
-    views = {id(space): viewed(space, basic.runs) for space in spaces if space is not None}
-    places = [None if space is None else views[id(space)] for space in spaces]
-    fill(x._group, places, target, [through(value, piece, len(places))], copies)
-    note_copies("assign", value, x, copies)
+    views = {id(buffer): range_view(buffer, basic.ranges) for buffer in buffers if buffer is not None}
+    places = [None if buffer is None else views[id(buffer)] for buffer in buffers]
+    fill(x._group, places, target, [region_views(value, piece, len(places))], copies)
+    record_copies("assign", value, x, copies)
 
 
 def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
@@ -289,9 +293,9 @@ def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
     if isinstance(value, (ShardedArray, np.ndarray)):
         return value if isinstance(value, ShardedArray) else np.asarray(value)
     if isinstance(value, np.generic) or (dtype.hasobject and basic.shape == ()):  # refuses numbers out of range
-        held = np.empty((), dtype)
-        held[()] = value
-        return held
+        device_boxes = np.empty((), dtype)
+        device_boxes[()] = value
+        return device_boxes
     return np.asarray(value, dtype)
 
 

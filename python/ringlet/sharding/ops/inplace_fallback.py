@@ -19,7 +19,7 @@ def _changed(function: Callable[..., Any]) -> Callable[..., Any]:
     def implementation(array: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(array, ShardedArray):
             return NotImplemented
-        array._spaces_to_write()
+        array._writable_buffers()
         whole = np.array(gathered(name, array))
         function(whole, *gathered(name, args), **gathered(name, kwargs))
         array[...] = whole

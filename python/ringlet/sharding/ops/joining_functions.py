@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.sharding.creation import placed_with
+from ringlet.sharding.creation import replicated_with
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import shaped, typed
-from ringlet.sharding.execution.tile_execution import written_to
+from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
+from ringlet.sharding.execution.tile_execution import write_out
 from ringlet.sharding.layout.dim_sharding import covers
 from ringlet.sharding.layout.layout import WHOLE, Layout
-from ringlet.sharding.resharding.regions import Form, Piece
-from ringlet.sharding.resharding.reshard import settled
-from ringlet.sharding.resharding.tile_assembly import assembled, full_runs
+from ringlet.sharding.resharding.regions import ArraySpec, Region
+from ringlet.sharding.resharding.reshard import materialized
+from ringlet.sharding.resharding.tile_assembly import assemble, full_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
@@ -45,22 +45,22 @@ def concatenate(
     if axis is None:
         operands, axis = [np.ravel(x) for x in operands], 0
     if not _fit(operands, axis):
-        np.concatenate([shaped(x.shape) for x in operands], axis)  # raises NumPy's error
+        np.concatenate([shape_probe(x.shape) for x in operands], axis)  # raises NumPy's error
     axis = operator.index(axis) % operands[0].ndim
     if out is not None and dtype is not None:
         np.concatenate([np.empty(0)], out=np.empty(0), dtype=dtype)
-    kind = np.concatenate([typed(x) for x in operands], dtype=dtype, casting=casting).dtype
-    operands = list(placed_with(out, operands))
-    pieces, place = [], 0
+    kind = np.concatenate([dtype_probe(x) for x in operands], dtype=dtype, casting=casting).dtype
+    operands = list(replicated_with(out, operands))
+    regions, place = [], 0
     for number, x in enumerate(operands):
         offset = tuple(place if dimension == axis else 0 for dimension in range(x.ndim))
-        pieces.append(Piece(number, offset, full_runs(x.shape)))
+        regions.append(Region(number, offset, full_ranges(x.shape)))
         place += x.shape[axis]
     shape = (*operands[0].shape[:axis], place, *operands[0].shape[axis + 1 :])
     layouts = [x._layout for x in operands if isinstance(x, ShardedArray)]
     candidates = dict.fromkeys([*layouts, _merged(layouts)])
-    result = assembled("concatenate", operands, pieces, [Form(shape, kind, layout) for layout in candidates])
-    return result if out is None else written_to(out, result)
+    result = assemble("concatenate", operands, regions, [ArraySpec(shape, kind, layout) for layout in candidates])
+    return result if out is None else write_out(out, result)
 
 
 def _merged(layouts: Sequence[Layout]) -> Layout:
@@ -75,7 +75,7 @@ def _merged(layouts: Sequence[Layout]) -> Layout:
 
 def _operand(array: Any) -> Any:
     array = plain(array)
-    return settled(array) if isinstance(array, ShardedArray) else np.asarray(array)
+    return materialized(array) if isinstance(array, ShardedArray) else np.asarray(array)
 
 
 def _fit(operands: Sequence[Any], axis: Any) -> bool:
@@ -92,7 +92,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
     """Implement :func:`numpy.stack`."""
     operands = [_operand(array) for array in arrays]
     if len({x.shape for x in operands}) != 1:
-        np.stack([shaped(x.shape) for x in operands], axis)  # raises NumPy's error
+        np.stack([shape_probe(x.shape) for x in operands], axis)  # raises NumPy's error
     raised = [np.expand_dims(x, axis) for x in operands]
     return concatenate(raised, axis, out, dtype=dtype, casting=casting)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import gathered, implements
 from ringlet.sharding.execution.device_threads import on_devices
-from ringlet.sharding.execution.shape_inference import shaped
+from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import EVERY_OP, FactorMap
 from ringlet.sharding.layout.layout import WHOLE, Layout
@@ -33,7 +33,7 @@ def astype(  # noqa: PLR0917  # NumPy's
     dtype('float32')
     """
     target = np.empty(0, x.dtype).astype(dtype, order, casting, subok).dtype
-    if _is_found_in_values(x.dtype, np.dtype(dtype)):
+    if _depends_on_values(x.dtype, np.dtype(dtype)):
         target = gathered("astype", x).astype(dtype).dtype
     if not copy and target == x.dtype:
         return x
@@ -45,7 +45,7 @@ def astype(  # noqa: PLR0917  # NumPy's
     return made
 
 
-def _is_found_in_values(source: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+def _depends_on_values(source: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     """Return whether NumPy derives the text length or date unit from the values of objects."""
     if wanted.kind in "mM":
         return source.kind in "OSU" and np.datetime_data(wanted)[0] == "generic"
@@ -72,7 +72,7 @@ def copy(a: ShardedArray, order: Any = "K", subok: bool = False) -> ShardedArray
 def _new(a: ShardedArray, dtype: Any, shape: Any) -> ShardedArray:
     """Allocate an array with the tiles of another one; whole on each device if the rank differs."""
     layout = a._layout.without_parts()
-    sizes = a.shape if shape is None else shaped(shape).shape if not isinstance(shape, int) else (shape,)
+    sizes = a.shape if shape is None else shape_probe(shape).shape if not isinstance(shape, int) else (shape,)
     if len(sizes) != a.ndim:
         layout = Layout(layout.num_devices, (WHOLE,) * len(sizes), only=layout.only)
     return empty(tuple(sizes), np.dtype(a.dtype if dtype is None else dtype), layout, a._group)

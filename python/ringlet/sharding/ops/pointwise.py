@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements, numpy_function
-from ringlet.sharding.execution.shape_inference import typed
+from ringlet.sharding.execution.shape_inference import dtype_probe
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.ops.elementwise import broadcast_shape
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["operand", "tilewise"]
+__all__ = ["apply_pointwise", "operand"]
 
 Array = NDArray[Any]
 
@@ -43,7 +43,7 @@ _FUNCTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def tilewise(
+def apply_pointwise(
     name: str,
     function: Callable[..., Any],
     operands: Sequence[Any],
@@ -68,14 +68,14 @@ def tilewise(
     Examples
     --------
     >>> from ringlet.sharding import Sharding, shard
-    >>> tilewise("sinc", np.sinc, [shard(np.zeros(2), Sharding.tiled((2,)))]).shards
+    >>> apply_pointwise("sinc", np.sinc, [shard(np.zeros(2), Sharding.tiled((2,)))]).shards
     [array([1.]), array([1.])]
     """
     operands = [operand(value) for value in operands]
     shapes = [np.shape(x) for x in operands]
     shape = broadcast_shape(shapes)
     labels, result = broadcast_factors([*shapes, shape])
-    dtype = np.asarray(function(*map(typed, operands))).dtype
+    dtype = np.asarray(function(*map(dtype_probe, operands))).dtype
 
     def fill(tiles: list[Any], place: Array, _: Any) -> None:
         if kernel is None:
@@ -114,7 +114,7 @@ def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) 
                 place[...] = call(*tiles)
 
         # NumPy's isclose warns of its tolerances only, once for all tiles.
-        return tilewise(name, call, operands, out=out, kernel=quiet if name == "isclose" else None)
+        return apply_pointwise(name, call, operands, out=out, kernel=quiet if name == "isclose" else None)
 
     return implementation
 

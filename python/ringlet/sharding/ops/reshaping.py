@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.device_threads import on_devices
 from ringlet.sharding.execution.shape_inference import shape_of_reshape
-from ringlet.sharding.explain import note
+from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
-from ringlet.sharding.resharding.device_buffers import fresh, spaces_for
-from ringlet.sharding.resharding.regions import Copies, Held, copies_between, held
+from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
+from ringlet.sharding.resharding.regions import CopyPlan, DeviceBoxes, copies_between, device_boxes
 from ringlet.sharding.resharding.reshard import redistribute
-from ringlet.sharding.resharding.tile_assembly import as_own, fill, note_copies, writers
+from ringlet.sharding.resharding.tile_assembly import as_writable, fill, record_copies, writers
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["ravel", "reshape"]
@@ -56,7 +56,7 @@ def reshape(
         made: ShardedArray = reshape(x.transpose(), given).transpose()
     else:
         made = _reshaped(x, shape_of_reshape(x.shape, given))
-    return as_own(made) if copy else made
+    return as_writable(made) if copy else made
 
 
 @implements(np.ravel)
@@ -76,7 +76,7 @@ def _memory(x: ShardedArray) -> Array:
     """Return an array with the same memory order; C order for several processes, as some may not have a part."""
     if x._group.member is not None:
         return fresh(x.shape, x.dtype)
-    return next(space for space in map(x._space, range(x._layout.num_devices)) if space is not None)
+    return next(buffer for buffer in map(x._buffer, range(x._layout.num_devices)) if buffer is not None)
 
 
 def _order_of(x: ShardedArray, order: Any) -> str:
@@ -103,18 +103,18 @@ class _Plan(NamedTuple):
         Layout of the result.
     flat_shape : tuple of int
         Common dimensions of both shapes, once the dimensions that are reshaped together are merged.
-    sources, targets : Held
+    sources, targets : DeviceBoxes
         Boxes of each device in coordinates of `flat_shape`, before and after.
-    copies : Copies or None
+    copies : CopyPlan or None
         Copies to run; None if nothing moves.
     """
 
     source: Layout
     target: Layout
     flat_shape: Shape
-    sources: Held
-    targets: Held
-    copies: Copies | None
+    sources: DeviceBoxes
+    targets: DeviceBoxes
+    copies: CopyPlan | None
 
 
 def _reshaped(x: ShardedArray, shape: Shape) -> ShardedArray:
@@ -122,25 +122,25 @@ def _reshaped(x: ShardedArray, shape: Shape) -> ShardedArray:
     x = redistribute(x, plan.source)
     if plan.copies is None:
         made = _in_place(x, shape, plan.target)
-        note("reshape", x, made)
+        record_operation("reshape", x, made)
         return made
-    spaces = spaces_for(plan.target, x._group, lambda _: fresh(shape, x.dtype))
-    views = {id(space): space.reshape(plan.flat_shape) for space in spaces if space is not None}
-    places = [None if space is None else views[id(space)] for space in spaces]
+    buffers = buffers_for(plan.target, x._group, lambda _: fresh(shape, x.dtype))
+    views = {id(buffer): buffer.reshape(plan.flat_shape) for buffer in buffers if buffer is not None}
+    places = [None if buffer is None else views[id(buffer)] for buffer in buffers]
     flat = [_flat(x, device, plan) for device in range(x._group.num_devices)]
     fill(x._group, places, plan.targets, [(flat, (0,) * len(plan.flat_shape))], plan.copies)
-    made = ShardedArray._build(spaces, plan.target, x._group, x._combine)
+    made = ShardedArray._build(buffers, plan.target, x._group, x._combine)
     made._is_view = True
-    note_copies("reshape", x, made, plan.copies)
+    record_copies("reshape", x, made, plan.copies)
     return made
 
 
 def _flat(x: ShardedArray, device: int, plan: _Plan) -> Array | None:
     """Return a device's values in an array of the flat shape."""
-    space = x._space(device)
-    if space is None:
+    buffer = x._buffer(device)
+    if buffer is None:
         return None
-    view = _view_of(space, plan.flat_shape)
+    view = _view_of(buffer, plan.flat_shape)
     if view is None:
         box = tuple(slice(*bounds) for bounds in plan.sources.boxes[device])
         view = fresh(plan.flat_shape, x.dtype)
@@ -150,10 +150,12 @@ def _flat(x: ShardedArray, device: int, plan: _Plan) -> Array | None:
 
 def _in_place(x: ShardedArray, shape: Shape, layout: Layout) -> ShardedArray:
     """Return an array of another shape whose devices keep their values."""
-    if all(space is None or _view_of(space, shape) is not None for space in map(x._space, range(x._group.num_devices))):
-        return x._derive(lambda space: space.reshape(shape), layout)
-    spaces = spaces_for(layout, x._group, lambda _: fresh(shape, x.dtype))
-    made = ShardedArray._build(spaces, layout, x._group, x._combine)
+    if all(
+        buffer is None or _view_of(buffer, shape) is not None for buffer in map(x._buffer, range(x._group.num_devices))
+    ):
+        return x._derive(lambda buffer: buffer.reshape(shape), layout)
+    buffers = buffers_for(layout, x._group, lambda _: fresh(shape, x.dtype))
+    made = ShardedArray._build(buffers, layout, x._group, x._combine)
 
     def copy_tile(device: int) -> None:
         tile, given = made._tile(device), x._tile(device)
@@ -163,17 +165,17 @@ def _in_place(x: ShardedArray, shape: Shape, layout: Layout) -> ShardedArray:
         else:
             view[...] = given
 
-    devices = writers(spaces, held(layout, shape))
+    devices = writers(buffers, device_boxes(layout, shape))
     on_devices(copy_tile, devices, 2 * x.size * x.dtype.itemsize // max(1, len(devices)))
     made._is_view = True
     return made
 
 
-def _view_of(space: Array, shape: Shape) -> Array | None:
+def _view_of(buffer: Array, shape: Shape) -> Array | None:
     """Return a view of another shape; None if that requires a copy."""
-    if space.flags.c_contiguous:
-        return space.reshape(shape)
-    view: Array = space.view()
+    if buffer.flags.c_contiguous:
+        return buffer.reshape(shape)
+    view: Array = buffer.view()
     try:
         view.shape = shape
     except AttributeError:
@@ -205,8 +207,8 @@ def _planned_as(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any], 
             target[d] = cut
     before, after = layout.with_cuts(source), layout.with_cuts(target)
     flat_shape = tuple(math.prod(shape[d] for d in dimensions) for dimensions, _ in groups)
-    sources = _flattened(held(before, shape), shape, [dimensions for dimensions, _ in groups])
-    targets = _flattened(held(after, new), new, [becoming for _, becoming in groups])
+    sources = _flattened(device_boxes(before, shape), shape, [dimensions for dimensions, _ in groups])
+    targets = _flattened(device_boxes(after, new), new, [becoming for _, becoming in groups])
     copies = None if sources == targets else copies_between([sources], targets, dtype)
     return _Plan(before, after, flat_shape, sources, targets, copies)
 
@@ -271,7 +273,7 @@ def _split(sizes: Sequence[int], count: int, tiles: Sequence[int], may_be_idle: 
             count = 1
 
 
-def _flattened(boxes: Held, shape: Shape, groups: Sequence[Sequence[int]]) -> Held:
+def _flattened(boxes: DeviceBoxes, shape: Shape, groups: Sequence[Sequence[int]]) -> DeviceBoxes:
     """Convert boxes to coordinates of the merged dimensions, along which they are contiguous."""
     made = []
     for bounds in boxes.boxes:
@@ -284,4 +286,4 @@ def _flattened(boxes: Held, shape: Shape, groups: Sequence[Sequence[int]]) -> He
                 length *= bounds[d][1] - bounds[d][0]
             runs.append((0, 0) if is_empty else (start, start + length))
         made.append(tuple(runs))
-    return Held(tuple(made), boxes.parts)
+    return DeviceBoxes(tuple(made), boxes.parts)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import shaped, typed
-from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.ops.elementwise import broadcast_shape
-from ringlet.sharding.ops.pointwise import operand, tilewise
+from ringlet.sharding.ops.pointwise import apply_pointwise, operand
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["choose", "clip", "copyto", "select", "tril", "triu", "where"]
@@ -42,7 +42,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         np.copyto(out, np.asarray(tiles[2]), casting="unsafe")
         np.copyto(out, np.asarray(tiles[1]), casting="unsafe", where=np.asarray(tiles[0], bool))
 
-    return tilewise("where", np.where, [condition, x, y], kernel=kernel)
+    return apply_pointwise("where", np.where, [condition, x, y], kernel=kernel)
 
 
 @implements(np.clip)
@@ -61,7 +61,7 @@ def clip(a: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         low, high = (dict(zip(given, bounds, strict=True)).get(name) for name in ("min", "max"))
         return np.clip(tile, low, high, out=out)
 
-    return tilewise(
+    return apply_pointwise(
         "clip",
         bounded,
         [a, *(limits[name] for name in given)],
@@ -73,7 +73,9 @@ def clip(a: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     """Implement :func:`numpy.choose`."""
-    return tilewise("choose", lambda index, *tiles: np.choose(index, tiles, mode=mode), [operand(a), *choices], out=out)
+    return apply_pointwise(
+        "choose", lambda index, *tiles: np.choose(index, tiles, mode=mode), [operand(a), *choices], out=out
+    )
 
 
 @implements(np.select)
@@ -86,7 +88,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     def chosen(*tiles: Any) -> Any:
         return np.select([*tiles[:number]], [*tiles[number:-1]], tiles[-1])
 
-    return tilewise("select", chosen, [*condlist, *choicelist, default])
+    return apply_pointwise("select", chosen, [*condlist, *choicelist, default])
 
 
 @implements(np.copyto)
@@ -95,17 +97,19 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     if not isinstance(dst, ShardedArray):
         return NotImplemented
     values, mask = operand(src), operand(where)
-    np.copyto(np.empty(0, dst.dtype), typed(values), casting=casting, where=typed(mask))  # raises NumPy's error
+    np.copyto(
+        np.empty(0, dst.dtype), dtype_probe(values), casting=casting, where=dtype_probe(mask)
+    )  # raises NumPy's error
     if mask is True:
         dst[...] = values if isinstance(values, ShardedArray) else np.asarray(values)
         return None
     operands = [dst, values, mask]
     shapes = [np.shape(x) for x in operands]
     if broadcast_shape(shapes) != dst.shape:
-        np.copyto(shaped(dst.shape).copy(), shaped(shapes[1]), where=shaped(shapes[2]))
+        np.copyto(shape_probe(dst.shape).copy(), shape_probe(shapes[1]), where=shape_probe(shapes[2]))
     labels, result = broadcast_factors(shapes)
 
-    def kernel(tiles: list[Any], out: Array, _: Where) -> None:
+    def kernel(tiles: list[Any], out: Array, _: TileBoxes) -> None:
         np.copyto(out, tiles[0])
         np.copyto(out, tiles[1], casting="unsafe", where=tiles[2])
 
@@ -119,7 +123,7 @@ def _triangle(name: str, is_lower: bool) -> Any:
             return NotImplemented
         labels = tuple(range(m.ndim))
 
-        def kernel(tiles: list[Array], out: Array, place: Where) -> None:
+        def kernel(tiles: list[Array], out: Array, place: TileBoxes) -> None:
             rows, columns = place.result[-2:]
             below = np.tri(out.shape[-2], out.shape[-1], k=k - (not is_lower) + rows.start - columns.start, dtype=bool)
             out[...] = np.zeros((), out.dtype)

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import WHOLE
-from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["along_lines"]
@@ -57,11 +57,11 @@ def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any)
     line = operator.index(axis) % a.ndim if "kth" in given else None  # indices within a line are checked too
     shape = tuple(size if place == line else min(size, 1) for place, size in enumerate(a.shape))
     model = function(np.zeros(shape, a.dtype), *args, **kwargs)  # raises NumPy's error
-    x = settled(a)
+    x = materialized(a)
     if x._layout.cuts[axis] != WHOLE:
         return NotImplemented
 
-    def kernel(tiles: list[Any], result: Array, _: Where) -> None:
+    def kernel(tiles: list[Any], result: Array, _: TileBoxes) -> None:
         result[...] = function(tiles[0], *args, **kwargs)
 
     labels = tuple(range(x.ndim))

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.propagation import plan
-from ringlet.sharding.execution.tile_execution import Where, apply
-from ringlet.sharding.explain import unnoted
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.explain import recording_suspended
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.ops.elementwise import result_dtypes
 from ringlet.sharding.reductions.reductions import LOGICAL, op_of
 from ringlet.sharding.resharding.partial_combine import identity
-from ringlet.sharding.resharding.reshard import redistribute, settled
+from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.resharding.transfer_bytes import moved_bytes
 from ringlet.sharding.sharded_array import ShardedArray
 
@@ -146,7 +146,7 @@ def cost_of_gathering(arrays: Sequence[Any]) -> int:
 def is_in_bounds(call: Scatter) -> bool:
     """Return whether the target has elements at all indices: equal on all devices and processes."""
     sizes = zip(call.operands[:-1], call.target.shape, strict=False)
-    with unnoted():
+    with recording_suspended():
         return not any(bool(np.any((x < -size) | (x >= size))) for x, size in sizes)
 
 
@@ -165,12 +165,12 @@ def scatter(call: Scatter) -> None:
     # Neutral element for addition, which keeps -0.0.
     start = -np.zeros((), target.dtype) if target.dtype.kind in "fc" and op is Op.SUM else identity(op, target.dtype)
 
-    def kernel(tiles: list[Any], place: Array, _: Where) -> None:
+    def kernel(tiles: list[Any], place: Array, _: TileBoxes) -> None:
         place[...] = start
         ufunc.at(place, tuple(tiles[:-1]), tiles[-1])
 
     name = f"{ufunc.__name__}.at"
     total = apply(name, call.factor_map, kernel, operands, target.dtype, shape=target.shape)
     if not isinstance(target, ShardedArray):
-        total = redistribute(settled(total), Layout.replicated(total._layout.num_devices, total.ndim))._gathered()
+        total = redistribute(materialized(total), Layout.replicated(total._layout.num_devices, total.ndim))._gathered()
     (np.add if ufunc is np.subtract else ufunc)(target, total, out=target)

@@ -19,7 +19,7 @@ from ringlet.sharding.execution.array_function_table import gathered, has_subcla
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, in_threads
 from ringlet.sharding.execution.propagation import plan
 from ringlet.sharding.execution.ufunc_table import handler_of, is_cached
-from ringlet.sharding.explain import note
+from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
@@ -57,7 +57,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
         ufunc, inputs = np.multiply, inputs * 2
     out = kwargs.get("out", ())
     if method == "__call__" and len(kwargs) == len(out) < 2 and ufunc.signature is None:
-        short = _short_way(ufunc, inputs, *out)
+        short = _fast_path(ufunc, inputs, *out)
         if short is not None:
             return short if out else short._as_result()
     if any(_is_foreign(value) for value in (*inputs, *out)):
@@ -127,12 +127,12 @@ class _Plan(NamedTuple):
 _Kind = tuple["Layout | None", "tuple[int, ...]", "np.dtype[Any]"] | type
 
 
-def _short_way(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> ShardedArray | None:
+def _fast_path(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> ShardedArray | None:
     """Compute an elementwise call without transfers, into a target if given; None for all other calls."""
     if target is not None:
         if type(target) is not ShardedArray or ufunc in NEEDS_OWN_MEMORY or target._layout.is_partial:
             return None
-        target._spaces_to_write()  # before the operands are read: arrays that read the target's memory are operands too
+        target._writable_buffers()  # first: operands may read the target's memory
     kinds = [_kind_of(value) for value in inputs]
     sharded = [value for value in inputs if type(value) is ShardedArray]
     if None in kinds or not sharded:
@@ -153,14 +153,14 @@ def _short_way(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> 
         ufunc(*arrays, out=result._whole)
     else:
         _fill(ufunc, arrays, result, chosen)
-    note(ufunc.__name__, inputs, result)
+    record_operation(ufunc.__name__, inputs, result)
     return result
 
 
 def _kind_of(value: Any) -> _Kind | None:
     kind = type(value)
     if kind is ShardedArray:
-        return None if value._spaces is not None else (value._layout, value._shape, value._dtype)
+        return None if value._buffers is not None else (value._layout, value._shape, value._dtype)
     if kind in _NUMBERS:
         return kind
     return (None, value.shape, value.dtype) if kind is np.ndarray or isinstance(value, np.generic) else None

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Op
-from ringlet.sharding.execution.tile_execution import Kernel, Where, apply
+from ringlet.sharding.execution.tile_execution import Kernel, TileBoxes, apply
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
 from ringlet.sharding.products.product_kernel import sum_along, sum_of_products
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["contract", "dtype_of", "operand", "refused_by", "standing_in"]
+__all__ = ["contract", "dtype_of", "numpy_error", "operand", "shape_only"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -116,10 +116,10 @@ def _sizes(labels: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[Factor
 
 
 def _kernel_for(labels: tuple[Labels, ...]) -> Kernel:
-    def sums(tiles: list[Any], out: Array, where: Where) -> None:
+    def sums(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         sum_along(np.asarray(tiles[0]), labels[0], labels[1], out)
 
-    def products(tiles: list[Any], out: Array, where: Where) -> None:
+    def products(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         sum_of_products(np.asarray(tiles[0]), np.asarray(tiles[1]), (labels[0], labels[1], labels[2]), out)
 
     return sums if len(labels) == 2 else products
@@ -131,27 +131,27 @@ def operand(x: Any) -> Any:
     return x if isinstance(x, ShardedArray) else np.asarray(x)
 
 
-def standing_in(shape: Shape, dtype: Any) -> Array:
+def shape_only(shape: Shape, dtype: Any) -> Array:
     """Return an array of a shape without memory, for NumPy to check."""
     return np.broadcast_to(np.empty((), dtype), shape)
 
 
-def _standing_in(x: Any) -> Any:
+def _shape_only(x: Any) -> Any:
     if isinstance(x, list):
-        return [_standing_in(each) for each in x]
-    return standing_in(x.shape, x.dtype) if hasattr(x, "dtype") else x
+        return [_shape_only(each) for each in x]
+    return shape_only(x.shape, x.dtype) if hasattr(x, "dtype") else x
 
 
-def refused_by(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
+def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
     """Return the error that a NumPy function raises for operands of such shapes and dtypes.
 
     Examples
     --------
-    >>> refused_by(np.matmul, np.ones((2, 3)), np.ones(2))  # doctest: +ELLIPSIS
+    >>> numpy_error(np.matmul, np.ones((2, 3)), np.ones(2))  # doctest: +ELLIPSIS
     ValueError('matmul: Input operand 1 has a mismatch in its core dimension 0...
     """
     try:
-        function(*(_standing_in(x) for x in args), **kwargs)
+        function(*(_shape_only(x) for x in args), **kwargs)
     except Exception as error:  # any exception of NumPy is the result
         return error
     return ValueError(

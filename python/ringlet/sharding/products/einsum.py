@@ -12,8 +12,8 @@ import numpy as np
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.layout.factors import Labels
 from ringlet.sharding.ops.diagonals import merged
-from ringlet.sharding.products.contraction import contract, operand, refused_by
-from ringlet.sharding.products.einsum_subscripts import labels_of, spelled
+from ringlet.sharding.products.contraction import contract, numpy_error, operand
+from ringlet.sharding.products.einsum_subscripts import labels_of, text_and_operands
 from ringlet.sharding.products.product_order import product_order
 
 __all__ = ["einsum", "multi_dot"]
@@ -24,11 +24,11 @@ Term = tuple[Any, Labels]
 @implements(np.einsum)
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     """Run ``np.einsum``. Operands are multiplied in pairs even without `optimize`; `order` has no effect."""
-    text, arrays = spelled(operands)
+    text, arrays = text_and_operands(operands)
     arrays = [operand(x) for x in arrays]
     labels = _labels(text, tuple(x.shape for x in arrays))
     if labels is None:
-        raise refused_by(np.einsum, text, *arrays, **kwargs)
+        raise numpy_error(np.einsum, text, *arrays, **kwargs)
     if len(arrays) == 1 and out is None and set(labels[0]) == set(labels[1]):
         dtype = arrays[0].dtype  # keyword options are dropped: NumPy returns a view
     else:
@@ -41,10 +41,10 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
 def _labels(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[Labels, ...] | None:
     """Label the dimensions of the operands and of the result; None for arguments that NumPy refuses."""
     labels = labels_of(text, [len(shape) for shape in shapes])
-    return labels if labels is not None and _go_together(labels, shapes) else None
+    return labels if labels is not None and _are_compatible(labels, shapes) else None
 
 
-def _go_together(labels: tuple[Labels, ...], shapes: Sequence[tuple[int, ...]]) -> bool:
+def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[tuple[int, ...]]) -> bool:
     """Return whether dimensions of one label have one size, or 1; in one operand, one size."""
     sizes: dict[Any, int] = {}
     for given, shape in zip(labels, shapes, strict=False):
@@ -99,7 +99,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     inner = [x.shape for x in matrices]
     fits = len(matrices) > 1 and all(ndim == 2 for ndim in ndims[1:-1]) and {ndims[0], ndims[-1]} <= {1, 2}
     if not fits or any(a[-1] != b[0] for a, b in itertools.pairwise(inner)):
-        raise refused_by(np.linalg.multi_dot, matrices)
+        raise numpy_error(np.linalg.multi_dot, matrices)
     sizes = (
         1 if ndims[0] == 1 else inner[0][0],
         *(shape[0] for shape in inner[1:]),

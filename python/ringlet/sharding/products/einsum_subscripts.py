@@ -7,12 +7,12 @@ from typing import Any
 
 from ringlet.sharding.layout.factors import Labels
 
-__all__ = ["labels_of", "spelled"]
+__all__ = ["labels_of", "text_and_operands"]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def spelled(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
+def text_and_operands(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
     """Return the subscripts as text and the operands, for either form of the arguments of ``np.einsum``.
 
     Raises
@@ -22,7 +22,7 @@ def spelled(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
 
     Examples
     --------
-    >>> spelled([1.5, [0, 1], 2.5, [1, ...], [...]])
+    >>> text_and_operands([1.5, [0, 1], 2.5, [1, ...], [...]])
     ('AB,B...->...', [1.5, 2.5])
     """
     if isinstance(arguments[0], str):

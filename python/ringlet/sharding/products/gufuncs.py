@@ -11,7 +11,7 @@ import numpy as np
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import Labels
-from ringlet.sharding.products.contraction import contract, dtype_of, operand, refused_by, standing_in
+from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand, shape_only
 
 __all__ = ["generalized"]
 
@@ -66,8 +66,8 @@ def _rule(
     """Return the labels of operands and result, and the result's dtype; raises NumPy's errors."""
     ndims = tuple(map(len, shapes))
     labels = _labels(ufunc.__name__, ndims, _axes(options))
-    if labels is None or not _go_together(labels, shapes):
-        raise refused_by(ufunc, *map(standing_in, shapes, dtypes), **options)
+    if labels is None or not _are_compatible(labels, shapes):
+        raise numpy_error(ufunc, *map(shape_only, shapes, dtypes), **options)
     named = {name: value for name, value in options.items() if name in ("dtype", "casting", "signature", "sig")}
     return labels, dtype_of(ufunc, dtypes, tuple(max(2, ndim) for ndim in ndims), **named)
 
@@ -103,7 +103,7 @@ def _labels(name: str, ndims: Sequence[int], axes: Sequence[Any] | None) -> tupl
     return tuple(labels)
 
 
-def _go_together(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool:
+def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool:
     """Return whether dimensions of one label have one size; loop dimensions may have 1."""
     sizes: dict[Any, set[int]] = {}
     for given, shape in zip(labels, shapes, strict=False):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
-from ringlet.sharding.products.contraction import operand, refused_by
+from ringlet.sharding.products.contraction import numpy_error, operand
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["cross", "diag", "of_each", "solve"]
@@ -58,9 +58,9 @@ def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequen
         ]
         sample = np.asarray(function(*empty, **options))
     except (TypeError, ValueError):
-        raise refused_by(function, *operands, **options) from None
+        raise numpy_error(function, *operands, **options) from None
 
-    def kernel(tiles: list[Any], out: Array, where: Where) -> None:
+    def kernel(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         out[...] = function(*tiles, **options)
 
     labels, result = broadcast_factors(stacks)
@@ -118,11 +118,11 @@ def diag(v: Any, k: Any = 0) -> Any:
     if x.ndim == 2:
         return np.diagonal(x, k)
     if x.ndim != 1:
-        raise refused_by(np.diag, x, k)
+        raise numpy_error(np.diag, x, k)
     if k != 0:
         return NotImplemented
 
-    def kernel(tiles: list[Any], out: Array, where: Where) -> None:
+    def kernel(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         out[...] = 0
         rows = where.result[0]
         out[np.arange(len(out)), np.arange(rows.start, rows.stop)] = tiles[0]

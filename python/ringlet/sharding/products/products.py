@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.products.contraction import contract, dtype_of, operand, refused_by
-from ringlet.sharding.resharding.tile_assembly import as_own
+from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand
+from ringlet.sharding.resharding.tile_assembly import as_writable
 
 __all__ = ["dot", "inner", "kron", "matrix_power", "outer", "tensordot", "vdot"]
 
@@ -21,7 +21,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     if 0 in (a.ndim, b.ndim):
         return np.multiply(a, b, out=out)
     if a.shape[-1] != b.shape[max(0, b.ndim - 2)]:
-        raise refused_by(np.dot, a, b)
+        raise numpy_error(np.dot, a, b)
     return _along("dot", a, b, [(a.ndim - 1, max(0, b.ndim - 2))], out)
 
 
@@ -32,7 +32,7 @@ def inner(a: Any, b: Any, /) -> Any:
     if 0 in (a.ndim, b.ndim):
         return np.multiply(a, b)
     if a.shape[-1] != b.shape[-1]:
-        raise refused_by(np.inner, a, b)
+        raise numpy_error(np.inner, a, b)
     return _along("inner", a, b, [(a.ndim - 1, b.ndim - 1)])
 
 
@@ -43,12 +43,12 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     try:
         pairs = _pairs(axes, a.ndim)
     except TypeError:
-        raise refused_by(np.tensordot, a, b, axes) from None
+        raise numpy_error(np.tensordot, a, b, axes) from None
     in_range = all(-a.ndim <= i < a.ndim and -b.ndim <= j < b.ndim for i, j in pairs)
     pairs = [(i % max(1, a.ndim), j % max(1, b.ndim)) for i, j in pairs]
     apart = all(len(set(places)) == len(places) for places in zip(*pairs, strict=True))
     if not in_range or not apart or any(a.shape[i] != b.shape[j] for i, j in pairs):
-        raise refused_by(np.tensordot, a, b, axes)
+        raise numpy_error(np.tensordot, a, b, axes)
     return _along("tensordot", a, b, pairs)
 
 
@@ -83,7 +83,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     """Sum the products of all elements, those of the first array conjugated."""
     a, b = operand(a), operand(b)
     if a.size != b.size:
-        raise refused_by(np.vdot, a, b)
+        raise numpy_error(np.vdot, a, b)
     if a.shape != b.shape:
         a, b = np.ravel(a), np.ravel(b)
     if not {a.dtype.kind, b.dtype.kind} <= {*"biufc"}:
@@ -112,7 +112,7 @@ def kron(a: Any, b: Any) -> Any:
     a, b = (np.reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (a, b))
     apart = [tuple(size for n in x.shape for size in ((n, 1), (1, n))[side]) for side, x in enumerate((a, b))]
     product: Any = np.multiply(np.reshape(a, apart[0]), np.reshape(b, apart[1]))
-    return as_own(product.reshape(tuple(i * j for i, j in zip(a.shape, b.shape, strict=True))))
+    return as_writable(product.reshape(tuple(i * j for i, j in zip(a.shape, b.shape, strict=True))))
 
 
 @implements(np.linalg.matrix_power)
@@ -120,7 +120,7 @@ def matrix_power(a: Any, n: Any) -> Any:
     """Return a power of square matrices; inverses are left to gathered arrays."""
     a, exponent = operand(a), operator.index(n)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise refused_by(np.linalg.matrix_power, a, n)
+        raise numpy_error(np.linalg.matrix_power, a, n)
     if exponent < 1 or a.dtype.hasobject:
         return NotImplemented
     result, square = None, a
@@ -141,5 +141,5 @@ def _tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 def _outer(x1: Any, x2: Any, /) -> Any:
     x1, x2 = operand(x1), operand(x2)
     if x1.ndim != 1 or x2.ndim != 1:
-        raise refused_by(np.linalg.outer, x1, x2)
+        raise numpy_error(np.linalg.outer, x1, x2)
     return outer(x1, x2)

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.shape_inference import loop_dtype
-from ringlet.sharding.execution.tile_execution import Where, apply
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.layout import WHOLE, Layout, tile_bounds
 from ringlet.sharding.memory_modes import current_mode
-from ringlet.sharding.resharding.reshard import redistribute, settled
+from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["Axes", "Reducer", "Reduction", "add_up", "mask_of", "normalized_axes", "without_nan"]
+__all__ = ["Axes", "Reducer", "Reduction", "mask_of", "normalized_axes", "sum_tile", "without_nan"]
 
 Array = NDArray[Any]
 Axes = int | Sequence[int] | None
@@ -32,7 +32,7 @@ Axes = int | Sequence[int] | None
 _BY_ROWS_BYTES = 1 << 20
 
 # Reduces the elements of a tile selected by a mask (None for all) into `out`.
-Reducer = Callable[[Array, Array | None, Array, Where], object]
+Reducer = Callable[[Array, Array | None, Array, TileBoxes], object]
 
 
 def normalized_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def without_nan(tile: Array, number: float | None) -> Array:
     return np.where(np.isnan(tile), tile.dtype.type(number), tile)
 
 
-def add_up(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
+def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
     """Sum the elements of a tile, as ``np.add.reduce`` does for a whole array.
 
     NumPy sums contiguous elements pairwise and then accumulates such sums in sequence, which loses digits for the many
@@ -94,7 +94,7 @@ def add_up(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
     Examples
     --------
     >>> total = np.empty((), np.float32)
-    >>> add_up(np.ones((4, 4), np.float32)[:, :3], (0, 1), total)
+    >>> sum_tile(np.ones((4, 4), np.float32)[:, :3], (0, 1), total)
     >>> total
     array(12., dtype=float32)
     """
@@ -167,7 +167,7 @@ class Reduction:
         the reducer counts its axes from the last, and does not use its boxes.
         """
         if out is None and self._may_join_columns(np.dtype(dtype)):
-            return noted_as_one(
+            return recorded_as_one(
                 self.name, self.x, lambda: self._joined(self.x.ndim - 1, reducer, dtype, op, takes_stacks)
             )
         return self._apply(reducer, dtype, out, op)
@@ -205,13 +205,13 @@ class Reduction:
             pieces = aligned._pieces(reducer, piece_dtype)
             gathered = replace(aligned, x=pieces, mask=None)
 
-            def finish(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+            def finish(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
                 if result.size:
                     last(tile, _kept(result, tile.shape, self.axes))
 
             return gathered.undivided(finish, dtype, out)
 
-        return noted_as_one(self.name, self.x, work)
+        return recorded_as_one(self.name, self.x, work)
 
     def by_rows(self, ufunc: np.ufunc, dtype: np.dtype[Any]) -> Reduction:
         """Reduce each row of a tile first, where that reads memory sequentially; return the remaining reduction.
@@ -238,11 +238,11 @@ class Reduction:
         if not self._is_exact_by_rows(dtype):
             return self
 
-        def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+        def reducer(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
             ufunc.reduce(tile, x.ndim, out=result)
 
         layout = x._layout.with_cuts((*others, cut, WHOLE))
-        apart = x._derive(lambda space: space.reshape(*x.shape[:-1], cut.count, width), layout)
+        apart = x._derive(lambda buffer: buffer.reshape(*x.shape[:-1], cut.count, width), layout)
         rows = Reduction(self.name, apart, (x.ndim,))
         return replace(self, x=rows._joined(x.ndim - 1, reducer, dtype, None))
 
@@ -251,8 +251,8 @@ class Reduction:
         x = self.x
         if dtype.kind in "fc" and dtype != x._dtype:
             return False
-        spaces = (x._whole,) if x._spaces is None else x._spaces
-        return all(space is None or space.flags.c_contiguous for space in spaces)
+        buffers = (x._whole,) if x._buffers is None else x._buffers
+        return all(buffer is None or buffer.flags.c_contiguous for buffer in buffers)
 
     def _may_join_columns(self, dtype: np.dtype[Any]) -> bool:
         """Return whether to reduce tiles adjacent in memory as one: where rows are added to rows.
@@ -272,13 +272,13 @@ class Reduction:
         joined = ShardedArray._of_whole(x._whole, _joined_layout(x._layout, axis, self.axes), x._group)
         found = Reduction(self.name, joined, self.axes, self.keepdims)._apply(reducer, dtype, None, op, takes_stacks)
         layout = _cut_again(found._layout, x._layout, self.axes, self.keepdims)
-        if found._spaces is None:
+        if found._buffers is None:
             return ShardedArray._of_whole(found._whole, layout, x._group)
-        return ShardedArray._build(found._spaces, layout, x._group, found._combine)
+        return ShardedArray._build(found._buffers, layout, x._group, found._combine)
 
     def _aligned(self) -> Reduction:
         """Combine the array, and divide the mask alike, so that pieces are of its tiles."""
-        x = settled(self.x)
+        x = materialized(self.x)
         if not isinstance(self.mask, ShardedArray):
             return replace(self, x=x)
         first = x.ndim - self.mask.ndim
@@ -286,7 +286,7 @@ class Reduction:
             x._layout.cuts[first + d] if size == x.shape[first + d] else WHOLE for d, size in enumerate(self.mask.shape)
         ]
         layout = Layout(x._layout.num_devices, tuple(cuts), only=x._layout.only)
-        return replace(self, x=x, mask=redistribute(settled(self.mask), layout))
+        return replace(self, x=x, mask=redistribute(materialized(self.mask), layout))
 
     def _pieces(self, reducer: Reducer, dtype: Any) -> Any:
         x = self.x
@@ -295,7 +295,7 @@ class Reduction:
             for axis, size in enumerate(x.shape)
         )
 
-        def kernel(tiles: list[Any], out: Array, where: Where) -> None:
+        def kernel(tiles: list[Any], out: Array, where: TileBoxes) -> None:
             if out.size:
                 reducer(tiles[0], tiles[1] if len(tiles) > 1 else None, out, where)
 
@@ -303,7 +303,7 @@ class Reduction:
         return apply(self.name, FactorMap(self._operand_labels(), labels), kernel, self._operands, dtype, shape=shape)
 
     def _apply(self, reducer: Reducer, dtype: Any, out: Any, op: Op | None, takes_stacks: bool = False) -> Any:
-        def kernel(tiles: list[Any], result: Array, where: Where) -> None:
+        def kernel(tiles: list[Any], result: Array, where: TileBoxes) -> None:
             if result.size:
                 reducer(tiles[0], tiles[1] if len(tiles) > 1 else None, result, where)
 

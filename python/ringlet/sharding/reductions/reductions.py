@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import Small, loop_dtype, small, stand_in
-from ringlet.sharding.execution.tile_execution import Where, written_to
+from ringlet.sharding.execution.shape_inference import Small, loop_dtype, probe_array, small
+from ringlet.sharding.execution.tile_execution import TileBoxes, write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
-from ringlet.sharding.explain import noted_as_one
-from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, add_up, mask_of, without_nan
-from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile, without_nan
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["LOGICAL", "op_of", "reduce"]
@@ -110,10 +110,10 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
         x = known.astype(result_dtype)
     reduction = Reduction.of(name or f"{ufunc.__name__}.reduce", x, axis, keepdims, where)
     axes = tuple([axis - x.ndim for axis in reduction.axes])
-    recipe = _Recipe(ufunc, axes, _NO_VALUE if initial is None else initial, instead_of_nan)
+    tile_reduction = _TileReduction(ufunc, axes, _NO_VALUE if initial is None else initial, instead_of_nan)
     if out is None or out.dtype == result_dtype:
-        return _reduced(reduction, recipe, result_dtype, out)
-    return written_to(out, _reduced(reduction, recipe, result_dtype, None).astype(out.dtype))
+        return _reduced(reduction, tile_reduction, result_dtype, out)
+    return write_out(out, _reduced(reduction, tile_reduction, result_dtype, None).astype(out.dtype))
 
 
 @lru_cache(maxsize=1024)
@@ -129,9 +129,9 @@ def _result_dtype(
     `dtypes` are the requested one and that of `out`.
     """
     (ufunc, *initial), (wanted, written) = call, dtypes
-    more = {"axis": axis} | ({} if mask is None else {"where": stand_in(mask)})
+    more = {"axis": axis} | ({} if mask is None else {"where": probe_array(mask)})
     more |= {"initial": initial[0]} if initial else {}
-    model = stand_in(x)
+    model = probe_array(x)
     with np.errstate(all="ignore"):
         found = np.asarray(ufunc.reduce(model, dtype=wanted, **more))
         if written is None:
@@ -143,7 +143,7 @@ def _result_dtype(
 
 
 @dataclass(frozen=True)
-class _Recipe:
+class _TileReduction:
     """Tile reduction; axes are counted from the last."""
 
     ufunc: np.ufunc
@@ -167,38 +167,38 @@ class _Recipe:
             out.fill(_bound(ufunc, out.dtype))
             return
         if ufunc is np.add:
-            add_up(tile, axes, out, keepdims=keepdims, **more)
+            sum_tile(tile, axes, out, keepdims=keepdims, **more)
             return
         axis = axes[0] if len(axes) == 1 else axes  # not every ufunc accepts several
         dtype = None if ufunc in LOGICAL else loop_dtype(out.dtype)
         ufunc.reduce(tile, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **more)
 
 
-def _reduced(reduction: Reduction, recipe: _Recipe, dtype: np.dtype[Any], out: Any) -> Any:
+def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dtype[Any], out: Any) -> Any:
     """Reduce in the way that suits the ufunc and the dtype."""
 
-    def once(tile: Array, mask: Array | None, result: Array, where: Where) -> None:
-        begins = recipe.repeats or where.part == 0
-        recipe.reduce(tile, mask, result, begins=begins, keepdims=reduction.keepdims)
+    def once(tile: Array, mask: Array | None, result: Array, where: TileBoxes) -> None:
+        begins = tile_reduction.repeats or where.part == 0
+        tile_reduction.reduce(tile, mask, result, begins=begins, keepdims=reduction.keepdims)
 
-    def first(tile: Array, mask: Array | None, pieces: Array, _: Where) -> None:
-        recipe.reduce(tile, mask, pieces, begins=recipe.repeats)
+    def first(tile: Array, mask: Array | None, pieces: Array, _: TileBoxes) -> None:
+        tile_reduction.reduce(tile, mask, pieces, begins=tile_reduction.repeats)
 
     def last(pieces: Array, result: Array) -> None:
-        replace(recipe, instead_of_nan=None).reduce(pieces, None, result, begins=True)
+        replace(tile_reduction, instead_of_nan=None).reduce(pieces, None, result, begins=True)
 
-    op = op_of(recipe.ufunc, dtype)
-    if op is not None and recipe.instead_of_nan is None:
+    op = op_of(tile_reduction.ufunc, dtype)
+    if op is not None and tile_reduction.instead_of_nan is None:
 
         def work() -> Any:
-            rows = reduction.by_rows(recipe.ufunc, dtype)
-            return rows.combined(once, dtype, op, out, takes_stacks=recipe.initial is _NO_VALUE)
+            rows = reduction.by_rows(tile_reduction.ufunc, dtype)
+            return rows.combined(once, dtype, op, out, takes_stacks=tile_reduction.initial is _NO_VALUE)
 
-        return noted_as_one(reduction.name, reduction.x, work)
+        return recorded_as_one(reduction.name, reduction.x, work)
     if op is not None:
-        reduction = replace(reduction, x=settled(reduction.x))  # a part may be NaN where the combined value is not
+        reduction = replace(reduction, x=materialized(reduction.x))  # a part may be NaN where the combined value is not
         return reduction.combined(once, dtype, op, out)
-    if reduction.is_cut and recipe.ufunc in _ASSOCIATIVE:
+    if reduction.is_cut and tile_reduction.ufunc in _ASSOCIATIVE:
         return reduction.in_two_stages(first, dtype, last, dtype, out)
     return reduction.undivided(once, dtype, out)
 

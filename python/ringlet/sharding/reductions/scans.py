@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import loop_dtype, small, stand_in
-from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, small
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.reductions.reduction_execution import normalized_axes, without_nan
@@ -58,7 +58,7 @@ def accumulate(
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
-    model = stand_in(small(x))
+    model = probe_array(small(x))
     with np.errstate(all="ignore"):
         found = ufunc.accumulate(model, axis, dtype, None if out is None else np.empty(model.shape, out.dtype)).dtype
     if found.hasobject:
@@ -66,7 +66,7 @@ def accumulate(
     (along,) = normalized_axes(axis, x.ndim)
     told = loop_dtype(found) if out is None else dtype
 
-    def kernel(tiles: list[Any], result: Array, _: Where) -> None:
+    def kernel(tiles: list[Any], result: Array, _: TileBoxes) -> None:
         ufunc.accumulate(without_nan(tiles[0], instead_of_nan), along, told, result)
 
     return apply(name or f"{ufunc.__name__}.accumulate", _along(x.ndim, along), kernel, [x], found, out=out)
@@ -108,7 +108,7 @@ def reduceat(  # noqa: PLR0917  # as NumPy has them
     (along,) = normalized_axes(axis, x.ndim)
     told = loop_dtype(found) if out is None else dtype
 
-    def kernel(tiles: list[Any], result: Array, _: Where) -> None:
+    def kernel(tiles: list[Any], result: Array, _: TileBoxes) -> None:
         ufunc.reduceat(tiles[0], indices, along, told, result)
 
     shape = tuple(model.shape[a] if a == along else size for a, size in enumerate(x.shape))
@@ -158,7 +158,7 @@ def _implement_cumulative(name: str, ufunc: np.ufunc) -> None:
     ) -> Any:
         if not isinstance(x, ShardedArray) or include_initial or function is None:
             return NotImplemented
-        function(stand_in(small(x)), axis=axis)  # raises NumPy's errors
+        function(probe_array(small(x)), axis=axis)  # raises NumPy's errors
         line = x if x.ndim else np.reshape(x, -1)
         return accumulate(ufunc, line, 0 if axis is None else axis, dtype, out, name=name)
 

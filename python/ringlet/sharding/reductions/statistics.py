@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import loop_dtype, shaped, small, stand_in
-from ringlet.sharding.execution.tile_execution import Where
-from ringlet.sharding.explain import noted_as_one
-from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, add_up, mask_of
+from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, shape_probe, small
+from ringlet.sharding.execution.tile_execution import TileBoxes
+from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile
 from ringlet.sharding.reductions.reductions import reduce
 from ringlet.sharding.reductions.variance_partials import Finish, from_moments
-from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__: list[str] = []
@@ -34,12 +34,12 @@ def _modelled(
     """Return the dtype of NumPy's result, or raise its error."""
     mask = mask_of(where)
     if mask is not None:
-        kwargs["where"] = stand_in(small(mask))
+        kwargs["where"] = probe_array(small(mask))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        model = np.asarray(function(stand_in(small(x)), **kwargs))
+        model = np.asarray(function(probe_array(small(x)), **kwargs))
         if out is not None:
-            function(stand_in(small(x)), out=np.empty(model.shape, out.dtype), **kwargs)
+            function(probe_array(small(x)), out=np.empty(model.shape, out.dtype), **kwargs)
     return model.dtype
 
 
@@ -77,15 +77,15 @@ def _mean(
     if reduction.count == 0:
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
 
-    def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+    def reducer(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
         total = np.empty(result.shape, work_dtype)
-        add_up(tile, reduction.axes, total, keepdims=reduction.keepdims)
+        sum_tile(tile, reduction.axes, total, keepdims=reduction.keepdims)
         np.true_divide(total, reduction.count, out=result, casting="unsafe")
 
     def work() -> Any:
         return reduction.by_rows(np.add, work_dtype).combined(reducer, result_dtype, Op.SUM)
 
-    return noted_as_one("mean", a, work)
+    return recorded_as_one("mean", a, work)
 
 
 def _divided(total: Any, count: Any, out: Any) -> Any:
@@ -126,7 +126,7 @@ def _moment(
         work_dtype = _work_dtype(a, kwargs["dtype"])
         return from_moments(reduction, finish, work_dtype, result_dtype, out=out, skips_nan=skips_nan)
 
-    def whole(tile: Array, mask: Array | None, result: Array, _: Where) -> None:
+    def whole(tile: Array, mask: Array | None, result: Array, _: TileBoxes) -> None:
         more = ({} if mask is None else {"where": mask}) | ({} if out is None else {"out": result})
         result[...] = function(tile, axis=reduction.axes, keepdims=reduction.keepdims, **kwargs, **more)
 
@@ -200,10 +200,10 @@ def _count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
     if not isinstance(a, ShardedArray) or a.dtype.hasobject:
         return NotImplemented
     _modelled(np.count_nonzero, a, axis=axis)
-    reduction = Reduction.of("count_nonzero", settled(a), axis, keepdims)
+    reduction = Reduction.of("count_nonzero", materialized(a), axis, keepdims)
     axes = None if len(reduction.axes) == a.ndim else reduction.axes
 
-    def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+    def reducer(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
         result[...] = np.count_nonzero(tile, axis=axes, keepdims=reduction.keepdims)
 
     return reduction.combined(reducer, np.intp, Op.SUM)
@@ -213,7 +213,7 @@ def _count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
 def _average(a: Any, axis: Axes = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     a = a if isinstance(a, ShardedArray) else np.asanyarray(a)
     if axis is not None:
-        np.flip(shaped((1,) * a.ndim), axis)  # type: ignore[arg-type]  # NumPy says what is wrong
+        np.flip(shape_probe((1,) * a.ndim), axis)  # type: ignore[arg-type]  # NumPy says what is wrong
     if weights is None:
         mean = np.mean(a, axis, keepdims=keepdims)
         count = math.prod(a.shape) / math.prod(mean.shape)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.execution.tile_execution import Where
-from ringlet.sharding.reductions.reduction_execution import Reduction, add_up
+from ringlet.sharding.execution.tile_execution import TileBoxes
+from ringlet.sharding.reductions.reduction_execution import Reduction, sum_tile
 
 __all__ = ["Finish", "from_moments", "moment_dtype"]
 
@@ -61,7 +61,7 @@ def from_moments(
     """
     axes = reduction.axes
 
-    def of_tile(tile: Array, mask: Array | None, pieces: Array, _: Where) -> None:
+    def of_tile(tile: Array, mask: Array | None, pieces: Array, _: TileBoxes) -> None:
         if skips_nan:
             known = ~np.isnan(tile)
             mask = known if mask is None else known & mask
@@ -69,10 +69,10 @@ def from_moments(
         chosen: dict[str, Any] = {} if mask is None else {"where": mask}
         mean, spread = pieces["mean"], pieces["spread"]
         pieces["count"] = count = _count(tile, mask, axes)
-        add_up(tile, axes, mean, keepdims=True, **chosen)
+        sum_tile(tile, axes, mean, keepdims=True, **chosen)
         np.true_divide(mean, np.maximum(count, 1), out=mean, casting="unsafe")
         distance = np.subtract(tile, mean, dtype=work_dtype)
-        add_up(_squared(distance), axes, spread, keepdims=True, **chosen)
+        sum_tile(_squared(distance), axes, spread, keepdims=True, **chosen)
 
     def of_all(pieces: Array, result: Array) -> None:
         counts, means, spreads = pieces["count"], pieces["mean"], pieces["spread"]

@@ -17,7 +17,7 @@ from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["POISONED", "copies", "empty", "filling_devices", "fresh", "spaces_for"]
+__all__ = ["POISONED", "buffers_for", "copies", "empty", "filling_devices", "fresh"]
 
 Array = NDArray[Any]
 
@@ -84,15 +84,15 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, group: D
     Examples
     --------
     >>> x = empty((4, 4), np.dtype("int64"), Layout.replicated(2, 2), DeviceGroup.of(2))
-    >>> x._space(0) is x._space(1)
+    >>> x._buffer(0) is x._buffer(1)
     True
     """
     if layout.parts.count == 1 and group.member is None and current_mode() == "shared":
         return ShardedArray._of_whole(fresh(shape, dtype), layout, group)
-    return ShardedArray._build(spaces_for(layout, group, lambda _: fresh(shape, dtype)), layout, group)
+    return ShardedArray._build(buffers_for(layout, group, lambda _: fresh(shape, dtype)), layout, group)
 
 
-def spaces_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
+def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
     """Return a buffer for each device of this process, according to mode and group; None for the others.
 
     Parameters
@@ -105,22 +105,22 @@ def spaces_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array])
 
     Examples
     --------
-    >>> spaces_for(Layout.replicated(2, 1), DeviceGroup.of(2), lambda device: np.full(1, device))
+    >>> buffers_for(Layout.replicated(2, 1), DeviceGroup.of(2), lambda device: np.full(1, device))
     [array([0]), array([0])]
     """
     if current_mode() == "copy":
         return [make(device) if group.has(device) else None for device in range(group.num_devices)]
     of_part: dict[int, Array] = {}
-    spaces: list[Array | None] = []
+    buffers: list[Array | None] = []
     parts = layout.parts.tile or (0,) * group.num_devices
     for device, part in enumerate(parts):
         if group.member is not None and not group.has(device):
-            spaces.append(None)
+            buffers.append(None)
             continue
         if part not in of_part:
             of_part[part] = make(device)
-        spaces.append(of_part[part])
-    return spaces
+        buffers.append(of_part[part])
+    return buffers
 
 
 def filling_devices(x: ShardedArray) -> tuple[int, ...]:
@@ -133,8 +133,8 @@ def filling_devices(x: ShardedArray) -> tuple[int, ...]:
     >>> filling_devices(empty((2,), np.dtype("int64"), Layout.replicated(2, 1), DeviceGroup.of(2)))
     (0,)
     """
-    devices = x._layout.first_holders(x.shape) if x._has_one_space_per_part else x._layout.holders
-    return tuple(device for device in devices if x._space(device) is not None)
+    devices = x._layout.first_holders(x.shape) if x._has_one_buffer_per_part else x._layout.holders
+    return tuple(device for device in devices if x._buffer(device) is not None)
 
 
 def copies(x: ShardedArray) -> list[Array | None]:
@@ -144,19 +144,19 @@ def copies(x: ShardedArray) -> list[Array | None]:
     --------
     >>> x = empty((2,), np.dtype("int64"), Layout.replicated(2, 1), DeviceGroup.of(2))
     >>> one, other = copies(x)
-    >>> one is other, one is x._space(0)
+    >>> one is other, one is x._buffer(0)
     (True, False)
     """
     boxes = x._layout.boxes(x.shape)
     made: dict[int, Array] = {}
-    spaces: list[Array | None] = []
+    buffers: list[Array | None] = []
     for device in range(x._group.num_devices):
-        space = x._space(device)
-        if space is None:
-            spaces.append(None)
+        buffer = x._buffer(device)
+        if buffer is None:
+            buffers.append(None)
             continue
-        if id(space) not in made:
-            made[id(space)] = np.empty_like(space)
-        made[id(space)][boxes[device]] = space[boxes[device]]
-        spaces.append(made[id(space)])
-    return spaces
+        if id(buffer) not in made:
+            made[id(buffer)] = np.empty_like(buffer)
+        made[id(buffer)][boxes[device]] = buffer[boxes[device]]
+        buffers.append(made[id(buffer)])
+    return buffers

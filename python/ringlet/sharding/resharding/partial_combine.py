@@ -45,13 +45,13 @@ def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
     """
     if out.size == 0:
         return
-    if _is_taken(out.dtype, op):
+    if _is_supported(out.dtype, op):
         all_reduce_buffers(parts, op, out=out)
     else:
         out[...] = _tree(list(parts), _UFUNCS[op])
 
 
-def _is_taken(dtype: np.dtype[Any], op: Op) -> bool:
+def _is_supported(dtype: np.dtype[Any], op: Op) -> bool:
     """Return whether collectives implement the operation for a dtype; NumPy computes the others."""
     if dtype.kind == "b":
         return op in (Op.MIN, Op.MAX, Op.AND, Op.OR, Op.XOR)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
 from ringlet.sharding.resharding.collective_record import Message
-from ringlet.sharding.resharding.transfers import tile_holders, wanted_boxes
+from ringlet.sharding.resharding.transfers import needed_boxes, tile_holders
 
 __all__ = ["Reduction", "ReductionPlan", "plan_reduction"]
 
@@ -80,8 +80,8 @@ def plan_reduction(shape: tuple[int, ...], source: Layout, target: Layout) -> Re
     is_all_reduce = is_scatter = True
     for (tile, bounds), devices in _receivers(shape, source, target).items():
         copies = [holders[key] for key in ((part, *tile) for part in range(source.parts.count))]
-        having = {device for held in copies for device in held}
-        teams = {device: _team(copies, device) for device in devices}
+        having = {device for owners in copies for device in owners}
+        teams = {device: _part_holders(copies, device) for device in devices}
         groups.update(tuple(sorted(team)) for team in teams.values())
         is_all_reduce &= having == {*devices}
         is_scatter &= having >= {*devices} and len({*teams.values()}) == len(devices)
@@ -97,10 +97,10 @@ def plan_reduction(shape: tuple[int, ...], source: Layout, target: Layout) -> Re
     )
 
 
-def _team(copies: Sequence[Sequence[int]], device: int) -> tuple[int, ...]:
+def _part_holders(copies: Sequence[Sequence[int]], device: int) -> tuple[int, ...]:
     """Return the devices whose parts a device combines: of the copies of each part, those at its own index."""
-    rank = next((held.index(device) for held in copies if device in held), device)
-    return tuple(held[rank % len(held)] for held in copies)
+    rank = next((owners.index(device) for owners in copies if device in owners), device)
+    return tuple(owners[rank % len(owners)] for owners in copies)
 
 
 Bounds = tuple[tuple[int, int], ...]
@@ -110,7 +110,7 @@ Cell = tuple[tuple[int, ...], Bounds]
 def _receivers(shape: tuple[int, ...], source: Layout, target: Layout) -> dict[Cell, list[int]]:
     """Return the devices that need each box within a tile of the source."""
     receivers: dict[Cell, list[int]] = {}
-    for device, box in enumerate(wanted_boxes(target, shape)):
+    for device, box in enumerate(needed_boxes(target, shape)):
         if box is not None:
             for cell in _cells(shape, source, box):
                 receivers.setdefault(cell, []).append(device)

@@ -13,22 +13,22 @@ from ringlet.sharding.layout.layout import Box, Layout
 from ringlet.sharding.resharding.collective_record import Collective
 
 __all__ = [
-    "Copies",
     "Copy",
-    "Held",
-    "Piece",
-    "Run",
+    "CopyPlan",
+    "DeviceBoxes",
+    "IndexRange",
+    "Region",
     "collectives_of",
     "copies_between",
-    "held",
-    "plan_pieces",
-    "viewed_boxes",
+    "device_boxes",
+    "plan_regions",
+    "region_boxes",
 ]
 
 Bounds = tuple[tuple[int, int], ...]
 
 
-class Run(NamedTuple):
+class IndexRange(NamedTuple):
     """Indices at equal distances along one dimension: ``start + step * i`` for each i below `length`.
 
     Negative steps descend; a step of 0 repeats one index `length` times.
@@ -43,7 +43,7 @@ class Run(NamedTuple):
 
         Examples
         --------
-        >>> Run(1, 2, 4).within(2, 6), Run(7, -1, 8).within(0, 2), Run(3, 0, 5).within(2, 4)
+        >>> IndexRange(1, 2, 4).within(2, 6), IndexRange(7, -1, 8).within(0, 2), IndexRange(3, 0, 5).within(2, 4)
         ((1, 3), (6, 8), (0, 5))
         """
         if self.step == 0:
@@ -64,7 +64,7 @@ class Run(NamedTuple):
         return slice(self.start, stop if stop >= 0 else None, self.step) if self.length else slice(0, 0)
 
 
-class Piece(NamedTuple):
+class Region(NamedTuple):
     """A box of a result whose values come from one operand.
 
     Attributes
@@ -73,16 +73,16 @@ class Piece(NamedTuple):
         Which.
     offset : tuple of int
         Where the box begins.
-    runs : tuple of Run
+    ranges : tuple of IndexRange
         Index range of the operand along each dimension; the lengths are the shape of the box.
     """
 
     operand: int
     offset: tuple[int, ...]
-    runs: tuple[Run, ...]
+    ranges: tuple[IndexRange, ...]
 
 
-class Held(NamedTuple):
+class DeviceBoxes(NamedTuple):
     """Boxes of a region on each device.
 
     Attributes
@@ -101,13 +101,13 @@ class Held(NamedTuple):
 class Copy(NamedTuple):
     """A box of the result, and the device and region that one device copies it from."""
 
-    piece: int
+    region: int
     source: int
     target: int
     box: Box
 
 
-class Copies(NamedTuple):
+class CopyPlan(NamedTuple):
     """Copies of all devices.
 
     Attributes
@@ -129,7 +129,7 @@ class Copies(NamedTuple):
         return sum(collective.nbytes for collective in self.collectives)
 
 
-class Form(NamedTuple):
+class ArraySpec(NamedTuple):
     """Layout, shape and dtype of an array to make."""
 
     shape: tuple[int, ...]
@@ -138,34 +138,36 @@ class Form(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def held(layout: Layout, shape: tuple[int, ...]) -> Held:
+def device_boxes(layout: Layout, shape: tuple[int, ...]) -> DeviceBoxes:
     """Return the boxes that devices hold of an array.
 
     Examples
     --------
-    >>> held(Layout.replicated(2, 1), (3,)).boxes
+    >>> device_boxes(Layout.replicated(2, 1), (3,)).boxes
     (((0, 3),), ((0, 3),))
     """
     boxes = tuple(tuple((side.start, side.stop) for side in box) for box in layout.boxes(shape))
     devices = range(layout.num_devices)
-    return Held(boxes, tuple(layout.parts.tile_of(device) if device in layout.holders else -1 for device in devices))
+    return DeviceBoxes(
+        boxes, tuple(layout.parts.tile_of(device) if device in layout.holders else -1 for device in devices)
+    )
 
 
-def viewed_boxes(layout: Layout, shape: tuple[int, ...], piece: Piece) -> Held:
+def region_boxes(layout: Layout, shape: tuple[int, ...], region: Region) -> DeviceBoxes:
     """Return the boxes that devices hold of a region of an array.
 
     Examples
     --------
     >>> from ringlet.sharding.layout.layout import Cut
-    >>> viewed_boxes(Layout(2, (Cut(2, (0, 1)),)), (8,), Piece(0, (10,), (Run(1, 2, 4),))).boxes
+    >>> region_boxes(Layout(2, (Cut(2, (0, 1)),)), (8,), Region(0, (10,), (IndexRange(1, 2, 4),))).boxes
     (((10, 12),), ((12, 14),))
     """
-    whole = held(layout, shape)
+    whole = device_boxes(layout, shape)
     boxes = []
     for bounds in whole.boxes:
-        sides = [run.within(*bound) for run, bound in zip(piece.runs, bounds, strict=True)]
-        boxes.append(tuple((a + at, b + at) for at, (a, b) in zip(piece.offset, sides, strict=True)))
-    return Held(tuple(boxes), whole.parts)
+        sides = [index_range.within(*bound) for index_range, bound in zip(region.ranges, bounds, strict=True)]
+        boxes.append(tuple((a + at, b + at) for at, (a, b) in zip(region.offset, sides, strict=True)))
+    return DeviceBoxes(tuple(boxes), whole.parts)
 
 
 Layouts = tuple[Layout, ...]
@@ -173,55 +175,57 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 @lru_cache(maxsize=4096)
-def plan_pieces(pieces: tuple[Piece, ...], layouts: Layouts, shapes: Shapes, form: Form) -> Copies:
+def plan_regions(regions: tuple[Region, ...], layouts: Layouts, shapes: Shapes, spec: ArraySpec) -> CopyPlan:
     """Plan the copies for an array assembled from regions.
 
     Parameters
     ----------
-    pieces : tuple of Piece
+    regions : tuple of Region
     layouts, shapes : tuple
         Layouts and shapes of the operands.
-    form : Form
+    spec : ArraySpec
         Form of the result.
     """
-    sources = [viewed_boxes(layouts[piece.operand], shapes[piece.operand], piece) for piece in pieces]
-    return copies_between(sources, held(form.layout, form.shape), form.dtype)
+    sources = [region_boxes(layouts[region.operand], shapes[region.operand], region) for region in regions]
+    return copies_between(sources, device_boxes(spec.layout, spec.shape), spec.dtype)
 
 
 @lru_cache(maxsize=4096)
-def plan_assignment(value: Piece, given: Form, target: Piece, written: Form) -> tuple[Held, Copies]:
+def plan_assignment(
+    value: Region, given: ArraySpec, target: Region, written: ArraySpec
+) -> tuple[DeviceBoxes, CopyPlan]:
     """Plan the copies for an assignment to a region of an array.
 
     Parameters
     ----------
-    value : Piece
+    value : Region
         Region of the assigned array, whose form is `given`.
-    given : Form
-    target : Piece
+    given : ArraySpec
+    target : Region
         Destination region in an array of the form `written`.
-    written : Form
+    written : ArraySpec
 
     Returns
     -------
-    Held
+    DeviceBoxes
         Boxes of the destination on each device.
-    Copies
+    CopyPlan
     """
-    places = viewed_boxes(written.layout, written.shape, target)
-    return places, copies_between([viewed_boxes(given.layout, given.shape, value)], places, given.dtype)
+    places = region_boxes(written.layout, written.shape, target)
+    return places, copies_between([region_boxes(given.layout, given.shape, value)], places, given.dtype)
 
 
-def copies_between(sources: Sequence[Held], target: Held, dtype: np.dtype[Any]) -> Copies:
+def copies_between(sources: Sequence[DeviceBoxes], target: DeviceBoxes, dtype: np.dtype[Any]) -> CopyPlan:
     """Plan copies: a device uses its own values, else one copy for each of several holders alike.
 
     Parameters
     ----------
-    sources : sequence of Held
+    sources : sequence of DeviceBoxes
         Boxes on each device for each region: disjoint, or equal.
-    target : Held
+    target : DeviceBoxes
         Boxes that devices need.
     dtype : dtype
-        As of :func:`plan_pieces`.
+        As of :func:`plan_regions`.
     """
     cells = [_cells(source) for source in sources]
     wanted = _holders(target)
@@ -230,17 +234,17 @@ def copies_between(sources: Sequence[Held], target: Held, dtype: np.dtype[Any]) 
         rank = wanted[bounds, part].index(device) if (bounds, part) in wanted else 0
         copies = []
         for number, cells_of in enumerate(cells):
-            for box, holders in _meeting(cells_of.get(part, {}), bounds):
+            for box, holders in _intersections(cells_of.get(part, {}), bounds):
                 source = device if device in holders else holders[rank % len(holders)]
                 copies.append(Copy(number, source, device, box))
         of_device.append(tuple(copies))
     messages = tuple(copy for copies in of_device for copy in copies if copy.source != copy.target)
-    return Copies(tuple(of_device), messages, collectives_of(messages, dtype))
+    return CopyPlan(tuple(of_device), messages, collectives_of(messages, dtype))
 
 
-def _holders(held: Held) -> dict[tuple[Bounds, int], list[int]]:
+def _holders(device_boxes: DeviceBoxes) -> dict[tuple[Bounds, int], list[int]]:
     holders: dict[tuple[Bounds, int], list[int]] = {}
-    for device, (bounds, part) in enumerate(zip(held.boxes, held.parts, strict=True)):
+    for device, (bounds, part) in enumerate(zip(device_boxes.boxes, device_boxes.parts, strict=True)):
         if part >= 0 and all(begin < end for begin, end in bounds):
             holders.setdefault((bounds, part), []).append(device)
     return holders
@@ -250,9 +254,9 @@ def _holders(held: Held) -> dict[tuple[Bounds, int], list[int]]:
 Cells = dict[Any, Any]
 
 
-def _cells(held: Held) -> Cells:
+def _cells(device_boxes: DeviceBoxes) -> Cells:
     cells: Cells = {}
-    for (bounds, part), holders in _holders(held).items():
+    for (bounds, part), holders in _holders(device_boxes).items():
         place, key = cells, part
         for side in bounds:
             place, key = place.setdefault(key, {}), side  # type: ignore[assignment]
@@ -260,7 +264,7 @@ def _cells(held: Held) -> Cells:
     return cells
 
 
-def _meeting(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box, list[int]]]:
+def _intersections(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box, list[int]]]:
     """Return the intersections of boxes with one box, and their holders."""
     if not bounds:
         if cells:
@@ -269,7 +273,7 @@ def _meeting(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box,
     (begin, end), *rest = bounds
     for (start, stop), deeper in cells.items():
         if start < end and begin < stop:
-            yield from _meeting(deeper, tuple(rest), (*sides, slice(max(begin, start), min(end, stop))))
+            yield from _intersections(deeper, tuple(rest), (*sides, slice(max(begin, start), min(end, stop))))
 
 
 def collectives_of(messages: Iterable[Copy], dtype: np.dtype[Any]) -> tuple[Collective, ...]:

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.errors import ShardingError
-from ringlet.sharding.explain import note, noted_as_one, unnoted
+from ringlet.sharding.explain import record_operation, recorded_as_one, recording_suspended
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.resharding.collective_record import Collective, Message
-from ringlet.sharding.resharding.device_buffers import empty, fresh, spaces_for
+from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh
 from ringlet.sharding.resharding.partial_combine import combine, identity
-from ringlet.sharding.resharding.reshard_plan import Movement, Step, collectives_for, plan_movement
+from ringlet.sharding.resharding.reshard_plan import ReshardPlan, Step, collectives_for, plan_reshard
 from ringlet.sharding.resharding.tile_transport import deliver, received, view_of
 from ringlet.sharding.sharded_array import ShardedArray
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ringlet.sharding.layout.mesh import NamedSharding
     from ringlet.sharding.layout.sharding import Sharding
 
-__all__ = ["redistribute", "reshard", "settled", "spaces_to_receive"]
+__all__ = ["materialized", "receive_buffers", "redistribute", "reshard"]
 
 Array = NDArray[Any]
 
@@ -71,7 +71,7 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
     def work() -> ShardedArray:
         return redistribute(x, layout)._derive(_itself, layout, is_view=False)
 
-    return noted_as_one("reshard", x, work)
+    return recorded_as_one("reshard", x, work)
 
 
 def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
@@ -103,12 +103,12 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     if source.parts == layout.parts:
         return _moved(x, layout)
     if layout.is_partial:
-        return _in_parts(settled(x), layout)
+        return _in_parts(materialized(x), layout)
     if x._settled is None:
         origin = x._origin
-        if origin is not None and origin.source._spaces is origin.spaces:
+        if origin is not None and origin.source._buffers is origin.buffers:
             values = redistribute(origin.source, layout)  # shared with other readers
-            with unnoted():
+            with recording_suspended():
                 x._settled = origin.compute(values)
         else:
             x._settled = _combined(x, layout)
@@ -116,7 +116,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     return redistribute(x._settled, layout)
 
 
-def settled(x: ShardedArray) -> ShardedArray:
+def materialized(x: ShardedArray) -> ShardedArray:
     """Return `x` with its parts combined, which is done once; `x` itself if it is not partial.
 
     Parameters
@@ -133,7 +133,7 @@ def settled(x: ShardedArray) -> ShardedArray:
     >>> import numpy as np
     >>> from ringlet.sharding import Sharding, shard
     >>> total = shard(np.arange(4), Sharding.tiled((2,))).sum()
-    >>> print(total.sharding, settled(total).sharding)
+    >>> print(total.sharding, materialized(total).sharding)
     {unreduced} {replicated}
     """
     if not x._layout.is_partial:
@@ -141,9 +141,9 @@ def settled(x: ShardedArray) -> ShardedArray:
     return x._settled if x._settled is not None else redistribute(x, x._layout.without_parts())
 
 
-def _plan(x: ShardedArray, layout: Layout) -> Movement:
+def _plan(x: ShardedArray, layout: Layout) -> ReshardPlan:
     group = x._group if x._group.assignment is not None else None
-    return plan_movement(x.shape, x.dtype.itemsize, x._layout, layout, group=group, dtype=_name_of(x.dtype))
+    return plan_reshard(x.shape, x.dtype.itemsize, x._layout, layout, group=group, dtype=_name_of(x.dtype))
 
 
 def _collectives(x: ShardedArray, layout: Layout) -> Sequence[Collective]:
@@ -157,18 +157,18 @@ def _name_of(dtype: np.dtype[Any]) -> str:
     return name
 
 
-def _itself(space: Array) -> Array:
-    return space
+def _itself(buffer: Array) -> Array:
+    return buffer
 
 
 def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
     """Return the same values, or the same parts, in other tiles."""
-    spaces, collectives = _received(x, layout)
+    buffers, collectives = _received(x, layout)
     result = x._derive(_itself, layout)
     if x._whole is None:
-        result._whole, result._spaces = None, tuple(spaces)
+        result._whole, result._buffers = None, tuple(buffers)
     if collectives:
-        note("reshard", x, result, collectives)
+        record_operation("reshard", x, result, collectives)
     return result
 
 
@@ -176,13 +176,13 @@ def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], 
     """Return each device's buffer after a transfer: its own, of the whole's shape, if that is writable."""
     if x._whole is not None:
         return (x._whole,) * layout.num_devices, _collectives(x, layout)
-    spaces, movement = spaces_to_receive(x, layout), _plan(x, layout)
-    for step in movement.steps:
-        deliver(x._group, step.messages, spaces, spaces)
-    return spaces, movement.collectives
+    buffers, plan = receive_buffers(x, layout), _plan(x, layout)
+    for step in plan.steps:
+        deliver(x._group, step.messages, buffers, buffers)
+    return buffers, plan.collectives
 
 
-def spaces_to_receive(x: ShardedArray, layout: Layout) -> list[Array | None]:
+def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
     """Return the buffer of each device, to receive what it lacks of an array.
 
     Parameters
@@ -202,67 +202,67 @@ def spaces_to_receive(x: ShardedArray, layout: Layout) -> list[Array | None]:
     >>> import numpy as np
     >>> from ringlet.sharding import Sharding, shard
     >>> x = shard(np.arange(4), Sharding.tiled((2,)))
-    >>> spaces_to_receive(x, x._layout)[1] is x._space(1)
+    >>> receive_buffers(x, x._layout)[1] is x._buffer(1)
     True
     """
     boxes = x._layout.boxes(x.shape)
-    spaces = [x._space(device) for device in range(layout.num_devices)]
+    buffers = [x._buffer(device) for device in range(layout.num_devices)]
     replaced: dict[int, Array] = {}
-    for device, space in enumerate(spaces):
-        if space is not None and not space.flags.writeable:
-            made = replaced.get(id(space))
+    for device, buffer in enumerate(buffers):
+        if buffer is not None and not buffer.flags.writeable:
+            made = replaced.get(id(buffer))
             if made is None:
-                made = replaced[id(space)] = fresh(x.shape, x.dtype)
-            made[boxes[device]] = space[boxes[device]]
-            spaces[device] = made
-    missing = [device for device in layout.holders if spaces[device] is None and x._group.has(device)]
+                made = replaced[id(buffer)] = fresh(x.shape, x.dtype)
+            made[boxes[device]] = buffer[boxes[device]]
+            buffers[device] = made
+    missing = [device for device in layout.holders if buffers[device] is None and x._group.has(device)]
     if missing:
-        made_for = spaces_for(layout.without_parts(), x._group, lambda _: fresh(x.shape, x.dtype))
+        made_for = buffers_for(layout.without_parts(), x._group, lambda _: fresh(x.shape, x.dtype))
         for device in missing:
-            spaces[device] = made_for[device]
-    return spaces
+            buffers[device] = made_for[device]
+    return buffers
 
 
 def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
     """Return the combined values of a partial array."""
     result = empty(x.shape, x.dtype, layout, x._group)
-    if result._whole is not None and x._has_one_space_per_part:
+    if result._whole is not None and x._has_one_buffer_per_part:
         collectives = _collectives(x, layout)
-        of_part = dict(zip(x._layout.parts.tile, x._spaces or (), strict=True))
+        of_part = dict(zip(x._layout.parts.tile, x._buffers or (), strict=True))
         combine([of_part[part] for part in range(len(of_part))], x._combine, result._whole)  # type: ignore[misc]
     else:
-        movement = _plan(x, layout)
-        collectives = movement.collectives
-        spaces = [result._space(device) for device in range(layout.num_devices)]
-        for step in movement.steps:
-            _reduce(x, step, spaces)
-            deliver(x._group, step.messages, spaces, spaces)
-    note("settle", x, result, collectives)
+        plan = _plan(x, layout)
+        collectives = plan.collectives
+        buffers = [result._buffer(device) for device in range(layout.num_devices)]
+        for step in plan.steps:
+            _reduce(x, step, buffers)
+            deliver(x._group, step.messages, buffers, buffers)
+    record_operation("settle", x, result, collectives)
     return result
 
 
-def _reduce(x: ShardedArray, step: Step, spaces: Sequence[Array | None]) -> None:
+def _reduce(x: ShardedArray, step: Step, buffers: Sequence[Array | None]) -> None:
     """Combine the boxes assigned to devices of this process."""
     incoming = [Message(source, r.device, r.box) for r in step.reductions for source in r.sources]
-    spaces_of_parts = [x._space(device) for device in range(x._group.num_devices)]
+    spaces_of_parts = [x._buffer(device) for device in range(x._group.num_devices)]
     values = iter(received(x._group, incoming, spaces_of_parts, "-"))
     for reduction in step.reductions:
         parts = [next(values) for _ in reduction.sources]
-        space = spaces[reduction.device]
-        if space is not None:
-            combine([part for part in parts if part is not None], x._combine, view_of(space, reduction.box))
+        buffer = buffers[reduction.device]
+        if buffer is not None:
+            combine([part for part in parts if part is not None], x._combine, view_of(buffer, reduction.box))
 
 
 def _in_parts(x: ShardedArray, layout: Layout) -> ShardedArray:
     """Return a partial array whose first part has the values, the others the neutral element."""
-    spaces, collectives = _received(x, layout)
+    buffers, collectives = _received(x, layout)
     result = empty(x.shape, x.dtype, layout, x._group)
     result._combine = x._combine
     for device, box in enumerate(layout.boxes(x.shape)):
-        target, space = result._space(device), spaces[device]
-        if target is not None and space is not None:
+        target, buffer = result._buffer(device), buffers[device]
+        if target is not None and buffer is not None:
             is_first = layout.parts.tile_of(device) == 0
-            target[box] = space[box] if is_first else identity(x._combine, x.dtype)
+            target[box] = buffer[box] if is_first else identity(x._combine, x.dtype)
     if collectives:
-        note("reshard", x, result, collectives)
+        record_operation("reshard", x, result, collectives)
     return result

@@ -13,9 +13,9 @@ from ringlet.sharding.layout.layout import Box, Layout
 from ringlet.sharding.resharding.collective_record import Collective, Kind, Message
 from ringlet.sharding.resharding.reduction_plan import Reduction, plan_reduction
 from ringlet.sharding.resharding.reshard_time import hops_of, timed
-from ringlet.sharding.resharding.transfers import Hops, box_size, components, messages_for, tile_holders, wanted_boxes
+from ringlet.sharding.resharding.transfers import Hops, box_size, components, messages_for, needed_boxes, tile_holders
 
-__all__ = ["Movement", "Step", "collectives_for", "plan_movement"]
+__all__ = ["ReshardPlan", "Step", "collectives_for", "plan_reshard"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Movement:
+class ReshardPlan:
     """Steps from one layout of an array to another.
 
     Attributes
@@ -64,7 +64,7 @@ class Movement:
 
 
 @lru_cache(maxsize=1024)
-def plan_movement(
+def plan_reshard(
     shape: tuple[int, ...],
     itemsize: int,
     source: Layout,
@@ -72,7 +72,7 @@ def plan_movement(
     *,
     group: DeviceGroup | None = None,
     dtype: str = "",
-) -> Movement:
+) -> ReshardPlan:
     """Plan the steps from one layout of an array to another.
 
     Each device receives exactly what it lacks of its new tile, which is the fewest bytes. Where `group` has positions
@@ -93,15 +93,15 @@ def plan_movement(
 
     Returns
     -------
-    Movement
+    ReshardPlan
 
     Examples
     --------
     >>> from ringlet.sharding.layout.layout import Cut, WHOLE
     >>> rows, columns = (Layout(4, cuts) for cuts in [(Cut(4, (0, 1, 2, 3)), WHOLE), (WHOLE, Cut(4, (0, 1, 2, 3)))])
-    >>> [(c.kind, c.nbytes) for c in plan_movement((8, 8), 4, rows, columns).collectives]
+    >>> [(c.kind, c.nbytes) for c in plan_reshard((8, 8), 4, rows, columns).collectives]
     [('all-to-all', 192)]
-    >>> plan_movement((8, 8), 4, Layout.replicated(4, 2), columns).nbytes
+    >>> plan_reshard((8, 8), 4, Layout.replicated(4, 2), columns).nbytes
     0
     """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target)
@@ -120,7 +120,7 @@ def collectives_for(
     """Return the collectives of a reshard that moves nothing, because devices share memory.
 
     Its messages, up to a million for an all-to-all of a thousand devices, are not kept. Parameters are those of
-    :func:`plan_movement`.
+    :func:`plan_reshard`.
 
     Examples
     --------
@@ -131,14 +131,14 @@ def collectives_for(
     return _planned(_Planner(shape, itemsize, dtype, group), source, target).collectives
 
 
-def _planned(planner: _Planner, source: Layout, target: Layout) -> Movement:
+def _planned(planner: _Planner, source: Layout, target: Layout) -> ReshardPlan:
     if source.parts == target.parts or not source.is_partial:
         ways = planner.ways(source, target)
     elif not target.is_partial:
         ways = planner.ways_of_parts(source, target)
     else:
         values = source.without_parts()
-        ways = iter([Movement(_planned(planner, source, values).steps + _planned(planner, values, target).steps)])
+        ways = iter([ReshardPlan(_planned(planner, source, values).steps + _planned(planner, values, target).steps)])
     return min(ways, key=lambda movement: movement.seconds) if planner.is_placed else next(ways)
 
 
@@ -153,22 +153,22 @@ class _Planner:
         self.is_placed = group is not None and group.assignment is not None
         self._hops: Hops = hops_of(group) if self.is_placed and group is not None else None
 
-    def ways(self, source: Layout, target: Layout) -> Iterator[Movement]:
+    def ways(self, source: Layout, target: Layout) -> Iterator[ReshardPlan]:
         """Return plans between layouts with the same parts, the one with the fewest bytes first."""
-        yield Movement(self._step(source, target))
-        for stops in _detours(source, target):
+        yield ReshardPlan(self._step(source, target))
+        for stops in _intermediate_layouts(source, target):
             legs = itertools.pairwise((source, *stops, target))
-            yield Movement(tuple(step for leg in legs for step in self._step(*leg)))
+            yield ReshardPlan(tuple(step for leg in legs for step in self._step(*leg)))
 
-    def ways_of_parts(self, source: Layout, target: Layout) -> Iterator[Movement]:
+    def ways_of_parts(self, source: Layout, target: Layout) -> Iterator[ReshardPlan]:
         """Return plans from a partial array to its values, the one with the fewest bytes first."""
         yield self._reduced(source, target)
         if not target.is_replicated and target.only is None:
             whole = Layout.replicated(target.num_devices, target.ndim)
-            yield Movement((*self._reduced(source, whole).steps, *self._step(whole, target)))
+            yield ReshardPlan((*self._reduced(source, whole).steps, *self._step(whole, target)))
 
     def _step(self, source: Layout, target: Layout) -> tuple[Step, ...]:
-        wanted = wanted_boxes(target, self._shape)
+        wanted = needed_boxes(target, self._shape)
         if source.parts != target.parts:  # the first part gets the values
             wanted = tuple(None if target.parts.tile_of(device) else box for device, box in enumerate(wanted))
         messages = messages_for(self._shape, source, wanted, self._hops)
@@ -186,11 +186,11 @@ class _Planner:
         )
         return (Step((), messages, (self._timed(collective),)),)
 
-    def _reduced(self, source: Layout, target: Layout) -> Movement:
+    def _reduced(self, source: Layout, target: Layout) -> ReshardPlan:
         plan = plan_reduction(self._shape, source, target)
         incoming = [Message(s, r.device, r.box) for r in plan.reductions for s in r.sources if s != r.device]
         combined, sent = self._nbytes(incoming), self._nbytes(plan.messages)
-        last = self._largest(wanted_boxes(target, self._shape))
+        last = self._largest(needed_boxes(target, self._shape))
         if plan.kind is not None:
             collectives = [Collective(plan.kind, last, self._dtype, plan.groups, nbytes=combined + sent)]
         else:
@@ -201,7 +201,7 @@ class _Planner:
                 Collective("all-gather", last, self._dtype, groups, nbytes=sent),
             ]
         told = tuple(self._timed(collective) for collective in collectives if collective.nbytes)
-        return Movement((Step(plan.reductions, plan.messages, told),))
+        return ReshardPlan((Step(plan.reductions, plan.messages, told),))
 
     def _timed(self, collective: Collective) -> Collective:
         return timed(collective, self._group) if self._group is not None else collective
@@ -224,7 +224,7 @@ def _groups(messages: Sequence[Message], *first: int | None) -> tuple[tuple[int,
 _MOST_ORDERS = 6
 
 
-def _detours(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
+def _intermediate_layouts(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
     """Return intermediate layouts: dimensions changed one by one, in any order; the whole array on each device."""
     if source.only is not None or target.only is not None:
         return
@@ -249,21 +249,21 @@ def _covers(layout: Layout) -> bool:
 
 
 def _kind_of(
-    source: Layout, target: Layout, held: Sequence[Box], wanted: Sequence[Box | None], messages: Sequence[Message]
+    source: Layout, target: Layout, current: Sequence[Box], wanted: Sequence[Box | None], messages: Sequence[Message]
 ) -> Kind:
     """Return the kind of collective that messages between two layouts form."""
     if source.only is not None:
-        is_wanted_by_all = target.only is None and all(box == held[source.only] for box in wanted)
+        is_wanted_by_all = target.only is None and all(box == current[source.only] for box in wanted)
         return "broadcast" if is_wanted_by_all else "point-to-point"
     if target.only is not None:
         return "gather"
-    if _is_permutation(messages) and all(m.box == wanted[m.target] == held[m.source] for m in messages):
+    if _is_permutation(messages) and all(m.box == wanted[m.target] == current[m.source] for m in messages):
         return "collective-permute"
     senders = {m.source for m in messages}
     if all(
-        m.box == held[m.source]
+        m.box == current[m.source]
         and wanted[m.source] == wanted[m.target]
-        and (m.target in senders or box_size(held[m.target]) == 0)
+        and (m.target in senders or box_size(current[m.target]) == 0)
         for m in messages
     ):
         return "all-gather"

@@ -130,9 +130,9 @@ def deliver(group: DeviceGroup, messages: Sequence[Message], sources: Spaces, ta
 
     Examples
     --------
-    >>> spaces = [np.array([1, 0]), np.array([0, 2])]
-    >>> deliver(DeviceGroup.of(2), [Message(0, 1, (slice(0, 1),))], spaces, spaces)
-    >>> spaces[1]
+    >>> buffers = [np.array([1, 0]), np.array([0, 2])]
+    >>> deliver(DeviceGroup.of(2), [Message(0, 1, (slice(0, 1),))], buffers, buffers)
+    >>> buffers[1]
     array([1, 2])
     """
     for message, values in zip(messages, received(group, messages, sources), strict=True):
@@ -166,12 +166,12 @@ def received(
     >>> received(DeviceGroup.of(2), [Message(0, 1, (slice(0, 1),))], [np.array([5, 6]), None])
     [array([5])]
     """
-    given = [None if (space := sources[m.source]) is None else view_of(space, m.box) for m in messages]
+    given = [None if (buffer := sources[m.source]) is None else view_of(buffer, m.box) for m in messages]
     if group.member is None:
         return given
     owner, me = group.owner, group.member.rank
     once: dict[tuple[Any, ...], Transfer] = {}
-    dtype = next((space.dtype for space in sources if space is not None), np.dtype(np.uint8))
+    dtype = next((buffer.dtype for buffer in sources if buffer is not None), np.dtype(np.uint8))
     for message, values in zip(messages, given, strict=True):
         if owner[message.source] != owner[message.target] and _key(group, message) not in once:
             place = np.empty(_shape(message), dtype) if owner[message.target] == me else None
@@ -188,7 +188,7 @@ def received(
     ]
 
 
-def view_of(space: Array, box: Box) -> Array:
+def view_of(buffer: Array, box: Box) -> Array:
     """Return a box of an array as a view, also without dimensions.
 
     Examples
@@ -197,7 +197,7 @@ def view_of(space: Array, box: Box) -> Array:
     array(5)
     """
     index: tuple[Any, ...] = (*box, ...)
-    view: Array = space[index]
+    view: Array = buffer[index]
     return view
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from ringlet.sharding.layout.layout import Box, Layout
 from ringlet.sharding.resharding.collective_record import Message
 
-__all__ = ["Hops", "box_size", "components", "messages_for", "tile_holders", "wanted_boxes"]
+__all__ = ["Hops", "box_size", "components", "messages_for", "needed_boxes", "tile_holders"]
 
 # Distances between devices, [source][target]; None where all are equal.
 Hops = Sequence[Sequence[int]] | None
@@ -28,12 +28,12 @@ def box_size(box: Box) -> int:
     return math.prod([side.stop - side.start for side in box])
 
 
-def wanted_boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box | None, ...]:
+def needed_boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box | None, ...]:
     """Return the box of each device, None for devices without a part.
 
     Examples
     --------
-    >>> wanted_boxes(Layout(2, (), only=1), ())
+    >>> needed_boxes(Layout(2, (), only=1), ())
     (None, ())
     """
     boxes = layout.boxes(shape)
