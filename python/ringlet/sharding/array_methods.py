@@ -221,12 +221,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return made
 
     def astype(
-        self: Any,
-        dtype: DTypeLike,
-        order: Any = "K",
-        casting: Any = "unsafe",
-        subok: bool = True,
-        copy: bool = True,
+        self: Any, dtype: DTypeLike, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
     ) -> ShardedArray:
         """Convert the elements; parameters are those of ndarray's method."""
         from ringlet.sharding.ops.like_functions import astype

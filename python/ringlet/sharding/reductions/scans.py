@@ -64,10 +64,10 @@ def accumulate(
     if found.hasobject:
         return NotImplemented
     (along,) = normalized_axes(axis, x.ndim)
-    told = loop_dtype(found) if out is None else dtype
+    loop = loop_dtype(found) if out is None else dtype
 
     def kernel(tiles: list[Any], result: Array, _: TileBoxes) -> None:
-        ufunc.accumulate(without_nan(tiles[0], instead_of_nan), along, told, result)
+        ufunc.accumulate(without_nan(tiles[0], instead_of_nan), along, loop, result)
 
     return apply(name or f"{ufunc.__name__}.accumulate", _along(x.ndim, along), kernel, [x], found, out=out)
 
@@ -106,10 +106,10 @@ def reduceat(  # noqa: PLR0917  # as NumPy has them
     if found.hasobject:
         return NotImplemented
     (along,) = normalized_axes(axis, x.ndim)
-    told = loop_dtype(found) if out is None else dtype
+    loop = loop_dtype(found) if out is None else dtype
 
     def kernel(tiles: list[Any], result: Array, _: TileBoxes) -> None:
-        ufunc.reduceat(tiles[0], indices, along, told, result)
+        ufunc.reduceat(tiles[0], indices, along, loop, result)
 
     shape = tuple(model.shape[a] if a == along else size for a, size in enumerate(x.shape))
     name = f"{ufunc.__name__}.reduceat"

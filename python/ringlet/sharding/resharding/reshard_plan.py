@@ -200,8 +200,8 @@ class _Planner:
                 Collective("reduce-scatter", piece, self._dtype, plan.groups, nbytes=combined),
                 Collective("all-gather", last, self._dtype, groups, nbytes=sent),
             ]
-        told = tuple(self._timed(collective) for collective in collectives if collective.nbytes)
-        return ReshardPlan((Step(plan.reductions, plan.messages, told),))
+        reported = tuple(self._timed(collective) for collective in collectives if collective.nbytes)
+        return ReshardPlan((Step(plan.reductions, plan.messages, reported),))
 
     def _timed(self, collective: Collective) -> Collective:
         return timed(collective, self._group) if self._group is not None else collective
