@@ -6,7 +6,7 @@ import pytest
 from ringlet.collectives import Op
 from ringlet.errors import ShardingError
 from ringlet.sharding import Mesh, Sharding, explain, mode, shard
-from ringlet.sharding.execution.tile_execution import allocate_result, apply, compute, prepare, write_out
+from ringlet.sharding.execution.tile_execution import allocate, apply, compute, prepare, write_out
 from ringlet.sharding.layout.factors import FactorMap
 
 ROWS, COLUMNS = Sharding.tiled((4, 1)), Sharding.tiled((1, 4))
@@ -144,7 +144,7 @@ def test_parts_are_combined_onto_the_tiles_that_the_other_operand_has():
 
 def test_an_operation_may_work_between_moving_its_operands_and_computing():
     ready = prepare("copy", SAME, [shard(numbers(), ROWS)], float)
-    result = allocate_result(ready)
+    result = allocate(ready)
     compute(result, lambda tile, where: tile.fill(where.device), ready)
     np.testing.assert_array_equal(np.asarray(result)[::2, 0], [0, 1, 2])
 

@@ -24,9 +24,9 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = [
     "Kernel",
-    "PreparedOperation",
+    "Prepared",
     "TileBoxes",
-    "allocate_result",
+    "allocate",
     "apply",
     "arrays_at_once",
     "compute",
@@ -109,7 +109,7 @@ def apply(
         if takes_stacks and (made := _at_once(kernel, prepared, effort)) is not None:
             return made if out is None else write_out(out, made)
         in_place = isinstance(out, ShardedArray) and not replaces and _may_be_filled(out, factor_map, prepared)
-        result: ShardedArray = out if in_place else allocate_result(prepared)
+        result: ShardedArray = out if in_place else allocate(prepared)
         num_devices = prepared.group.num_devices
         sources = [_on_each_device(x, num_devices) for x in prepared.operands]
         if factor_map.others == "terms":
@@ -130,7 +130,7 @@ def apply(
     return recorded_as_one(name, operands, work)
 
 
-class PreparedOperation(NamedTuple):
+class Prepared(NamedTuple):
     """An operation whose operands are in the layouts of its plan.
 
     Attributes
@@ -154,7 +154,7 @@ class PreparedOperation(NamedTuple):
 
 def prepare(
     name: str, factor_map: FactorMap, operands: Sequence[Any], dtype: Any, *, shape: tuple[int, ...] | None = None
-) -> PreparedOperation:
+) -> Prepared:
     """Plan an operation and reshard its operands; parameters are those of :func:`apply`."""
     dtype = np.dtype(dtype)
     placed: list[Any] = []
@@ -186,12 +186,10 @@ def prepare(
     chosen = plan(*key, result_shape=shape, combine=combine)
     for number in chosen.moved:
         placed[number] = redistribute(placed[number], chosen.operand_layouts[number])
-    return PreparedOperation(
-        placed, chosen, dtype, group, factor_map.combine if factor_map.reduced else combine or Op.SUM
-    )
+    return Prepared(placed, chosen, dtype, group, factor_map.combine if factor_map.reduced else combine or Op.SUM)
 
 
-def allocate_result(prepared: PreparedOperation) -> ShardedArray:
+def allocate(prepared: Prepared) -> ShardedArray:
     """Return uninitialized memory for the result of an operation."""
     layout, shape = prepared.plan.result_layout, prepared.plan.result_shape
     if not layout.is_partial:
@@ -201,7 +199,7 @@ def allocate_result(prepared: PreparedOperation) -> ShardedArray:
 
 
 def compute(
-    result: ShardedArray, work: Callable[[Array, TileBoxes], object], prepared: PreparedOperation, effort: float = 1.0
+    result: ShardedArray, work: Callable[[Array, TileBoxes], object], prepared: Prepared, effort: float = 1.0
 ) -> None:
     """Fill each device's tile of a result; of devices that share memory and have the same tile, the first.
 
@@ -211,7 +209,7 @@ def compute(
         In the layout of the plan.
     work : callable
         Fills a tile, given the tile and its boxes.
-    prepared : PreparedOperation
+    prepared : Prepared
     effort : float
         As for :func:`apply`.
     """
@@ -228,7 +226,7 @@ def compute(
     on_devices(fill, devices, int(nbytes * effort) // max(1, len(devices)), is_alone=is_alone)
 
 
-def arrays_at_once(prepared: PreparedOperation, effort: float = 1.0) -> list[Array] | None:
+def arrays_at_once(prepared: Prepared, effort: float = 1.0) -> list[Array] | None:
     """Return the operands' arrays if all tiles may be computed in one call.
 
     Requires tiles of equal size, shared memory and little work; `effort` is that of :func:`apply`.
@@ -244,7 +242,7 @@ def arrays_at_once(prepared: PreparedOperation, effort: float = 1.0) -> list[Arr
     return arrays if effort * sum([array.nbytes for array in arrays]) <= INLINE_BYTES else None
 
 
-def _at_once(kernel: Kernel, prepared: PreparedOperation, effort: float) -> ShardedArray | None:
+def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray | None:
     """Compute all tiles in one call if possible."""
     arrays, stacks = arrays_at_once(prepared, effort), prepared.plan.stacks
     if arrays is None or stacks is None:
@@ -293,7 +291,7 @@ def write_out(out: Any, result: ShardedArray) -> Any:
     return out
 
 
-def _may_be_filled(out: ShardedArray, factor_map: FactorMap, prepared: PreparedOperation) -> bool:
+def _may_be_filled(out: ShardedArray, factor_map: FactorMap, prepared: Prepared) -> bool:
     """Return whether tiles of `out` may be written while others are computed.
 
     False if an operand overlaps its memory, except `out` itself where each element of the result needs only the same

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ringlet.sharding.execution.device_threads import in_threads
-from ringlet.sharding.execution.tile_execution import TileBoxes, allocate_result, arrays_at_once, compute, prepare
+from ringlet.sharding.execution.tile_execution import TileBoxes, allocate, arrays_at_once, compute, prepare
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.halo_exchange import exchange_halo
 from ringlet.sharding.halo.windows import Needs
@@ -86,7 +86,7 @@ def apply_with_halo(
                 zip(prepared.operands, prepared.plan.operand_layouts, operands, strict=True)
             )
         ]
-        result = allocate_result(prepared)
+        result = allocate(prepared)
         arrays, whole = arrays_at_once(prepared, effort), result._whole
         if at_once is not None and arrays is not None and whole is not None:
             for_all = at_once(tuple([cut.count for cut in result._layout.cuts]))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.execution.tile_execution import allocate_result, compute, prepare
+from ringlet.sharding.execution.tile_execution import allocate, compute, prepare
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.boundary import (
     Boundaries,
@@ -112,7 +112,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
         dtype = (
             x.dtype if device is None else _dtype(function, buffers[device], prepared.plan.result_boxes[device], view)
         )
-        result = allocate_result(prepared._replace(dtype=dtype))
+        result = allocate(prepared._replace(dtype=dtype))
         compute(result, lambda out, where: fill(buffers[where.device], out, where.result), prepared, effort=4.0)
         return result
 

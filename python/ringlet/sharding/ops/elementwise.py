@@ -9,15 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.linearity import elementwise_factors, is_known, origin_of
-from ringlet.sharding.execution.tile_execution import (
-    TileBoxes,
-    allocate_result,
-    apply,
-    compute,
-    prepare,
-    tile_of,
-    write_out,
-)
+from ringlet.sharding.execution.tile_execution import TileBoxes, allocate, apply, compute, prepare, tile_of, write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
@@ -214,7 +206,7 @@ def _multiple_results(
 
     def work() -> tuple[Any, ...]:
         prepared = prepare(ufunc.__name__, factor_map, operands, dtypes[0], shape=shape)
-        results = [allocate_result(prepared._replace(dtype=dtype)) for dtype in dtypes]
+        results = [allocate(prepared._replace(dtype=dtype)) for dtype in dtypes]
 
         def compute_tile(_: Array, where: TileBoxes) -> None:
             tiles = [tile_of(x, box, where.device) for x, box in zip(prepared.operands, where.operands, strict=True)]
