@@ -147,5 +147,5 @@ def test_tiles_devices_and_groups_are_listed(arguments):
 
 
 def test_there_are_no_more_tiles_than_devices_of_any_machine():
-    with pytest.raises(ShardingError, match="up to 1048576"):
+    with pytest.raises(ShardingError, match="at most 1048576"):
         Sharding.tiled((2**30, 2**30))
