@@ -89,7 +89,7 @@ def test_other_bytes_are_refused(data):
         ("08031a0202022203000102", "there are 3 devices for 4 tiles"),
         ("08031a020202220400010203420101", "last_tile_dims are"),
         ("08031a020202220400010203420109", r"last_tile_dims are \[9\]"),
-        ("08031a05ffffffff074a05ffffffff07520100", "no more than 1048576"),
+        ("08031a05ffffffff074a05ffffffff07520100", "at most 1048576"),
         ("58016802", "is of shard group 0, type 2: expected 0 or more, 0 or 1"),
     ],
 )
