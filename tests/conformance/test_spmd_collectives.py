@@ -21,7 +21,7 @@ from ringlet.errors import GatherWarning
 from ringlet.sharding import Mesh, PartitionSpec, explain, shard
 from ringlet.sharding.halo.conv import conv_general
 from ringlet.sharding.halo.pooling import max_pool
-from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "spmd_collectives_shardy.json").read_text(encoding="utf-8"))
@@ -189,7 +189,7 @@ def run(name: str) -> tuple[Any, Any, Any]:
         if program["out_requested"]:
             result = result.reshard(meshes[0].sharding(*spec_of(program["out_requested"]).entries))
         elif isinstance(result, ShardedArray):
-            result = settled(result)
+            result = materialized(result)
     return result, OURS[name](*arrays) if not program["name"].startswith("reshard") else arrays[0], report
 
 

@@ -24,8 +24,8 @@ from ringlet.errors import GatherWarning
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
 from ringlet.sharding.memory_modes import current_mode, mode
-from ringlet.sharding.resharding.device_buffers import POISONED, fresh, spaces_for
-from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.resharding.device_buffers import POISONED, buffers_for, fresh
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 # All dtypes and all pairs of placements, where minutes do not count.
@@ -107,7 +107,7 @@ def tiled(array: np.ndarray, layout: Layout) -> ShardedArray:
     """Place the values of an array; devices that have memory of their own get nothing but their box."""
     boxes, group = layout.boxes(array.shape), DeviceGroup.of(layout.num_devices)
 
-    def space(device: int) -> np.ndarray:
+    def buffer(device: int) -> np.ndarray:
         if current_mode() == "shared":
             return array.copy()
         with poisoned():
@@ -115,7 +115,7 @@ def tiled(array: np.ndarray, layout: Layout) -> ShardedArray:
         made[boxes[device]] = array[boxes[device]]
         return made
 
-    return ShardedArray._build(spaces_for(layout, group, space), layout, group)
+    return ShardedArray._build(buffers_for(layout, group, buffer), layout, group)
 
 
 @contextlib.contextmanager
@@ -128,11 +128,11 @@ def poisoned() -> Iterator[None]:
         POISONED.reset(token)
 
 
-def assembled(x: Any) -> np.ndarray:
+def assemble(x: Any) -> np.ndarray:
     """Put the tiles of an array together, after a check that devices with the same tile have the same bits in it."""
     if not isinstance(x, ShardedArray):
         return np.asarray(x)
-    x = settled(x)
+    x = materialized(x)
     whole, known = np.zeros(x.shape, x.dtype), np.zeros(x.shape, bool)
     boxes = x._layout.boxes(x.shape)
     for device in x._layout.holders:
@@ -242,10 +242,10 @@ def _run(row: Row, arrays: Sequence[np.ndarray], layouts: Sequence[Layout], made
                     warnings.simplefilter("ignore", GatherWarning)
                 result = row.compute(*given)
             for x, array in zip(given, arrays, strict=True):
-                np.testing.assert_array_equal(assembled(x), array, err_msg="an operand has changed")
+                np.testing.assert_array_equal(assemble(x), array, err_msg="an operand has changed")
             for each in _listed(result):
                 assert row.gathers or isinstance(each, ShardedArray), f"a {type(each).__name__}, without tiles"
-            return [assembled(each) for each in _listed(result)]
+            return [assemble(each) for each in _listed(result)]
 
     return outcome(work)
 

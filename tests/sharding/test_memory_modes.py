@@ -66,7 +66,7 @@ def test_a_mode_ends_with_its_block_also_by_an_error():
 
 
 def test_a_mode_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="there is no mode 'copied'"), mode("copied"):  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'copied' is not a memory mode"), mode("copied"):  # type: ignore[arg-type]
         pass
 
 

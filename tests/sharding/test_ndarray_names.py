@@ -134,7 +134,7 @@ def test_a_view_has_the_same_bytes(dtype):
 @pytest.mark.parametrize("dtype", [np.int8, np.complex128])
 def test_a_view_of_elements_of_another_size_needs_the_last_dimension(dtype):
     np.testing.assert_array_equal(shard(VALUES, ROWS).view(dtype), VALUES.view(dtype))
-    with pytest.raises(ValueError, match=r"last dimension, which is cut: .*Reshard"):
+    with pytest.raises(ValueError, match=r"last dimension, which is divided: .*Reshard"):
         shard(VALUES, Sharding.tiled((1, 2))).view(dtype)
     with pytest.raises(TypeError, match="no view of type matrix: give a dtype"):
         shard(VALUES, ROWS).view(np.matrix)
@@ -174,5 +174,5 @@ def test_a_copy_goes_to_dlpack_from_any_layout():
     copied = np.from_dlpack(x, copy=True)
     np.testing.assert_array_equal(copied, VALUES)
     assert not np.shares_memory(copied, x)
-    with pytest.raises(BufferError, match="not in one piece of memory"):
+    with pytest.raises(BufferError, match="not in one block of memory"):
         np.from_dlpack(x)

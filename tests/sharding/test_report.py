@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
-from ringlet.sharding.report import Operation, Placed, Report, collective_text
+from ringlet.sharding.report import ArrayRecord, Operation, Report, collective_text
 from ringlet.sharding.resharding.collective_record import Collective
 
-HALVES = Placed((4, 2), "float32", Layout(2, (Cut(2, (0, 1)), WHOLE)))
-PLAIN = Placed((2, 8), "float32", None)
+HALVES = ArrayRecord((4, 2), "float32", Layout(2, (Cut(2, (0, 1)), WHOLE)))
+PLAIN = ArrayRecord((2, 8), "float32", None)
 GATHER = Collective("all-gather", (4, 2), "float32", ((0, 1),), nbytes=32, seconds=2e-6)
 SHIFT = Collective("collective-permute", (1, 2), "float32", pairs=((0, 1),), nbytes=2048)
 

@@ -181,5 +181,5 @@ def test_arrays_on_the_devices_of_several_processes_are_not_looked_at_from_one(c
     class Remote:
         _group = Elsewhere()
 
-    with pytest.raises(ValueError, match=r"this process has not got all of it\. Give np\.asarray"):
+    with pytest.raises(ValueError, match=r"this process holds only a part: pass np\.asarray"):
         kind_of(columns).as_ndarray(Remote())

@@ -61,7 +61,7 @@ def test_a_mesh_says_where_tiles_are_as_well():
         ([1, 2], Sharding.tiled((2,)), TypeError, r"an ndarray and a Sharding, got \[1, 2\] of type list"),
         (VALUES, (2, 3), TypeError, r"got \(2, 3\) of type tuple"),
         (VALUES, Sharding.tiled((2,)), PartitionError, "for arrays of 1 dimensions"),
-        (VALUES, Sharding.parse("{manual}"), ShardingError, "does not say"),
+        (VALUES, Sharding.parse("{manual}"), ShardingError, "does not define"),
     ],
 )
 def test_what_it_is_made_of_has_to_fit(whole, sharding, error, message):
@@ -104,8 +104,8 @@ def test_in_copy_mode_devices_have_their_box_alone():
     with mode("copy"):
         x = ShardedArray(array, COPIES)
     x.shards  # noqa: B018
-    assert not np.shares_memory(x._space(0), x._space(1))
-    assert not np.shares_memory(x._space(0), array)
+    assert not np.shares_memory(x._buffer(0), x._buffer(1))
+    assert not np.shares_memory(x._buffer(0), array)
 
 
 def test_memory_that_is_read_only_stays_so():
@@ -254,7 +254,7 @@ def test_one_device_has_it_all():
 
 
 def test_a_process_without_devices_cannot_make_arrays_on_them():
-    with pytest.raises(ShardingError, match="this process has none of the 2 devices"):
+    with pytest.raises(ShardingError, match="this process owns none of the 2 devices"):
         ShardedArray._build([None, None], Layout.replicated(2, 1), DeviceGroup.of(2))
 
 

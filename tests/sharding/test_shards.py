@@ -22,7 +22,7 @@ def test_a_shard_is_the_box_of_its_device(mesh, memory):
             x = shard(VALUES, Sharding.replicated(layout.num_devices))
             from ringlet.sharding.resharding.reshard import redistribute
 
-            shards = redistribute(x, layout)._derive(lambda space: space, layout, is_view=False).shards
+            shards = redistribute(x, layout)._derive(lambda buffer: buffer, layout, is_view=False).shards
         for tile, box in zip(shards, layout.boxes(VALUES.shape), strict=True):
             np.testing.assert_array_equal(tile, VALUES[box])
 

@@ -22,7 +22,7 @@ def test_an_array_is_drawn_as_its_sharding_and_shape():
 
 def test_an_array_without_its_values_says_how_they_are_combined():
     array = shard(np.ones((4, 3)), MESH.sharding("x", None)).sum(axis=0)
-    assert "+: what these devices have is still to be summed" in str(visualize(array))
+    assert "+: the values of these devices have yet to be summed" in str(visualize(array))
 
 
 def test_a_picture_is_the_same_each_time():
@@ -56,7 +56,7 @@ def test_an_encoding_without_boxes_gets_ascii():
 
 def test_a_sharding_that_does_not_say_it_needs_the_number_of_devices():
     assert "0-4" in str(visualize(Sharding.replicated(), (4,), 5))
-    with pytest.raises(ShardingError, match="does not say how many devices"):
+    with pytest.raises(ShardingError, match="does not record the number of devices"):
         visualize(Sharding.replicated(), (4,))
 
 
@@ -71,11 +71,11 @@ def test_a_sharding_is_drawn_for_a_shape(shape):
 
 
 def test_what_has_no_tiles_is_refused():
-    with pytest.raises(TypeError, match=r"draws a ShardedArray, .* got ndarray"):
+    with pytest.raises(TypeError, match=r"takes a ShardedArray, .* got ndarray"):
         visualize(np.ones(3))
     with pytest.raises(TypeError, match="expected a Sharding"):
         visualize(np.ones(3), (3,))
     with pytest.raises(PartitionError, match="for arrays of 2 dimensions, and this one has 1"):
         visualize(Sharding.tiled((2, 2)), (3,))
-    with pytest.raises(ShardingError, match="does not say which part"):
+    with pytest.raises(ShardingError, match="does not define which part"):
         visualize(Sharding.manual(2), (3,))

@@ -1,4 +1,4 @@
-"""Tensors cut into tiles."""
+"""Sharded arrays: tensors divided into tiles over logical devices."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ __all__ = [
     "visualize",
 ]
 
-# Collectives, strategies, variables and checkpoints take and give sharded arrays.
+# Collectives, strategies, variables and checkpoints accept and return sharded arrays.
 register_kind(ShardedArray, ShardedKind())

@@ -1,4 +1,4 @@
-"""What a sharded array becomes elsewhere: a plain array, a number, text, memory that others read."""
+"""Conversions of a sharded array to a plain array, a number, text or shared memory."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["Conversions"]
 
 Array = NDArray[Any]
 
-# What ndarrays have because they are one piece of memory, and what does instead.
+# Attributes of an ndarray that presuppose one block of memory, and their replacements.
 _ABSENT = {
     "base": "Ask np.shares_memory(array, other)",
     "ctypes": "Use array.shards[0].ctypes, or np.asarray(array).ctypes",
     "data": "Use array.shards[0].data, or np.asarray(array).data",
     "dump": "Write pickle.dump(array, file), or np.save(file, array)",
     "dumps": "Write pickle.dumps(array)",
-    "flags": "Use array.shards[0].flags; array.copy() can always be written to",
+    "flags": "Use array.shards[0].flags; array.copy() is always writable",
     "getfield": "Write array[name] for a field, array.view(dtype) for other elements, or np.asarray(array).getfield",
     "resize": "Write np.resize(array, shape), which makes a new array",
     "setfield": "Write array[name] = value for a field",
-    "setflags": "Write array.copy() for an array that can be written to; slices cannot",
+    "setflags": "Write array.copy() for a writable array; slices are read-only",
     "strides": "Use array.shards[0].strides, or np.asarray(array).strides",
     "tostring": "Write array.tobytes()",  # before NumPy 2.3
 }
@@ -39,41 +39,41 @@ _ABSENT = {
 class Conversions:
     """Conversions of a :class:`~ringlet.sharding.ShardedArray`.
 
-    All of them collect the values, if devices have different ones. Only those that a program may not have meant are
-    refused by :func:`ringlet.sharding.strict`: ``np.asarray`` and what calls it.
+    Each conversion gathers the values if they differ between devices. :func:`ringlet.sharding.strict` refuses only the
+    implicit ones: ``np.asarray`` and functions that call it.
     """
 
     __slots__ = ()
 
     def numpy(self: Any) -> Any:
-        """Give the values as a plain array of its own, or a NumPy number, also in :func:`ringlet.sharding.strict`."""
-        from ringlet.sharding.execution.gather_fallback import gathering, strict
+        """Return a plain writable array, or a NumPy number, also in :func:`ringlet.sharding.strict`."""
+        from ringlet.sharding.execution.gather_fallback import record_gather, strict
 
-        x = self._known()
+        x = self._materialized()
         if not x._is_everywhere():
             with strict(False):
-                gathering("numpy", x, is_asked_for=True)
+                record_gather("numpy", x, is_asked_for=True)
         return np.array(x._gathered())[()]
 
-    def _known(self: Any) -> Any:
-        """The array once its parts are combined."""
-        from ringlet.sharding.resharding.reshard import settled
+    def _materialized(self: Any) -> Any:
+        """Return the array with its partial terms combined."""
+        from ringlet.sharding.resharding.reshard import materialized
 
-        return settled(self)
+        return materialized(self)
 
     def _is_everywhere(self: Any) -> bool:
-        """Whether nothing has to be collected, or only a number."""
+        """Return whether conversion needs no gather, or that of a single number only."""
         return bool(self._layout.is_replicated or not self.shape)
 
     def _gathered(self: Any) -> Array:
-        """Give the values as a plain read-only array; a view where they are in one place. Whoever asks counts."""
-        from ringlet.sharding.explain import unnoted
+        """Return a plain read-only array, a view where one device holds all; the caller reports the gather."""
+        from ringlet.sharding.explain import recording_suspended
         from ringlet.sharding.layout.layout import Layout
         from ringlet.sharding.resharding.reshard import redistribute
 
-        x = self._known()
+        x = self._materialized()
         if x._group.member is not None:
-            with unnoted():
+            with recording_suspended():
                 x = redistribute(x, Layout.replicated(x._group.num_devices, x.ndim))
         layout, boxes = x._layout, x._layout.boxes(x.shape)
         values: Array
@@ -89,23 +89,23 @@ class Conversions:
         return values
 
     def __array__(self: Any, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
-        from ringlet.sharding.execution.gather_fallback import gathering
+        from ringlet.sharding.execution.gather_fallback import record_gather
 
-        x = self._known()
+        x = self._materialized()
         if copy is False and not x._is_in_one_place():
             raise ValueError(
-                f"an array that is laid out as {x.sharding} cannot become a plain one without a copy: leave out "
-                "copy=False, or look at array.shards"
+                f"an array with sharding {x.sharding} cannot be converted to a plain array without a copy: omit "
+                "copy=False, or read array.shards"
             )
         if not x._is_everywhere():
-            gathering("np.asarray", x, is_asked_for=True)
+            record_gather("np.asarray", x, is_asked_for=True)
         return converted(x._gathered(), dtype, copy is not False)
 
     def _is_in_one_place(self: Any) -> bool:
-        """Whether some device has all of the array."""
+        """Return whether one device holds the whole array."""
         return bool(self._layout.is_replicated or len(self._layout.holders) == 1)
 
-    # Consumers of DLPack share memory, so there has to be one place that has all values.
+    # Consumers of DLPack share memory, which requires one device that holds all values.
 
     def __dlpack__(
         self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
@@ -117,34 +117,34 @@ class Conversions:
         return self._shared_memory().__dlpack__(**options)
 
     def __dlpack_device__(self: Any) -> tuple[int, int]:
-        return 1, 0  # DLPack's number of host memory
+        return 1, 0  # DLPack's code for host memory
 
     def _shared_memory(self: Any) -> Array:
-        x = self._known()
+        x = self._materialized()
         shards: list[Array] = x.shards if x._is_in_one_place() else []
         if not shards:
             raise BufferError(
-                f"an array that is laid out as {x.sharding} is not in one piece of memory: hand over its tiles, "
-                "array.shards, one by one, or np.asarray(array), or ask for a copy, np.from_dlpack(array, copy=True)"
+                f"an array with sharding {x.sharding} is not in one block of memory: pass its tiles, array.shards, "
+                "one by one, or np.asarray(array), or request a copy, np.from_dlpack(array, copy=True)"
             )
         return shards[0]
 
     # Numbers
 
     def item(self: Any, *index: Any) -> Any:
-        """Give one element as a Python number; parameters are those of ndarray's method."""
+        """Return one element as a Python number; parameters are those of ``ndarray.item``."""
         return self._gathered().item(*index)
 
     def tolist(self: Any) -> Any:
-        """Give all elements as nested lists of Python numbers."""
+        """Return all elements as nested lists of Python numbers."""
         return self._gathered().tolist()
 
     def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:  # NumPy's name
-        """Write all elements to a file; parameters are those of ndarray's method."""
+        """Write all elements to a file; parameters are those of ``ndarray.tofile``."""
         self._gathered().tofile(fid, sep, format)
 
     def tobytes(self: Any, order: Any = "C") -> bytes:
-        """Give the bytes of all elements."""
+        """Return the bytes of all elements."""
         return bytes(self._gathered().tobytes(order))
 
     def __bool__(self: Any) -> bool:
@@ -166,7 +166,7 @@ class Conversions:
         return np.round(self, digits or 0) if self.shape else round(self.numpy(), digits)
 
     def _number(self: Any) -> Any:
-        """What converts to a number, or says why not, without a large array being collected for that."""
+        """Return a value whose conversion succeeds or raises NumPy's error, without gathering a large array."""
         if self.size != 1:
             return np.broadcast_to(np.zeros((), self.dtype), self.shape)
         return self._gathered()[()] if self._is_number() else self._gathered()
@@ -176,16 +176,16 @@ class Conversions:
             raise TypeError("len() of unsized object")
         return int(self.shape[0])
 
-    # The array API standard's
+    # Array API standard
 
     @property
     def device(self) -> str:
-        """Where the array is, as NumPy names it: ``"cpu"``. The logical devices are those of `sharding`."""
+        """Name of the device in the array API: ``"cpu"``. The logical devices are those of `sharding`."""
         return "cpu"
 
     def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
         """Return the array itself, for the device ``"cpu"``."""
-        np.empty(0).to_device(device, stream=stream)  # NumPy says what is wrong
+        np.empty(0).to_device(device, stream=stream)  # raises NumPy's error
         return self
 
     def __array_namespace__(self, *, api_version: Any = None) -> Any:
@@ -206,7 +206,7 @@ class Conversions:
         return format(self._gathered(), specification) if specification else str(self)
 
     def __repr__(self: Any) -> str:
-        if self._group.member is not None:  # that others have a part in showing it would be a surprise
+        if self._group.member is not None:  # showing values would be a collective call
             return f"ShardedArray(shape={self.shape}, dtype={self.dtype}, sharding={self.sharding})"
         return f"ShardedArray({self._gathered()!r}, sharding={self.sharding})"
 
@@ -224,10 +224,10 @@ class Conversions:
     def __reduce__(self: Any) -> Any:
         if self._group.member is not None:
             raise TypeError(
-                "an array that lies on devices of several processes is not pickled: send np.asarray(array), and lay "
-                "it out again with ringlet.sharding.shard"
+                "an array on devices of several processes cannot be pickled: send np.asarray(array), and shard it "
+                "again with ringlet.sharding.shard"
             )
-        x = self._known()
+        x = self._materialized()
         return _unpickled, (np.array(x._gathered()), x._layout, x._group)
 
 

@@ -1,4 +1,4 @@
-"""Methods and operators that arrays have, in terms of NumPy's functions, which are dispatched."""
+"""Methods and operators of sharded arrays, written with NumPy's dispatched functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrayMethods"]
 
-_type = type  # which a parameter of ndarray's method `view` is called
+_type = type  # the parameter `type` of `view` hides the builtin
 
 
 def _as(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,7 +31,7 @@ def _as(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        """Change the array; one that is not written to gives a changed one, so that ``x[1:3] += 1`` changes `x`."""
+        """Update the array; a read-only view returns a new array, so that ``x[1:3] += 1`` updates `x`."""
         if getattr(type(other), "__array_ufunc__", ufunc) is None:
             return NotImplemented
         if self._is_number():
@@ -42,7 +42,7 @@ def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
 
 class _Probe(np.ndarray):
-    """An array that tells which ufunc NumPy takes for an operator, and of what dtype the array is by then."""
+    """Array that records which ufunc NumPy applies for an operator, and to which dtype."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **kwargs: Any) -> Any:
         return ufunc, inputs[0].dtype
@@ -52,13 +52,13 @@ class _Probe(np.ndarray):
 def _root_or_product(
     operation: Callable[[Any, Any], Any], dtype: np.dtype[Any], _: str, exponent: complex
 ) -> tuple[np.ufunc, np.dtype[Any]] | None:
-    """What NumPy computes powers with for an exponent where it is not :func:`numpy.power`: faster, with other bits."""
+    """Return the ufunc and dtype of a power that NumPy does not compute by :func:`numpy.power`: faster, other bits."""
     ufunc, converted = operation(np.empty(0, dtype).view(_Probe), exponent)
     return (ufunc, converted) if ufunc.nin == 1 else None
 
 
 def _power(operation: Callable[[Any, Any], Any], array: Any, exponent: Any, out: Any = None) -> Any:
-    """Give a power as the operator does; None where it is that of the ufunc."""
+    """Return a power as the operator computes it, or None where that is :func:`numpy.power`."""
     number = exponent[()] if isinstance(exponent, np.ndarray) and not exponent.ndim else exponent
     if not isinstance(number, (int, float, complex, np.number)):
         return None
@@ -68,45 +68,43 @@ def _power(operation: Callable[[Any, Any], Any], array: Any, exponent: Any, out:
 
 def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        """Compare elements; records field by field, and what cannot be compared is not equal, as for arrays."""
+        """Compare elements, records field by field; values that cannot be compared are unequal, as for ndarrays."""
         if getattr(type(other), "__array_ufunc__", ufunc) is None:
             return NotImplemented
         try:
             return ufunc(self, other)
         except TypeError as error:
-            # NumPy's name for the error of ufuncs that have no loop for such dtypes, which it has not made public.
+            # NumPy's private class for "no loop for these dtypes".
             if type(error).__name__ != "UFuncTypeError":
                 raise
-        from ringlet.sharding.ops.pointwise import tilewise
+        from ringlet.sharding.ops.pointwise import apply_pointwise
 
-        return tilewise(ufunc.__name__, compared, [self, other])
+        return apply_pointwise(ufunc.__name__, compared, [self, other])
 
     return method
 
 
 def _set_part(x: Any, part: Callable[[Any], Any], value: Any) -> None:
-    """Write to the real or to the imaginary parts of an array's own memory."""
-    spaces = x._spaces_to_write()
+    buffers = x._writable_buffers()
     if x._whole is not None:
         target = x._of_whole(part(x._whole), x._layout, x._group)
     else:
-        views = {id(space): part(space) for space in spaces if space is not None}
-        target = x._build([None if space is None else views[id(space)] for space in spaces], x._layout, x._group)
-    # NumPy converts numbers with imaginary parts, too, and warns.
+        views = {id(buffer): part(buffer) for buffer in buffers if buffer is not None}
+        target = x._build([None if buffer is None else views[id(buffer)] for buffer in buffers], x._layout, x._group)
+    # NumPy converts complex numbers too, with a warning.
     target[...] = value if isinstance(value, type(x)) else np.asarray(value).astype(target.dtype)
 
 
 def _one_tuple(numbers: tuple[Any, ...]) -> Any:
-    """What was given one by one, or as one tuple."""
     return numbers[0] if len(numbers) == 1 else numbers
 
 
 class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
-    """Methods and operators of a :class:`~ringlet.sharding.ShardedArray`; they mean what those of arrays mean."""
+    """Methods and operators of a :class:`~ringlet.sharding.ShardedArray`, equivalent to those of ndarrays."""
 
     __slots__ = ()
 
-    # Above those of ndarray and its subclasses.
+    # Higher than those of ndarray and its subclasses.
     __array_priority__ = 1000.0
 
     all, any = _as(np.all), _as(np.any)
@@ -131,11 +129,11 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     take = _as(np.take)
 
     def reshape(self: Any, *shape: Any, **kwargs: Any) -> Any:
-        """As :func:`numpy.reshape`; the sizes may be given one by one."""
+        """As :func:`numpy.reshape`; sizes may be separate arguments."""
         return np.reshape(self, _one_tuple(shape), **kwargs)
 
     def transpose(self: Any, *axes: Any) -> Any:
-        """As :func:`numpy.transpose`; the axes may be given one by one."""
+        """As :func:`numpy.transpose`; axes may be separate arguments."""
         return np.transpose(self, _one_tuple(axes) if axes else None)
 
     @property
@@ -147,36 +145,38 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     def mT(self: Any) -> Any:  # noqa: N802  # NumPy's name
         """The array with its last two dimensions exchanged."""
         if len(self.shape) < 2:
-            raise ValueError(f"matrices have 2 dimensions or more, and the shape is {self.shape}")
+            raise ValueError(
+                f"mT requires 2 dimensions or more, got shape {self.shape}: use T, or add a dimension with array[None]"
+            )
         return np.swapaxes(self, -1, -2)
 
     @property
     def real(self: Any) -> Any:
-        """The real parts; setting them changes the array."""
-        x = self._known()
-        return x._derive(lambda space: space.real, x._layout)
+        """The real parts; assignment changes the array."""
+        x = self._materialized()
+        return x._derive(lambda buffer: buffer.real, x._layout)
 
     @real.setter
     def real(self: Any, value: Any) -> None:
-        _set_part(self, lambda space: space.real, value)
+        _set_part(self, lambda buffer: buffer.real, value)
 
     @property
     def imag(self: Any) -> Any:
-        """The imaginary parts; setting them changes the array."""
+        """The imaginary parts; assignment changes the array."""
         if self.dtype.kind != "c":
             return np.zeros_like(self)
-        x = self._known()
-        return x._derive(lambda space: space.imag, x._layout)
+        x = self._materialized()
+        return x._derive(lambda buffer: buffer.imag, x._layout)
 
     @imag.setter
     def imag(self: Any, value: Any) -> None:
         if self.dtype.kind != "c":
             raise TypeError(f"array does not have imaginary part to set: its dtype is {self.dtype}")
-        _set_part(self, lambda space: space.imag, value)
+        _set_part(self, lambda buffer: buffer.imag, value)
 
     @property
     def flat(self: Any) -> Any:
-        """The elements in one dimension, to be read; what it is set to is repeated over the array."""
+        """The elements in one dimension, read-only; an assigned value is repeated over the array."""
         return np.ravel(self)
 
     @flat.setter
@@ -192,11 +192,11 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def nbytes(self: Any) -> int:
-        """Bytes of the whole."""
+        """Bytes of all elements."""
         return int(self.size * self.dtype.itemsize)
 
     def clip(self: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:  # NumPy's names
-        """As :func:`numpy.clip`, of this array; one of the bounds may be left out."""
+        """As :func:`numpy.clip`, of this array; either bound may be omitted."""
         return np.clip(self, min, max, out=out, **kwargs)
 
     def compress(self: Any, condition: Any, axis: int | None = None, out: Any = None) -> Any:
@@ -204,16 +204,16 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return np.compress(condition, self, axis, out)
 
     def flatten(self: Any, order: Any = "C") -> Any:
-        """Give a copy with one dimension."""
+        """Return a copy with one dimension."""
         return np.ravel(self, order=order).copy()
 
     def copy(self: Any, order: Any = "C") -> ShardedArray:
-        """Give a copy, laid out alike, in memory of its own.
+        """Return a copy with the same layout, in its own memory.
 
         Parameters
         ----------
         order : str
-            Without effect.
+            Has no effect.
         """
         from ringlet.sharding.resharding.device_buffers import copies
 
@@ -221,12 +221,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return made
 
     def astype(
-        self: Any,
-        dtype: DTypeLike,
-        order: Any = "K",
-        casting: Any = "unsafe",
-        subok: bool = True,
-        copy: bool = True,
+        self: Any, dtype: DTypeLike, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
     ) -> ShardedArray:
         """Convert the elements; parameters are those of ndarray's method."""
         from ringlet.sharding.ops.like_functions import astype
@@ -235,22 +230,22 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return converted
 
     def reshard(self: Any, sharding: Sharding | NamedSharding) -> ShardedArray:
-        """Give the same values laid out in another way, with as few bytes sent as can be.
+        """Return the same values in another sharding, sending as few bytes as possible.
 
         Parameters
         ----------
         sharding : Sharding or NamedSharding
-            For arrays of as many dimensions, on the same devices.
+            For the same number of dimensions, on the same devices.
 
         Returns
         -------
         ShardedArray
-            It reads this array's memory, where devices share memory, until either is written to.
+            Shares this array's memory, where devices share memory, until either is written to.
 
         Raises
         ------
         ShardingError
-            If the sharding is not for this array, or its devices are others.
+            If the sharding does not fit this array, or is for other devices.
 
         Examples
         --------
@@ -264,20 +259,20 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return reshard(self, sharding)
 
     def view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's name
-        """Return the same bytes as elements of another dtype: a value, as slices are.
+        """Return the same bytes as elements of another dtype; the result is a value, as slices are.
 
         Parameters
         ----------
         dtype : dtype, optional
         type : type, optional
-            No subclasses of ndarray are sharded, so there is no other one to give.
+            Not supported: subclasses of ndarray are not sharded.
 
         Raises
         ------
         TypeError
             If a class is given.
         ValueError
-            NumPy's; also if elements of another size are asked for and the last dimension is cut.
+            NumPy's; also if the element size changes and the last dimension is divided.
 
         Examples
         --------
@@ -288,20 +283,21 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         for given in (dtype, type):
             if isinstance(given, _type) and issubclass(given, np.ndarray):
                 raise TypeError(
-                    f"a sharded array has no view of type {given.__name__}: give a dtype, or view np.asarray(array)"
+                    f"a sharded array has no view of type {given.__name__}: pass a dtype, or view np.asarray(array)"
                 )
-        x = self._known()
+        x = self._materialized()
         if dtype is None:
-            return x._derive(lambda space: space, x._layout)
+            return x._derive(lambda buffer: buffer, x._layout)
         if np.dtype(dtype).itemsize != x.itemsize and x.shape and x._layout.cuts[-1].count > 1:
             raise ValueError(
-                f"elements of {x.itemsize} bytes become elements of {np.dtype(dtype).itemsize} bytes along the last "
-                f"dimension, which is cut: {x.sharding}. Reshard the array so that its last dimension is whole"
+                f"elements of {x.itemsize} bytes cannot become elements of {np.dtype(dtype).itemsize} bytes along "
+                f"the last dimension, which is divided: {x.sharding}. Reshard the array so that its last dimension "
+                "is whole"
             )
-        return x._derive(lambda space: space.view(dtype), x._layout)
+        return x._derive(lambda buffer: buffer.view(dtype), x._layout)
 
     def byteswap(self: Any, inplace: bool = False) -> Any:
-        """Return the array with the bytes of each element in reverse order, or change the array so."""
+        """Return the array with the bytes of each element reversed, or reverse them in place."""
         swapped = self.astype(self.dtype.newbyteorder()).view(self.dtype)
         if not inplace:
             return swapped.copy()
@@ -310,9 +306,9 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     def fill(self: Any, value: Any) -> None:
         """Set all elements to one value."""
-        held = np.empty((), self.dtype)
-        held.fill(value)
-        self[...] = held
+        filled = np.empty((), self.dtype)
+        filled.fill(value)
+        self[...] = filled
 
     def sort(self: Any, axis: int = -1, **kwargs: Any) -> None:
         """Sort along an axis, in place."""
@@ -341,11 +337,11 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     __eq__, __ne__ = _equality(np.equal, operator.eq), _equality(np.not_equal, operator.ne)
 
     def _is_number(self: Any) -> bool:
-        """Whether this is a result without dimensions, for which NumPy has a number: nothing writes to it."""
+        """Return whether this is a read-only result without dimensions, for which NumPy returns a number."""
         return self._is_view and not self._shape
 
     def _like_itself(self: Any) -> Any:
-        """An array with no values yet."""
+        """Return an uninitialized array of the same shape and layout."""
         from ringlet.sharding.resharding.device_buffers import empty
 
         return empty(self.shape, self.dtype, self._layout.without_parts(), self._group)

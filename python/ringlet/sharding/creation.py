@@ -1,4 +1,4 @@
-"""Sharded arrays of plain ones."""
+"""Creation of sharded arrays from plain arrays."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
 from ringlet.sharding.memory_modes import current_mode
-from ringlet.sharding.resharding.device_buffers import fresh, spaces_for
+from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["place", "placed_with", "shard"]
+__all__ = ["place", "replicated_with", "shard"]
 
 Array = NDArray[Any]
 
@@ -30,13 +30,12 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     Parameters
     ----------
     array : array-like
-        An ndarray is not copied, as far as devices share memory: what is written to it and to the result is the same.
-        Over several processes each gives the same array, and keeps the part of its devices. One that is sharded
-        already is laid out anew.
+        An ndarray is not copied where devices share memory: writes to it and to the result are visible in both. With
+        several processes, each passes the same array and keeps the part of its devices. A sharded array is resharded.
     sharding : Sharding or NamedSharding
-        For as many dimensions. Trailing tiles are short, or empty, where sizes are no multiples.
+        For the array's number of dimensions. Trailing tiles are short or empty where a size is not a multiple.
     num_devices : int, optional
-        Devices that there are, for a sharding that does not say it.
+        Number of devices, for a sharding that does not record it.
 
     Returns
     -------
@@ -45,7 +44,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     Raises
     ------
     ShardingError
-        If the sharding is not for such an array, or does not say where values are.
+        If the sharding does not fit the array, or does not define where values are.
     TypeError
         If `array` is masked.
 
@@ -60,7 +59,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     array([0, 1, 2, 3, 7])
     """
     if isinstance(array, np.ma.MaskedArray):
-        raise TypeError("a masked array would lose its mask: give array.filled(0), or shard array.data and array.mask")
+        raise TypeError("a masked array would lose its mask: pass array.filled(0), or shard array.data and array.mask")
     group = group_of(sharding, num_devices)
     if isinstance(array, ShardedArray) and array._group.joined(group) is not None:
         return array.reshard(sharding)
@@ -69,13 +68,13 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
 
 
 def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
-    """Give an array of which each device has its box of a plain one: a view of it, as far as devices share memory.
+    """Return an array whose devices hold their boxes of a plain array, as views where devices share memory.
 
     Parameters
     ----------
     whole : ndarray
     layout : Layout
-        The first part of a partial one has the values, the others zeros.
+        The first term of a partial array holds the values, the others zeros.
     group : DeviceGroup
 
     Examples
@@ -85,18 +84,18 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
     """
     if _IS_BEFORE_2:
         raise ImportError(
-            "sharded arrays need NumPy 2.0 or later, where the dtypes of results do not depend on values, and this is "
+            "sharded arrays require NumPy 2.0 or later, where result dtypes do not depend on values; this is "
             f"{np.__version__}: pip install 'numpy>=2'"
         )
     if current_mode() == "shared" and not layout.is_partial and group.member is None:
         return ShardedArray._of_whole(whole, layout, group)
     boxes = layout.boxes(whole.shape)
     is_own = current_mode() == "copy"
-    # As they are in memory, which the orders "A" and "K" tell; processes may have been given other ones.
+    # Logical order, not memory order ("A" and "K"), which may differ between processes.
     axes = range(whole.ndim) if group.member else sorted(range(whole.ndim), key=lambda d: -abs(whole.strides[d]))
     shape = [whole.shape[axis] for axis in axes]
 
-    def space(device: int) -> Array:
+    def buffer(device: int) -> Array:
         made: Array = fresh(shape, whole.dtype).transpose(np.argsort(axes))
         part = layout.parts.tile_of(device)
         for other in (device,) if is_own else group.local_devices:
@@ -104,16 +103,16 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
                 made[boxes[other]] = whole[boxes[other]] if part == 0 else 0
         return made
 
-    return ShardedArray._build(spaces_for(layout, group, space), layout, group)
+    return ShardedArray._build(buffers_for(layout, group, buffer), layout, group)
 
 
-def placed_with(out: Any, operands: Sequence[Any]) -> Sequence[Any]:
-    """Return operands, the first array whole on each device of `out` if nothing but `out` is sharded.
+def replicated_with(out: Any, operands: Sequence[Any]) -> Sequence[Any]:
+    """Return operands, with the first array whole on each device of `out` if only `out` is sharded.
 
     Examples
     --------
     >>> out = place(np.zeros(2), Layout.replicated(2, 1), DeviceGroup.of(2))
-    >>> [type(x).__name__ for x in placed_with(out, [1.5, np.ones(2), np.ones(2)])]
+    >>> [type(x).__name__ for x in replicated_with(out, [1.5, np.ones(2), np.ones(2)])]
     ['float', 'ShardedArray', 'ndarray']
     """
     if not isinstance(out, ShardedArray) or any(isinstance(x, ShardedArray) for x in operands):

@@ -1,4 +1,4 @@
-"""Reports of what operations on sharded arrays do, and the hooks through which operations tell it."""
+"""Reports of operations on sharded arrays, and the hooks through which operations record them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from ringlet.sharding.report import Operation, Report, placed_in
+from ringlet.sharding.report import Operation, Report, array_records
 from ringlet.sharding.resharding.collective_record import Collective
 
-__all__ = ["explain", "note", "noted_as_one", "unnoted"]
+__all__ = ["explain", "record_operation", "recorded_as_one", "recording_suspended"]
 
 T = TypeVar("T")
 
 
-class _Watch:
-    """The reports that are open and, inside an operation that is made of others, what was noted for it so far."""
+class _Recorder:
+    """The open reports and, inside a composite operation, the collectives recorded for it so far."""
 
     __slots__ = ("collectives", "is_gathered", "is_inside", "reports")
 
@@ -27,22 +27,21 @@ class _Watch:
         self.is_gathered = False
 
 
-# None where nobody listens: one look is then all that a note costs. Replicas run in copies of their caller's context.
-_WATCH: ContextVar[_Watch | None] = ContextVar("ringlet_sharding_watch", default=None)
+# None if no report is open: a note then costs one lookup. Replicas run in copies of their caller's context.
+_WATCH: ContextVar[_Recorder | None] = ContextVar("ringlet_sharding_watch", default=None)
 
 
 @contextmanager
 def explain() -> Iterator[Report]:
-    """Record what operations on sharded arrays do: how their arrays lie, what is sent, and how long that would take.
+    """Record operations on sharded arrays: shardings, collectives, bytes sent and predicted time.
 
-    Holds for the block, and for replicas that ``strategy.run`` starts in it. Blocks may be nested; each has all that
-    happens in it. An array that is computed but not needed yet, such as a sum over devices, is sent where it is used:
-    what it costs is noted then.
+    Applies to the block, and to replicas that ``strategy.run`` starts in it. Blocks may be nested; each records all
+    operations in it. The cost of a deferred result, such as a sum over devices, is recorded where it is first used.
 
     Yields
     ------
     Report
-        Grows while the block runs; ``print`` it, or show it in a notebook.
+        Grows while the block runs; ``print`` it, or display it in a notebook.
 
     Examples
     --------
@@ -57,26 +56,25 @@ def explain() -> Iterator[Report]:
     """
     report, outer = Report(), _WATCH.get()
     reports = (report,) if outer is None else (*outer.reports, report)
-    token = _WATCH.set(_Watch(reports, is_inside=False))
+    token = _WATCH.set(_Recorder(reports, is_inside=False))
     try:
         yield report
     finally:
         _WATCH.reset(token)
 
 
-def note(
+def record_operation(
     name: str, operands: Any, result: Any, collectives: Sequence[Collective] = (), *, is_gathered: bool = False
 ) -> None:
-    """Tell the reports that are open what an operation did; a part of another one is counted there.
+    """Record an operation in the open reports, or as part of the enclosing composite operation.
 
     Parameters
     ----------
-    name : str
-    operands, result : array, or nested lists and tuples that hold some
-        As they were before, and after.
+    name : str operands, result : array, or nested lists and tuples of arrays
+        State before and after the operation.
     collectives : sequence of Collective
     is_gathered : bool
-        Whether it has no tiled form.
+        Whether the operation has no tiled form.
     """
     watch = _WATCH.get()
     if watch is None:
@@ -85,53 +83,51 @@ def note(
         watch.collectives.extend(collectives)
         watch.is_gathered |= is_gathered
         return
-    _record(watch, Operation(name, placed_in(operands), placed_in(result), tuple(collectives), is_gathered))
+    _record(watch, Operation(name, array_records(operands), array_records(result), tuple(collectives), is_gathered))
 
 
-def noted_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
-    """Call a function whose operations are parts of one in reports.
+def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
+    """Call a function and record its operations as one.
 
     Parameters
     ----------
-    name : str
-    operands : array, or nested lists and tuples that hold some
-    work : callable
-        Gives the result.
+    name : str operands : array, or nested lists and tuples of arrays work : callable
+        Returns the result.
 
     Returns
     -------
     object
-        What `work` gives.
+        Result of `work`.
 
     Examples
     --------
-    >>> noted_as_one("ndim", (), lambda: 2)
+    >>> recorded_as_one("ndim", (), lambda: 2)
     2
     """
     outer = _WATCH.get()
     if outer is None or outer.is_inside:
         return work()
-    inside, before = _Watch(outer.reports, is_inside=True), placed_in(operands)  # `work` may change one of them
+    inside, before = _Recorder(outer.reports, is_inside=True), array_records(operands)  # `work` may change operands
     token = _WATCH.set(inside)
     try:
         result = work()
     finally:
         _WATCH.reset(token)
-    after = placed_in(result)
-    # Questions such as np.shape are no operations.
+    after = array_records(result)
+    # Queries such as np.shape are not operations.
     if inside.collectives or inside.is_gathered or any(array.layout is not None for array in after):
         _record(outer, Operation(name, before, after, tuple(inside.collectives), inside.is_gathered))
     return result
 
 
 @contextmanager
-def unnoted() -> Iterator[None]:
-    """Keep from reports what happens in the block, because it is counted as something else.
+def recording_suspended() -> Iterator[None]:
+    """Suspend recording in the block, whose work is counted elsewhere.
 
     Examples
     --------
-    >>> with explain() as report, unnoted():
-    ...     note("sort", (), ())
+    >>> with explain() as report, recording_suspended():
+    ...     record_operation("sort", (), ())
     >>> report.operations
     []
     """
@@ -142,6 +138,6 @@ def unnoted() -> Iterator[None]:
         _WATCH.reset(token)
 
 
-def _record(watch: _Watch, operation: Operation) -> None:
+def _record(watch: _Recorder, operation: Operation) -> None:
     for report in watch.reports:
         report.operations.append(operation)

@@ -1,4 +1,4 @@
-"""Whether the devices of this process share memory, or have some of their own as if each were far away."""
+"""Memory modes: devices of a process share memory, or each has its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODE: ContextVar[Mode] = ContextVar("ringlet_sharding_mode", default="shared")
 
 
 def current_mode() -> Mode:
-    """Tell which mode new arrays are made in.
+    """Return the mode in which new arrays are made.
 
     Examples
     --------
@@ -27,16 +27,16 @@ def current_mode() -> Mode:
 
 @contextmanager
 def mode(name: Mode) -> Iterator[None]:
-    """Say where arrays that are made inside the block keep what each device has.
+    """Set where arrays made inside the block keep the tiles of each device.
 
-    What programs compute is the same bits in both modes: ``"copy"`` is for tests that it is, and to see what a program
-    does where memory is not shared.
+    Results are bit-identical in both modes: ``"copy"`` serves to test that, and to observe a program where memory is
+    not shared.
 
     Parameters
     ----------
     name : {"shared", "copy"}
-        ``"shared"``, the default outside of any block: the tiles of an array are views of one array, and nothing moves.
-        ``"copy"``: each device has memory of its own, and what it has not got is copied there before it is used.
+        ``"shared"``, the default: the tiles of an array are views of one array, and no bytes move. ``"copy"``: each
+        device has its own memory, and remote elements are copied there before use.
 
     Yields
     ------
@@ -45,7 +45,7 @@ def mode(name: Mode) -> Iterator[None]:
     Raises
     ------
     ValueError
-        If there is no such mode.
+        If the mode does not exist.
 
     Examples
     --------
@@ -55,7 +55,10 @@ def mode(name: Mode) -> Iterator[None]:
     'copy'
     """
     if name not in ("shared", "copy"):
-        raise ValueError(f"there is no mode {name!r}: devices share memory, 'shared', or have their own, 'copy'")
+        raise ValueError(
+            f"{name!r} is not a memory mode: expected 'shared' (devices share memory) or 'copy' (each device has "
+            "its own)"
+        )
     before = _MODE.set(name)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a report tells of operations on sharded arrays: how arrays lay, what was sent, in text and HTML."""
+"""Report of operations on sharded arrays: shardings and bytes sent, as text and HTML."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ringlet.tpu.units import format_bytes, format_seconds
 if TYPE_CHECKING:
     from ringlet.sharding.layout.sharding import Sharding
 
-__all__ = ["Operation", "Placed", "Report", "placed_in"]
+__all__ = ["ArrayRecord", "Operation", "Report", "array_records"]
 
 
 @dataclass(frozen=True)
-class Placed:
-    """An array as a report knows it: its values are not kept.
+class ArrayRecord:
+    """Description of an array in a report, without its values.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Placed:
 
     Examples
     --------
-    >>> print(Placed((8, 4), "float32", None))
+    >>> print(ArrayRecord((8, 4), "float32", None))
     float32[8,4]
     """
 
@@ -41,8 +41,8 @@ class Placed:
 
     @property
     def sharding(self) -> Sharding | None:
-        """Which device had which part; None for a plain array."""
-        from ringlet.sharding.layout.layout_of import sharding_of  # written out where somebody looks
+        """Sharding of the array; None for a plain array."""
+        from ringlet.sharding.layout.layout_of import sharding_of  # formatted on demand
 
         return None if self.layout is None else sharding_of(self.layout)
 
@@ -51,24 +51,24 @@ class Placed:
         return array if self.layout is None else f"{array} {self.sharding}"
 
 
-def placed_in(values: Any) -> tuple[Placed, ...]:
+def array_records(values: Any) -> tuple[ArrayRecord, ...]:
     """Describe the arrays among arguments, at any depth of lists and tuples.
 
     Examples
     --------
     >>> import numpy as np
-    >>> [str(placed) for placed in placed_in(([np.ones(3), np.ones((2, 2))], 1.5))]
+    >>> [str(placed) for placed in array_records(([np.ones(3), np.ones((2, 2))], 1.5))]
     ['float64[3]', 'float64[2,2]']
     """
-    return tuple(_each_placed(values))
+    return tuple(_each_record(values))
 
 
-def _each_placed(value: Any) -> Iterable[Placed]:
+def _each_record(value: Any) -> Iterable[ArrayRecord]:
     if isinstance(value, (list, tuple)):
         for item in value:
-            yield from _each_placed(item)
+            yield from _each_record(item)
     elif hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
-        yield Placed(tuple(value.shape), str(value.dtype), getattr(value, "_layout", None))
+        yield ArrayRecord(tuple(value.shape), str(value.dtype), getattr(value, "_layout", None))
 
 
 @dataclass(frozen=True)
@@ -78,31 +78,31 @@ class Operation:
     Attributes
     ----------
     name : str
-        Of the NumPy function, or of ours.
-    operands : tuple of Placed
-        Arrays only, as they lay before.
-    result : tuple of Placed
-        The arrays that came out: one, most often.
+        Name of the NumPy or Ringlet function.
+    operands : tuple of ArrayRecord
+        The arrays among the arguments, as sharded before the call.
+    result : tuple of ArrayRecord
+        The resulting arrays, usually one.
     collectives : tuple of Collective
-        In the order in which they were needed.
+        In execution order.
     is_gathered : bool
-        Whether there is no tiled form of it, so that whole arrays were collected.
+        Whether the operation has no tiled form, so that whole arrays were gathered.
     """
 
     name: str
-    operands: tuple[Placed, ...]
-    result: tuple[Placed, ...]
+    operands: tuple[ArrayRecord, ...]
+    result: tuple[ArrayRecord, ...]
     collectives: tuple[Collective, ...] = ()
     is_gathered: bool = False
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all devices sent together."""
+        """Bytes sent by all devices."""
         return sum(collective.nbytes for collective in self.collectives)
 
     @property
     def seconds(self) -> float | None:
-        """Predicted time of its collectives one after the other; None where no devices have places in a topology."""
+        """Predicted time of its collectives in sequence; None where devices have no position in a topology."""
         return _seconds_of(self.collectives)
 
     def __str__(self) -> str:
@@ -112,12 +112,12 @@ class Operation:
 
 
 class Report:
-    """What operations did while a report was open; made by :func:`ringlet.sharding.explain`.
+    """Operations recorded while a report was open; made by :func:`ringlet.sharding.explain`.
 
     Attributes
     ----------
     operations : list of Operation
-        In the order in which they ended.
+        In order of completion.
 
     Examples
     --------
@@ -135,27 +135,27 @@ class Report:
 
     @property
     def collectives(self) -> list[Collective]:
-        """Those of all operations, in order."""
+        """Collectives of all operations, in order."""
         return [collective for operation in self.operations for collective in operation.collectives]
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many collectives there were of each kind."""
+        """Number of collectives of each kind."""
         return dict(Counter(collective.kind for collective in self.collectives))
 
     @property
     def gathers(self) -> list[Operation]:
-        """Operations that have no tiled form."""
+        """Operations without a tiled form."""
         return [operation for operation in self.operations if operation.is_gathered]
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all devices sent together."""
+        """Bytes sent by all devices."""
         return sum(operation.nbytes for operation in self.operations)
 
     @property
     def seconds(self) -> float | None:
-        """Predicted time of all collectives one after the other; None where no devices have places in a topology."""
+        """Predicted time of all collectives in sequence; None where devices have no position in a topology."""
         return _seconds_of(self.collectives)
 
     def __str__(self) -> str:
@@ -172,20 +172,13 @@ class Report:
         return total + ("" if self.seconds is None else f", predicted {format_seconds(self.seconds)}")
 
     def _repr_html_(self) -> str:
-        """A table with a row for each operation: what notebooks show."""
+        """Return a table with a row for each operation, for notebooks."""
         head = _row("th", ("operation", "operands", "result", "collectives", "bytes", "predicted"))
         rows = "".join(_row("td", _cells(operation)) for operation in self.operations)
         return f"<table><caption>{html.escape(self._total())}</caption>{head}{rows}</table>"
 
 
 def collective_text(collective: Collective) -> str:
-    """Write a collective in a line.
-
-    Examples
-    --------
-    >>> collective_text(Collective("all-gather", (8, 8), "float32", groups=((0, 1), (2, 3)), nbytes=512))
-    'all-gather float32[8,8] in 2 groups of 2: 512 B'
-    """
     text = f"{collective.kind} {_array_text(collective.dtype, collective.shape)}"
     if collective.groups:
         number, sizes = len(collective.groups), sorted({len(group) for group in collective.groups})
@@ -197,7 +190,7 @@ def collective_text(collective: Collective) -> str:
     return text if collective.seconds is None else f"{text}, {format_seconds(collective.seconds)}"
 
 
-# Messages of a permutation that a line shows.
+# Maximum number of a permutation's messages in one line.
 _MAX_PAIRS = 8
 
 
@@ -205,7 +198,7 @@ def _array_text(dtype: str, shape: Sequence[int]) -> str:
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
-def _listed(arrays: Sequence[Placed]) -> str:
+def _listed(arrays: Sequence[ArrayRecord]) -> str:
     return ", ".join(map(str, arrays)) or "no array"
 
 

@@ -1,4 +1,4 @@
-"""Sharded arrays where collectives, strategies, variables and checkpoints meet them."""
+"""Adapter of sharded arrays for collectives, strategies, variables and checkpoints."""
 
 from __future__ import annotations
 
@@ -24,55 +24,55 @@ Array = NDArray[Any]
 class ShardedKind(ArrayKind):
     """Sharded arrays: each device combines its tile with those of the same device of other replicas.
 
-    So a result lies as the arrays that were given do, and nothing moves between the devices of a replica. As everywhere
-    replicas share the memory of results, which cannot be written to.
+    A result has the layout of the given arrays, so nothing moves between the devices of a replica. Replicas share the
+    memory of results, which is read-only.
     """
 
     name = "ShardedArray"
     is_mutable = False
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Give the values, once they are combined; in the memory of the tiles where that is one array.
+        """Return the combined values, in the memory of the tiles where that is one array.
 
         Raises
         ------
         InvalidArgumentError
-            If other processes have some of them.
+            If other processes hold some of the values.
         """
         if value._group.member is not None:
             raise InvalidArgumentError(
-                f"{name} is a ShardedArray on {value._group}: this process has not got all of it. Give np.asarray(x), "
-                "which gathers it"
+                f"{name} is a ShardedArray on {value._group}, of which this process holds only a part: pass "
+                "np.asarray(x), which gathers it"
             )
         whole: Array = value._gathered()
         return whole
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Give a sharded array on the same devices, cut along the same dimensions, of which there may be fewer.
+        """Return a sharded array on the same devices, divided along the same leading dimensions.
 
-        It may be written to if `array` may, and is in memory of its own if that is the memory of `like`.
+        Writable if `array` is; in its own memory if `array` shares that of `like`.
         """
         if like._whole is not None and np.may_share_memory(array, like._whole):
             array = array.copy()
             array.flags.writeable = False
-        return _placed(like._layout, like._group, array)
+        return _with_layout(like._layout, like._group, array)
 
     def reader(self, value: Any) -> Callable[[Array], Any]:
-        """Variables that begin with a sharded array have its layout."""
-        return functools.partial(_placed, value._layout, value._group)
+        """Variables initialized with a sharded array have its layout."""
+        return functools.partial(_with_layout, value._layout, value._group)
 
 
-def _placed(layout: Layout, group: DeviceGroup, array: Array) -> ShardedArray:
+def _with_layout(layout: Layout, group: DeviceGroup, array: Array) -> ShardedArray:
     made = place(array.view(np.ndarray), _fitted(layout, array.ndim), group)
     for device in group.local_devices:
-        space = made._space(device)
-        if space is not None:
-            space.flags.writeable = array.flags.writeable
+        buffer = made._buffer(device)
+        if buffer is not None:
+            buffer.flags.writeable = array.flags.writeable
     return made
 
 
 def _fitted(layout: Layout, ndim: int) -> Layout:
-    """The layout that an array has once it is whole: dimensions are lost, and added, in front."""
+    """Return the layout of the whole array: dimensions are removed, and added, in front."""
     layout = layout.without_parts()
     if ndim == layout.ndim:
         return layout

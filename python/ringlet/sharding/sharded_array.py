@@ -27,49 +27,48 @@ Array = NDArray[Any]
 
 
 class Origin(NamedTuple):
-    """The one partial operand of a linear operation, and how the result follows from its values.
+    """The only partial operand of a linear operation, and the function from its values to those of the result.
 
     Attributes
     ----------
     source : ShardedArray
-    spaces : tuple of (ndarray or None)
-        Those that `source` had: it has others once it was written to, and is not the origin any more.
+    buffers : tuple of (ndarray or None)
+        Buffers of `source` at that time; a write replaces them and so ends the link.
     compute : callable
-        Takes the values of `source`, not partial, and gives those of the result.
+        Takes the combined values of `source` and returns those of the result.
     depth : int
-        Number of such operations from the first partial array on.
+        Number of linear operations since the first partial array.
     """
 
     source: ShardedArray
-    spaces: tuple[Array | None, ...] | None
+    buffers: tuple[Array | None, ...] | None
     compute: Callable[[ShardedArray], ShardedArray]
     depth: int
 
 
 class ShardedArray(ArrayMethods, Conversions):
-    """An array of which each logical device has a part, and which NumPy's functions compute with part by part.
+    """An array divided over logical devices; NumPy's functions compute it tile by tile.
 
-    Strategies make it, :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` and its like, and so does
-    :func:`ringlet.sharding.shard`. Results are sharded arrays again, laid out so that as few bytes as possible would be
-    sent between devices.
+    Created by :func:`ringlet.sharding.shard`, :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` and
+    similar functions. Results are sharded arrays too, in the layout that sends the fewest bytes between devices.
 
-    What a slice, a transposed array or any other result has are values: a later change of the array that it was made
-    from does not show in it, and it is not written to itself. The array that was split stays one with `whole`, as far
-    as devices share memory: what is written to either is seen in the other.
+    A slice, a transposed array or any other result is a value: later writes to its source do not change it, and it is
+    read-only. The array that was split stays shared with `whole` where devices share memory: writes to either are
+    visible in both.
 
     Parameters
     ----------
     whole : ndarray
         Not copied, unless in the mode ``"copy"``.
     sharding : Sharding or NamedSharding
-        For as many dimensions as `whole` has. Trailing tiles are short, or empty, where sizes are no multiples.
+        For the number of dimensions of `whole`. Trailing tiles are short or empty where a size is not a multiple.
 
     Raises
     ------
     TypeError
-        If `whole` is no ndarray, or `sharding` no sharding.
+        If `whole` is not an ndarray, or `sharding` not a sharding.
     ShardingError, PartitionError
-        If `whole` cannot be laid out as `sharding` says.
+        If `whole` cannot be divided by `sharding`.
 
     Examples
     --------
@@ -89,6 +88,7 @@ class ShardedArray(ArrayMethods, Conversions):
 
     __slots__ = (
         "__weakref__",
+        "_buffers",
         "_combine",
         "_dtype",
         "_group",
@@ -99,25 +99,24 @@ class ShardedArray(ArrayMethods, Conversions):
         "_root",
         "_settled",
         "_shape",
-        "_spaces",
         "_whole",
     )
 
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
-    # Where values are: `_whole` is the one space of all devices that have something, and `_spaces` then None.
+    # `_whole` is the buffer that all devices share; otherwise it is None and `_buffers` has one for each device.
     _whole: Array | None
-    _spaces: tuple[Array | None, ...] | None
+    _buffers: tuple[Array | None, ...] | None
     _layout: Layout
     _group: DeviceGroup
     _combine: Op
-    # The array that owns the memory which this one only reads, and those that read what this one owns.
+    # The array that owns the memory read here, and the arrays that read memory owned here.
     _root: ShardedArray | None
     _readers: dict[int, weakref.ref[ShardedArray]]
     _is_view: bool
-    # What partial values combine to, once they were combined.
+    # Combined values of a partial array, once computed.
     _settled: ShardedArray | None
-    # What partial values were computed from, if it costs the same to combine that.
+    # Source of a partial array, if combining that source costs the same.
     _origin: Origin | None
 
     def __init__(self, whole: Array, sharding: Sharding | NamedSharding) -> None:
@@ -126,17 +125,17 @@ class ShardedArray(ArrayMethods, Conversions):
         for given, kinds in ((whole, (np.ndarray,)), (sharding, (Sharding, NamedSharding))):
             if not isinstance(given, kinds):
                 raise TypeError(
-                    f"a ShardedArray is made of an ndarray and a Sharding, got {given!r} of type "
+                    f"ShardedArray requires an ndarray and a Sharding, got {given!r} of type "
                     f"{type(given).__name__}: write ShardedArray(np.asarray(whole), Sharding.tiled((2, 1)))"
                 )
         self._adopt(shard(whole, sharding))
 
     @classmethod
     def _of_whole(cls, whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
-        """One whose devices all have their box in one array; not for partial values."""
+        """Build an array whose devices all have their box in one buffer; not for partial values."""
         made = cls.__new__(cls)
         made._shape, made._dtype = whole.shape, whole.dtype
-        made._whole, made._spaces = whole, None
+        made._whole, made._buffers = whole, None
         made._layout, made._group, made._combine = layout, group, Op.SUM
         made._root = made._settled = made._origin = None
         made._readers = {}
@@ -145,69 +144,66 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @classmethod
     def _build(
-        cls, spaces: Sequence[Array | None], layout: Layout, group: DeviceGroup, combine: Op = Op.SUM
+        cls, buffers: Sequence[Array | None], layout: Layout, group: DeviceGroup, combine: Op = Op.SUM
     ) -> ShardedArray:
-        """One of a space for each device, None for those of other processes."""
-        known = next((space for space in spaces if space is not None), None)
+        """Build an array of one buffer for each device, None for those of other processes."""
+        known = next((buffer for buffer in buffers if buffer is not None), None)
         if known is None:
             raise ShardingError(
-                f"this process has none of the {group}: arrays on them are made by the processes that have some"
+                f"this process owns none of the {group}: create arrays on the processes that own devices of the mesh"
             )
         made = cls._of_whole(known, layout, group)
-        if layout.parts.count > 1 or any(space is not known for space in spaces):
-            made._whole, made._spaces, made._combine = None, tuple(spaces), combine
+        if layout.parts.count > 1 or any(buffer is not known for buffer in buffers):
+            made._whole, made._buffers, made._combine = None, tuple(buffers), combine
         return made
 
     def _adopt(self, other: ShardedArray) -> None:
-        """Become another array, whose memory from now on is this one's."""
+        """Take over the memory and layout of another array."""
         self._shape, self._dtype = other._shape, other._dtype
-        self._whole, self._spaces = other._whole, other._spaces
+        self._whole, self._buffers = other._whole, other._buffers
         self._layout, self._group, self._combine = other._layout, other._group, other._combine
         self._root = self._settled = self._origin = None
         self._readers = {}
         self._is_view = False
 
-    def _space(self, device: int) -> Array | None:
-        """An array of the whole's shape that has a device's values in its box; None if they are not here."""
-        return self._whole if self._spaces is None else self._spaces[device]
+    def _buffer(self, device: int) -> Array | None:
+        """Return a device's buffer, of the whole's shape with values in its box; None for other processes."""
+        return self._whole if self._buffers is None else self._buffers[device]
 
     def _tile(self, device: int) -> Array:
-        """What a device of this process has."""
-        space = self._space(device)
-        assert space is not None, f"device {device} is of another process"
-        tile: Array = space[
-            self._layout.boxes(self.shape)[device] or ...
-        ]  # an array also where there are no dimensions
+        buffer = self._buffer(device)
+        assert buffer is not None, (
+            f"device {device} belongs to another process: use array.shards for the devices of this one"
+        )
+        tile: Array = buffer[self._layout.boxes(self.shape)[device] or ...]  # `...` keeps an array without dimensions
         return tile
 
     @property
-    def _has_one_space_per_part(self) -> bool:
-        """Whether all devices share memory, as far as they have values of the same array."""
-        if self._spaces is None:
+    def _has_one_buffer_per_part(self) -> bool:
+        """Return whether all devices with values of the same term share memory."""
+        if self._buffers is None:
             return True
-        return self._group.member is None and len({*map(id, self._spaces)}) == self._layout.parts.count
+        return self._group.member is None and len({*map(id, self._buffers)}) == self._layout.parts.count
 
-    # Reading the memory of another array
+    # Sharing the memory of another array
 
     def _derive(self, view: Callable[[Array], Array], layout: Layout, *, is_view: bool = True) -> ShardedArray:
-        """Give an array that reads this one's memory until either is written to.
+        """Return an array that reads this one's memory until either is written to.
 
         Parameters
         ----------
         view : callable
-            Gives a view of a space.
+            Returns a view of a buffer.
         layout : Layout
-            Of the result.
         is_view : bool
-            Whether writing to the result is refused, because it looks as if it would change this one; else it gets
-            memory of its own first.
+            Whether the result is read-only, as a caller may take it for a view; otherwise it copies before a write.
         """
-        if self._spaces is None:
+        if self._buffers is None:
             made = self._of_whole(view(self._whole), layout, self._group)  # type: ignore[arg-type]
         else:
-            views = {id(space): view(space) for space in self._spaces if space is not None}
-            spaces = [None if space is None else views[id(space)] for space in self._spaces]
-            made = self._build(spaces, layout, self._group, self._combine)
+            views = {id(buffer): view(buffer) for buffer in self._buffers if buffer is not None}
+            buffers = [None if buffer is None else views[id(buffer)] for buffer in self._buffers]
+            made = self._build(buffers, layout, self._group, self._combine)
         made._is_view = is_view
         made._root = root = self if self._root is None else self._root
         key, readers = id(made), root._readers
@@ -215,52 +211,52 @@ class ShardedArray(ArrayMethods, Conversions):
         return made
 
     def _as_result(self) -> ShardedArray:
-        """Return this array; without dimensions it is a value from now on, as NumPy's numbers are."""
+        """Return this array, made a read-only value if it has no dimensions, as NumPy's numbers are."""
         if not self._shape:
             self._is_view = True
         return self
 
     def _own(self) -> None:
-        """Move to memory of this array's own."""
+        """Copy to memory owned by this array."""
         from ringlet.sharding.resharding.device_buffers import copies
 
-        spaces = copies(self)
-        if self._spaces is None:
-            self._whole = next(space for space in spaces if space is not None)
+        buffers = copies(self)
+        if self._buffers is None:
+            self._whole = next(buffer for buffer in buffers if buffer is not None)
         else:
-            self._spaces = tuple(spaces)
+            self._buffers = tuple(buffers)
         self._root = None
 
-    def _spaces_to_write(self) -> Sequence[Array | None]:
-        """Give the space of each device for writing to; arrays that only read this memory have a copy from then on.
+    def _writable_buffers(self) -> Sequence[Array | None]:
+        """Return the writable buffer of each device; arrays that only read this memory get a copy first.
 
         Raises
         ------
         ShardingError
-            If this array looks as if it were a view of another one.
+            If this array looks like a view of another one.
         """
         if self._is_view:
             kinds = "transposed and reshaped arrays" if self._shape else "elements and other results without dimensions"
             raise ShardingError(
-                f"assignment destination is read-only: slices, {kinds} are values, not views. "
-                "Write to the array that they were taken from, x[1:3] = value, or to a copy, array.copy()"
+                f"assignment destination is read-only: slices, {kinds} are values, not views. Write to the source "
+                "array, x[1:3] = value, or to a copy, array.copy()"
             )
         if self._layout.is_partial:
-            from ringlet.sharding.resharding.reshard import settled
+            from ringlet.sharding.resharding.reshard import materialized
 
-            known = settled(self)
+            known = materialized(self)
             self._adopt(known)
-            self._root = known  # which others may read
+            self._root = known  # possibly shared with readers
         if self._root is not None:
             self._own()
         readers, self._readers = self._readers, {}
-        # A list first: other threads, and the garbage collector, may let go of readers meanwhile.
+        # A list first: other threads and the garbage collector may drop readers during the loop.
         for reader in [reference() for reference in list(readers.values())]:
             if reader is not None and reader._root is self:
                 reader._own()
-        return self._spaces if self._spaces is not None else (self._whole,) * self._group.num_devices
+        return self._buffers if self._buffers is not None else (self._whole,) * self._group.num_devices
 
-    # What arrays have
+    # Attributes
 
     @property
     def sharding(self) -> Sharding:
@@ -269,9 +265,9 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @property
     def shards(self) -> list[Array]:
-        """What each logical device has that has something, and is of this process: views, in order of the devices.
+        """Tiles of the logical devices of this process, as views in order of the devices.
 
-        They may be written to where no other device has the same part.
+        Writable where no other device has the same part.
         """
         from ringlet.sharding.shards import shards_of
 
@@ -279,12 +275,12 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Size along each dimension of the whole."""
+        """Shape of the whole array."""
         return self._shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the elements."""
+        """Data type of the elements."""
         return self._dtype
 
     @property
@@ -294,7 +290,7 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @property
     def size(self) -> int:
-        """Number of elements of the whole."""
+        """Number of elements of the whole array."""
         return math.prod(self._shape)
 
     # NumPy's protocols

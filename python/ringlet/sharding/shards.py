@@ -1,4 +1,4 @@
-"""What each device has of an array, for those who look at it or write to it."""
+"""Tiles of an array as `shards` shows them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["shards_of"]
 
 
 def shards_of(x: ShardedArray) -> list[NDArray[Any]]:
-    """Give the tiles of the devices of this process that have one.
+    """Return the tiles of the devices of this process that have one.
 
     Parameters
     ----------
     x : ShardedArray
-        Values that are still to be combined are combined first.
+        Partial values are combined first.
 
     Returns
     -------
     list of ndarray
         In order of the devices. Read-only where several devices have the same part, and where `x` is.
     """
-    from ringlet.sharding.resharding.reshard import settled
+    from ringlet.sharding.resharding.reshard import materialized
 
-    x = settled(x)
+    x = materialized(x)
     boxes = x._layout.boxes(x.shape)
     keys = [tuple((s.start, s.stop) for s in box) for box in boxes]
     shards = []

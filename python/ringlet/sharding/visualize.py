@@ -1,4 +1,4 @@
-"""Pictures of arrays in tiles."""
+"""Pictures of sharded arrays and shardings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDTH = 640
 
 
 class Visualization:
-    """An array in tiles that shows itself: printed, in characters; in a notebook, drawn.
+    """Picture of an array in tiles: as text when printed, as SVG in a notebook.
 
     Made by :func:`visualize`.
 
@@ -42,18 +42,18 @@ class Visualization:
         self._table = table
 
     def text(self, width: int = 80) -> str:
-        """Give the picture in characters.
+        """Return the picture as text.
 
         Parameters
         ----------
         width : int, default 80
-            Characters that a line has at most, as far as two columns of tiles need no more. The first and the last
-            tiles are shown of those that have no room.
+            Maximum width of a line, which two columns of tiles may exceed. If there is not enough room, the first and
+            the last tiles are shown.
 
         Returns
         -------
         str
-            Lines, without a line end after the last.
+            Lines, without a final line end.
 
         Raises
         ------
@@ -65,16 +65,17 @@ class Visualization:
         return "\n".join(text_lines(self._table, width))
 
     def draw(self, *, width: int | None = None, color: bool | None = None, file: TextIO | None = None) -> None:
-        """Print the picture, with devices in colour on a terminal.
+        """Print the picture, with coloured devices on a terminal.
 
         Parameters
         ----------
         width : int, optional
-            Characters of a line; by default those of the terminal.
+            Characters of a line; by default the width of the terminal.
         color : bool, optional
             Whether to write colours. By default only to a terminal, and not if ``NO_COLOR`` is set.
         file : text file, optional
-            By default standard output. If its encoding has no lines and boxes, ``|``, ``-`` and ``+`` stand for them.
+            By default standard output. If its encoding lacks box-drawing characters, ``|``, ``-`` and ``+`` replace
+            them.
         """
         from ringlet.sharding.drawing.text_table import text_lines
         from ringlet.tpu.drawing.terminal import print_drawing
@@ -82,21 +83,20 @@ class Visualization:
         print_drawing(lambda width, in_colours: text_lines(self._table, width, in_colours), width, color, file)
 
     def svg(self, width: int = _WIDTH) -> str:
-        """Give the picture as SVG.
+        """Return the picture as SVG.
 
-        Each device has its colour, the same in all pictures of as many devices, and a tile a band in that of each
-        device that has it. Sizes of tiles are to scale where there is room.
+        Each device has one colour, the same in all pictures with that number of devices; a tile has a band in the
+        colour of each device that holds it. Tile sizes are to scale where there is room.
 
         Parameters
         ----------
         width : int, default 640
-            Pixels that tables next to each other may take.
+            Maximum width in pixels of tables beside each other.
 
         Returns
         -------
         str
-            One ``<svg>`` element, without scripts, fonts or addresses. It has colours for light pages, and for dark
-            ones on devices that prefer these.
+            One ``<svg>`` element, without scripts, fonts or addresses, with colours for light and dark pages.
 
         Raises
         ------
@@ -109,7 +109,7 @@ class Visualization:
         return scene_to_svg(scene_of(self._table, width))
 
     def html(self, width: int = _WIDTH) -> str:
-        """Give the picture as one ``<figure>`` element, with the same in characters to unfold below it.
+        """Return the picture as one ``<figure>`` element, with the text version folded below.
 
         Parameters
         ----------
@@ -141,29 +141,29 @@ def visualize(
     shape: Sequence[int] | None = None,
     num_devices: int | None = None,
 ) -> Visualization:
-    """Draw which device has which part of an array.
+    """Draw which device holds which part of an array.
 
-    Rows and columns are the last two dimensions that are cut; there is a table for each tile along the others.
+    Rows and columns are the last two divided dimensions; each tile along the others has a table of its own.
 
     Parameters
     ----------
     drawn : ShardedArray, Sharding or NamedSharding
     shape : sequence of int, optional
-        Of the array, if `drawn` is a sharding.
+        Shape of the array, if `drawn` is a sharding.
     num_devices : int, optional
-        Devices that there are, for a sharding that does not say it.
+        Number of devices, for a sharding that does not record it.
 
     Returns
     -------
     Visualization
-        It prints itself, and draws itself in a notebook.
+        Prints as text and displays as a drawing in a notebook.
 
     Raises
     ------
     TypeError
-        If `drawn` is something else, or `shape` is none.
+        If `drawn` has another type, or `shape` is missing.
     ShardingError, PartitionError
-        If the sharding is not for that shape, or does not say where values are.
+        If the sharding does not fit the shape, or does not define where values are.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def visualize(
     sizes = tuple(map(whole_number, shape)) if isinstance(shape, Iterable) else (None,)
     if any(size is None or size < 0 for size in sizes):
         raise TypeError(
-            "visualize draws a ShardedArray, or arrays of a shape: write visualize(sharding, (8, 4)), got "
+            "visualize takes a ShardedArray, or a sharding and a shape: write visualize(sharding, (8, 4)), got "
             f"{type(drawn).__name__} and shape={shape!r}"
         )
     layout = layout_of(drawn, len(sizes), num_devices)

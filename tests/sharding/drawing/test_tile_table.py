@@ -66,12 +66,12 @@ def test_the_legend_tells_what_the_table_does_not_show():
     assert list(spread.legend()) == [
         "numbers: devices; rows: dimension 1; columns: dimension 2",
         "several devices in one tile: each has all of it",
-        "not cut: dimension 0 (0:3)",
+        "not divided: dimension 0 (0:3)",
         "without elements: devices 4-7",
     ]
     assert list(table(Sharding.unreduced(2), (), combined="combined (MAX)").legend()) == [
         "numbers: devices",
-        "+: what these devices have is still to be combined (MAX)",
+        "+: the values of these devices have yet to be combined (MAX)",
     ]
     assert list(table(Sharding.maximal(1, 3), (2,)).legend())[-1] == "without elements: devices 0, 2"
 

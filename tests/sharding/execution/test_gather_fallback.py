@@ -9,7 +9,7 @@ import pytest
 
 import ringlet
 from ringlet.sharding import GatherError, GatherWarning, Sharding, explain, shard, strict
-from ringlet.sharding.execution.gather_fallback import gathering
+from ringlet.sharding.execution.gather_fallback import record_gather
 
 ROWS = shard(np.arange(8.0).reshape(4, 2), Sharding.tiled((2, 1)))
 SMALL = shard(np.arange(2.0), Sharding.tiled((2,)))
@@ -25,21 +25,21 @@ def warned(action):
 
 def test_a_warning_names_the_function_the_bytes_and_the_way_out():
     with pytest.warns(GatherWarning) as seen:
-        gathering("np.f", ROWS)
+        record_gather("np.f", ROWS)
     message = str(seen[0].message)
     assert message.startswith("np.f gathers 64 B, the whole of float64[4,2] {devices=[2,1]<=[2]}, because")
     assert "x.reshard(Sharding.replicated(2))" in message
 
 
 def test_the_warning_is_of_the_line_that_calls_the_function():
-    (seen,) = warned(lambda: gathering("np.f", ROWS))
+    (seen,) = warned(lambda: record_gather("np.f", ROWS))
     assert seen.filename == __file__
 
 
 def test_a_line_is_warned_of_once_whatever_it_gathers():
     def gather_twice():
         for array in (ROWS, SMALL, ROWS):
-            gathering("np.f", array)
+            record_gather("np.f", array)
 
     assert len(warned(gather_twice)) == 1
 
@@ -47,14 +47,14 @@ def test_a_line_is_warned_of_once_whatever_it_gathers():
 def test_another_function_on_the_same_line_is_warned_of_too():
     def gather_both():
         for name in ("np.f", "np.g"):
-            gathering(name, ROWS)
+            record_gather(name, ROWS)
 
     assert len(warned(gather_both)) == 2
 
 
 def test_what_was_asked_for_is_counted_without_a_warning():
     with explain() as report:
-        gathering("np.asarray", ROWS, is_asked_for=True)
+        record_gather("np.asarray", ROWS, is_asked_for=True)
     (operation,) = report.gathers
     assert (operation.name, operation.nbytes, report.counts) == ("np.asarray", 64, {"gather": 1})
 
@@ -62,17 +62,17 @@ def test_what_was_asked_for_is_counted_without_a_warning():
 def test_a_strict_block_refuses_to_gather_and_counts_nothing():
     with explain() as report, strict():
         with pytest.raises(GatherError, match=r"np\.f gathers 64 B"):
-            gathering("np.f", ROWS)
+            record_gather("np.f", ROWS)
         with strict(False):
-            gathering("np.f", ROWS, is_asked_for=True)
+            record_gather("np.f", ROWS, is_asked_for=True)
     assert len(report.gathers) == 1
-    gathering("np.f", ROWS, is_asked_for=True)
+    record_gather("np.f", ROWS, is_asked_for=True)
 
 
 def test_a_strict_block_holds_for_the_replicas_that_are_started_in_it():
     strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
     with strict(), pytest.raises(GatherError):
-        strategy.run(lambda: gathering("np.f", ROWS))
+        strategy.run(lambda: record_gather("np.f", ROWS))
 
 
 def test_conversions_to_plain_arrays_are_counted_and_refused_by_strict_blocks():

@@ -6,23 +6,23 @@ import pytest
 from ringlet.sharding import Sharding, shard
 from ringlet.sharding.execution.shape_inference import (
     addresses_of,
+    dtype_probe,
     loop_dtype,
+    probe_array,
     shape_of_reshape,
-    shaped,
+    shape_probe,
     small,
-    stand_in,
-    typed,
 )
 
 
 def test_a_shape_takes_no_memory():
-    assert shaped((1 << 40, 1 << 10)).shape == (1 << 40, 1 << 10)
+    assert shape_probe((1 << 40, 1 << 10)).shape == (1 << 40, 1 << 10)
 
 
 def test_arrays_are_asked_for_their_dtype_and_numbers_for_themselves():
     x = shard(np.zeros(4, np.float32), Sharding.tiled((2,)))
-    assert np.result_type(typed(x), typed(2.5)) == np.float32
-    assert typed(np.ones(3, np.int8)).shape == (0,)
+    assert np.result_type(dtype_probe(x), dtype_probe(2.5)) == np.float32
+    assert dtype_probe(np.ones(3, np.int8)).shape == (0,)
 
 
 def test_strides_tell_dimensions_apart():
@@ -41,10 +41,10 @@ def test_a_shape_of_another_size_is_refused_in_numpys_words():
 
 
 def test_what_stands_in_for_a_reduced_array_has_elements_if_that_has_some():
-    assert stand_in(small(np.zeros((7, 0, 1), "c8"))).shape == (1, 0, 1)
-    assert np.max(stand_in(small(shaped((1 << 40, 3), "i2"))), axis=0).dtype == np.int16
+    assert probe_array(small(np.zeros((7, 0, 1), "c8"))).shape == (1, 0, 1)
+    assert np.max(probe_array(small(shape_probe((1 << 40, 3), "i2"))), axis=0).dtype == np.int16
     with pytest.raises(ValueError, match="zero-size"):
-        np.max(stand_in(small([])))
+        np.max(probe_array(small([])))
 
 
 def test_what_a_ufunc_computes_in_has_no_unit_of_time_and_the_order_of_bytes_of_the_machine():

@@ -6,7 +6,7 @@ import pytest
 from ringlet.collectives import Op
 from ringlet.errors import ShardingError
 from ringlet.sharding import Mesh, Sharding, explain, mode, shard
-from ringlet.sharding.execution.tile_execution import apply, compute, prepare, unfilled, written_to
+from ringlet.sharding.execution.tile_execution import allocate, apply, compute, prepare, write_out
 from ringlet.sharding.layout.factors import FactorMap
 
 ROWS, COLUMNS = Sharding.tiled((4, 1)), Sharding.tiled((1, 4))
@@ -83,10 +83,10 @@ def test_dimensions_without_a_factor_may_have_any_size_in_the_result():
 
 def test_out_is_filled_where_it_lies_as_the_result():
     x, out = shard(numbers(), ROWS), shard(np.zeros((6, 5), int), ROWS)
-    space = out._space(0)
+    buffer = out._buffer(0)
     assert apply("copy", SAME, lambda tiles, into, _: np.copyto(into, tiles[0]), [x], x.dtype, out=out) is out
-    assert out._space(0) is space
-    np.testing.assert_array_equal(space, numbers())
+    assert out._buffer(0) is buffer
+    np.testing.assert_array_equal(buffer, numbers())
 
 
 @pytest.mark.parametrize("sharding", [ROWS, COLUMNS, Sharding.replicated(4), Sharding.maximal(1, 4)])
@@ -118,9 +118,9 @@ def test_out_may_be_an_operand_that_other_elements_are_computed_from(sharding):
 def test_out_of_another_kind_or_shape_is_refused_as_numpy_does():
     x = shard(numbers().astype(float), ROWS)
     with pytest.raises(TypeError, match="Cannot cast"):
-        written_to(np.zeros((6, 5), int), x)
+        write_out(np.zeros((6, 5), int), x)
     with pytest.raises(ValueError, match=r"out has shape \(5,\), and the result \(6, 5\)"):
-        written_to(np.zeros(5), x)
+        write_out(np.zeros(5), x)
 
 
 def test_parts_that_were_combined_are_not_combined_again():
@@ -144,7 +144,7 @@ def test_parts_are_combined_onto_the_tiles_that_the_other_operand_has():
 
 def test_an_operation_may_work_between_moving_its_operands_and_computing():
     ready = prepare("copy", SAME, [shard(numbers(), ROWS)], float)
-    result = unfilled(ready)
+    result = allocate(ready)
     compute(result, lambda tile, where: tile.fill(where.device), ready)
     np.testing.assert_array_equal(np.asarray(result)[::2, 0], [0, 1, 2])
 

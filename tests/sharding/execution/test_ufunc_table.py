@@ -28,11 +28,11 @@ def test_each_ufunc_has_a_handler_of_its_call():
 
 
 def test_no_cache_holds_a_ufunc_made_from_a_python_function():
-    class Held:
+    class DeviceBoxes:
         def __call__(self, value):
             return value
 
-    held = Held()
+    held = DeviceBoxes()
     released = weakref.ref(held)
     ufunc = np.frompyfunc(held, 1, 1)
     x = shard(np.arange(4), Sharding.tiled((2,)))

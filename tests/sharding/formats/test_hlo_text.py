@@ -38,26 +38,26 @@ def test_a_text_with_a_letter_changed_is_read_or_refused_with_its_place(sharding
 @given(st.text() | st.text("{}[]<=T(), 01devicsmaxl"))
 def test_any_other_text_is_refused(text):
     if not text.replace(" ", "").startswith("{}"):
-        with pytest.raises(ShardingError, match="no text of a sharding"):
+        with pytest.raises(ShardingError, match="text of a sharding is invalid"):
             Sharding.parse(text)
 
 
 @pytest.mark.parametrize(
     ("text", "position", "reason"),
     [
-        ("", 0, "expected '{', with which a sharding begins, and the text ends"),
-        ("replicated", 0, "expected '{', with which a sharding begins"),
-        ("{replicated", 11, "expected '}', with which a sharding ends, and the text ends"),
-        ("{replicated manual}", 12, "expected '}', with which a sharding ends"),
+        ("", 0, "expected '{', which begins a sharding, and the text ends"),
+        ("replicated", 0, "expected '{', which begins a sharding"),
+        ("{replicated", 11, "expected '}', which ends a sharding, and the text ends"),
+        ("{replicated manual}", 12, "expected '}', which ends a sharding"),
         ("{replicated}}", 12, "expected the end of the text"),
         ("{maximal}", 8, "expected 'device='"),
         ("{maximal device=-1}", 16, "expected a number"),
         ("{device=3}", 1, "expected 'replicated'"),
         ("{devices=[1,1]0}", 10, "is a tiling over one device: write {replicated}"),
         ("{devices=[0]<=[0]}", 10, r"the numbers of tiles are \[0\]: write 1"),
-        ("{devices=[2,2]0,1,2}", 19, "the list ends after 3 devices, and there are 4 tiles"),
+        ("{devices=[2,2]0,1,2}", 19, "the list ends after 3 devices, expected 4"),
         ("{devices=[2]0,1,2}", 16, "is one device more than the 2 tiles"),
-        ("{devices=[2]1,1}", 14, "device 1 is listed for a second time"),
+        ("{devices=[2]1,1}", 14, "device 1 is listed twice"),
         ("{devices=[2,2]<=[5]}", 17, "is a grid of 5 devices for 4 tiles"),
         ("{devices=[2,2]<=[4]T(0)}", 19, "expected '}'"),
         ("{devices=[2,2]<=[2,2]}", 21, "expected 'T\\(', the order of the grid's axes"),
@@ -66,9 +66,9 @@ def test_any_other_text_is_refused(text):
         ("{devices=[2]0,1 last_tile_dims={maximal}}", 32, "expected 'manual' or 'unreduced' or 'replicated'"),
         ("{devices=[2]0,1 last_tile_dims={manual,}}", 39, "expected 'manual'"),
         ("{devices=[2]0,1 last_tile_dims={manual,manual}}", 39, "is one group more than the 1 dimensions"),
-        ("{devices=[999999,999999]<=[8]}", 10, "are 999998000001 tiles: no more than 1048576 devices"),
+        ("{devices=[999999,999999]<=[8]}", 10, "are 999998000001 tiles: the maximum is 1048576"),
         ("{devices=[2]0,99999999999999999999}", 14, "is a number of 20 digits"),
-        ("{{{replicated}}}", 1, "a tuple is in a tuple"),
+        ("{{{replicated}}}", 1, "a tuple is inside a tuple"),
         ("{{replicated},}", 14, "expected '{'"),
         ("{/* {replicated}", 1, "expected 'replicated'"),
         ("{replicated shard_as1}", 12, "expected '}'"),

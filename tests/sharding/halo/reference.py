@@ -10,7 +10,7 @@ import numpy as np
 from ringlet.sharding.halo.windows import Window
 from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.memory_modes import mode
-from tests.sharding.sweep import MESHES, assembled, placements, poisoned, tiled
+from tests.sharding.sweep import MESHES, assemble, placements, poisoned, tiled
 
 
 def spread(x: np.ndarray, windows: Sequence[Window], padding: int = 0) -> np.ndarray:
@@ -59,4 +59,4 @@ def run_tiled(function, arrays: Sequence[np.ndarray], layouts: Sequence[Layout],
     """Give the results of a function of arrays that lie somewhere, where what was never received is poison."""
     with mode(memory), poisoned():
         result = function(*(tiled(array, layout) for array, layout in zip(arrays, layouts, strict=True)))
-        return [assembled(each) for each in (result if isinstance(result, tuple) else (result,))]
+        return [assemble(each) for each in (result if isinstance(result, tuple) else (result,))]

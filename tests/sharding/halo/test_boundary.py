@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.sharding.halo.boundary import boundary_of, extended, folded, pieces, ranges_of
+from ringlet.sharding.halo.boundary import boundary_of, extended, folded, ranges_of, segments
 
 # The names that NumPy's pad has for them.
 PADS = {
@@ -58,7 +58,7 @@ def test_a_folded_gradient_adds_up_what_each_element_is_in_the_part(parts):
 
 @given(st.integers(1, 6), st.integers(-9, 12), st.integers(0, 9), st.sampled_from(["constant", "reflect", "periodic"]))
 def test_ranges_are_the_elements_that_pieces_come_from(length, begin, size, kind):
-    found = pieces(length, begin, begin + size, kind)
+    found = segments(length, begin, begin + size, kind)
     elements = {int(i) for _, source in found for i in np.arange(length)[source]}
     ranges = ranges_of(found)
     assert {i for start, stop in ranges for i in range(start, stop)} == elements
@@ -82,5 +82,5 @@ def test_other_boundaries_are_refused(wrong):
 @pytest.mark.parametrize(("dtype", "number", "wrong"), [("uint8", 255, 256), ("int8", -128, 128), ("bool", 1, 2)])
 def test_a_whole_number_is_a_boundary_of_arrays_whose_dtype_holds_it(dtype, number, wrong):
     assert boundary_of(number, np.dtype(dtype)).value == number
-    with pytest.raises(ValueError, match=f"boundary {wrong} is no number that an array of {dtype} can go on with"):
+    with pytest.raises(ValueError, match=f"boundary {wrong} is not a number that an array of {dtype} can hold"):
         boundary_of(wrong, np.dtype(dtype))

@@ -17,7 +17,7 @@ from ringlet.sharding import (
 from ringlet.sharding.layout.layout import Cut, Layout
 from tests.sharding.halo.reference import convolved, everywhere, run_tiled
 from tests.sharding.halo.test_windows import WINDOWS
-from tests.sharding.sweep import assembled, tiled
+from tests.sharding.sweep import assemble, tiled
 
 
 @st.composite
@@ -102,13 +102,13 @@ def test_input_features_that_are_cut_give_a_partial_result():
 def test_a_partial_input_stays_partial():
     values = np.arange(2 * 8).reshape(2, 1, 8, 1)
     both = Layout(4, (Cut(1, ()), Cut(2, (0, 0, 1, 1)), Cut(1, ())), parts=Cut(2, (0, 1, 0, 1)))
-    spaces = [values[both.parts.tile_of(device)].copy() for device in range(4)]
+    buffers = [values[both.parts.tile_of(device)].copy() for device in range(4)]
     x = tiled(values[0], both.without_parts())
-    x = ShardedArray._build([spaces[0], spaces[1], spaces[0], spaces[1]], both, x._group)
+    x = ShardedArray._build([buffers[0], buffers[1], buffers[0], buffers[1]], both, x._group)
     y = conv_general(x, np.ones((3, 1, 1), int), 1, "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
     assert y._layout.is_partial
     expected = np.convolve(values.sum(0).ravel(), [1, 1, 1], "same")
-    np.testing.assert_array_equal(assembled(y).ravel(), expected)
+    np.testing.assert_array_equal(assemble(y).ravel(), expected)
 
 
 def test_groups_that_a_cut_would_divide_are_gathered():
@@ -144,11 +144,16 @@ def test_shared_and_copied_memory_give_the_same_bits(dtype, rows):
     [
         ((1, 4, 8), (1, 4, 3, 3), {}, r"cannot convolve shape \(1, 4, 8\) with a kernel of shape \(1, 4, 3, 3\)"),
         ((1, 4, 8), (2, 3, 3), {}, "the input has 4 features and the kernel 3 input features"),
-        ((1, 4, 8), (3, 2, 3), {"feature_group_count": 2}, "3 output features do not fall into 2 equal groups"),
-        ((1, 4, 8), (2, 4, 3), {"batch_group_count": 2}, "1 elements in the batch do not fall into 2 equal groups"),
+        ((1, 4, 8), (3, 2, 3), {"feature_group_count": 2}, "3 output features cannot be divided into 2 equal groups"),
+        (
+            (1, 4, 8),
+            (2, 4, 3),
+            {"batch_group_count": 2},
+            "1 elements in the batch cannot be divided into 2 equal groups",
+        ),
         ((2, 4, 8), (4, 2, 3), {"feature_group_count": 2, "batch_group_count": 2}, "not both more than 1"),
         ((1, 4, 8), (2, 4, 3), {"feature_group_count": "2"}, "feature_group_count is '2' and"),
-        ((1, 4, 8), (2, 4, 3), {"lhs_dilation": 2}, "'SAME' has no one meaning where lhs_dilation is 2"),
+        ((1, 4, 8), (2, 4, 3), {"lhs_dilation": 2}, "'SAME' is ambiguous where lhs_dilation is 2"),
         ((1, 4, 8), (2, 4, 3), {"lhs_dilation": "two"}, "lhs_dilation is 'two': expected 1 whole numbers"),
         ((1, 4, 8), (2, 4, 3), {"lhs_dilation": {2: 1}}, r"lhs_dilation is \{2: 1\}: expected 1 whole numbers"),
         ((1, 4, 8), (2, 4, 3), {"dimension_numbers": {"NCH"}}, r"dimension_numbers \{'NCH'\} do not name each"),

@@ -140,5 +140,5 @@ def test_several_tiles_get_the_bits_that_they_get_one_by_one(features, strides, 
     for place in np.ndindex(4, 2):
         starts = (0, place[0] * 2, place[1] * size)
         tile = one_by_one[:, starts[1] :][:, :2, starts[2] :][:, :, :size]
-        convolve(x, kernel, tile, tuple(w.seen_from(0, start) for w, start in zip(windows, starts, strict=True)))
+        convolve(x, kernel, tile, tuple(w.relative_windows(0, start) for w, start in zip(windows, starts, strict=True)))
     np.testing.assert_array_equal(together.view("int32"), one_by_one.view("int32"))

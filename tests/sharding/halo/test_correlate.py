@@ -75,7 +75,7 @@ def test_the_shorter_one_is_the_kernel_of_a_convolution():
 
 @pytest.mark.parametrize(("kernel", "mode"), [(np.ones((2, 2)), "valid"), (np.ones(0), "same"), (np.ones(2), "wrap")])
 def test_what_does_not_go_together_is_refused(kernel, mode):
-    with pytest.raises(ValueError, match=r"cannot correlate shape|there is no mode 'wrap'"):
+    with pytest.raises(ValueError, match=r"cannot correlate shape|'wrap' is not a mode"):
         correlate(np.ones(4), kernel, mode)
     with pytest.raises(ValueError, match=r"."):
         np.correlate(shard(np.ones(4), Sharding.tiled((2,))), kernel, mode)

@@ -46,5 +46,5 @@ def test_letters_count_spatial_dimensions_in_the_order_of_the_kernel_and_numbers
     ],
 )
 def test_what_does_not_name_each_dimension_once_is_refused(wrong):
-    with pytest.raises(ValueError, match=r"do not name each of the 4 dimensions .* give three strings"):
+    with pytest.raises(ValueError, match=r"do not name each of the 4 dimensions .* pass three strings"):
         dimension_numbers_of(wrong, 4)

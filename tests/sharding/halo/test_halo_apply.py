@@ -16,7 +16,7 @@ def test_plain_arrays_give_plain_arrays():
 
 def test_an_array_that_would_lose_its_mask_is_refused():
     masked = np.ma.masked_equal(np.ones((1, 4, 1)), 1)
-    with pytest.raises(TypeError, match=r"would lose its mask: give array\.filled\(0\)"):
+    with pytest.raises(TypeError, match=r"would lose its mask: pass array\.filled\(0\)"):
         max_pool(masked, 2)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ringlet.sharding import Mesh, conv_general, conv_general_vjp, explain, max_pool, max_pool_vjp, shard
-from ringlet.sharding.halo.halo_exchange import plan_exchange, with_neighbours
+from ringlet.sharding.halo.halo_exchange import exchange_halo, plan_exchange
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Cut, Layout
 from ringlet.sharding.memory_modes import mode
@@ -101,20 +101,20 @@ def test_what_came_along_one_dimension_is_sent_on_along_the_next():
     needs = (((0, 3),), ((1, 4),))
     with mode("copy"), poisoned():
         x = tiled(values, layout)
-        spaces, boxes = with_neighbours(x, layout, (needs, needs), x._group)
+        buffers, boxes = exchange_halo(x, layout, (needs, needs), x._group)
     for device in range(4):
-        np.testing.assert_array_equal(spaces[device][boxes[device]], values[boxes[device]])
+        np.testing.assert_array_equal(buffers[device][boxes[device]], values[boxes[device]])
 
 
 def test_memory_that_is_shared_is_looked_at_and_not_copied():
     whole = np.arange(8)
     x = shard(whole, Mesh({"x": 2}).sharding("x"))
-    spaces, _ = with_neighbours(x, x._layout, ((((0, 5),), ((3, 8),)),), x._group)
-    assert all(space is whole for space in spaces)
+    buffers, _ = exchange_halo(x, x._layout, ((((0, 5),), ((3, 8),)),), x._group)
+    assert all(buffer is whole for buffer in buffers)
 
 
 def test_nothing_is_received_into_memory_that_is_not_to_be_written_to():
     with mode("copy"):
         x = shard(np.broadcast_to(np.float64(3), (8,)), Mesh({"x": 2}).sharding("x"))
-        spaces, boxes = with_neighbours(x, x._layout, ((((0, 5),), ((3, 8),)),), x._group)
-    assert [space[box].tolist() for space, box in zip(spaces, boxes, strict=True)] == [[3.0] * 5] * 2
+        buffers, boxes = exchange_halo(x, x._layout, ((((0, 5),), ((3, 8),)),), x._group)
+    assert [buffer[box].tolist() for buffer, box in zip(buffers, boxes, strict=True)] == [[3.0] * 5] * 2

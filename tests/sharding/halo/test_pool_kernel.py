@@ -56,5 +56,5 @@ def test_the_first_nan_has_the_gradient_of_a_maximum_that_is_nan(dtype):
 
 @pytest.mark.parametrize("function", [np.subtract, np.exp, np.divmod, np.max, "max"])
 def test_functions_without_an_identity_are_refused(function):
-    with pytest.raises(ValueError, match="which has no value to pad with"):
+    with pytest.raises(ValueError, match="which has no identity to pad with"):
         identity_of(function, np.dtype("float32"))

@@ -65,12 +65,14 @@ def test_sums_of_a_partial_array_stay_partial():
 
 def test_functions_that_give_another_dtype_are_refused():
     assert reduce_window(np.eye(2, dtype=bool), np.logical_or, 2).all()
-    with pytest.raises(ValueError, match=r"'logical_or'> of int64 gives bool: give an array of that dtype"):
+    with pytest.raises(ValueError, match=r"'logical_or'> of int64 returns bool: pass an array of that dtype"):
         reduce_window(np.ones(4, int), np.logical_or, 2)
 
 
 def test_there_is_no_gradient_of_products():
-    with pytest.raises(ValueError, match=r"no gradient of windows reduced with <ufunc 'multiply'>: give np\.add"):
+    with pytest.raises(
+        ValueError, match=r"the gradient of windows reduced with <ufunc 'multiply'> is not supported: use np\.add"
+    ):
         reduce_window_vjp(np.ones(4), np.ones(3), np.multiply, 2)
 
 

@@ -117,7 +117,7 @@ def test_empty_and_single_arrays_are_fine(shape):
         (-1, "zero", "depth is -1: expected a number of 0 or more"),
         (1, ["zero", "zero"], "boundary is .* one for each of 1 dimensions"),
         (1.5, "zero", "depth is 1.5: expected a number"),
-        (1, "wrap", "there is no boundary 'wrap'"),
+        (1, "wrap", "'wrap' is not a boundary"),
     ],
 )
 def test_depths_and_boundaries_for_other_arrays_are_refused(depth, boundary, message):
@@ -126,9 +126,9 @@ def test_depths_and_boundaries_for_other_arrays_are_refused(depth, boundary, mes
 
 
 def test_results_of_other_shapes_are_refused():
-    with pytest.raises(ValueError, match=r"gave shape \(4,\) for a part of shape \(5,\): expected \(3,\), without"):
+    with pytest.raises(ValueError, match=r"returned shape \(4,\) for a part of shape \(5,\): expected \(3,\), without"):
         map_halo(lambda part: part[1:], np.ones(3), 1)
-    with pytest.raises(ValueError, match=r"gave a gradient of shape \(3,\) for one of shape \(5,\)"):
+    with pytest.raises(ValueError, match=r"returned a gradient of shape \(3,\): expected \(5,\)"):
         map_halo_vjp(lambda part, cotangent: cotangent, np.ones(3), np.ones(3), 1)
     with pytest.raises(ValueError, match=r"the gradient has shape \(2,\), and the result \(3,\)"):
         map_halo_vjp(lambda part, cotangent: part, np.ones(3), np.ones(2), 1)

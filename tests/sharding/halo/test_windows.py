@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.sharding.halo.windows import Window, all_see, needs_of, per_dimension, seen_from, windows_of
+from ringlet.sharding.halo.windows import Window, all_have_inputs, needs_of, per_dimension, relative_windows, windows_of
 from ringlet.sharding.layout.layout import tile_bounds
 
 WINDOWS = st.builds(
@@ -40,7 +40,7 @@ def test_a_tile_needs_from_the_first_to_the_last_element_that_lies_between_what_
 def test_windows_of_a_tile_see_in_its_part_what_they_saw_in_the_whole(window, length, tiles):
     for begin, end in tile_bounds(window.count(length), tiles):
         start, stop = window.needs(length, begin, end)
-        (local,) = seen_from((window,), (slice(start, stop),), (0,), (slice(begin, end),), (0,))
+        (local,) = relative_windows((window,), (slice(start, stop),), (0,), (slice(begin, end),), (0,))
         found = [start + i for i in elements_seen(local, stop - start, 0, end - begin)]
         assert found == elements_seen(window, length, begin, end)
 
@@ -93,9 +93,9 @@ def test_padding_is_what_its_name_means(padding, stride, size, expected):
 @pytest.mark.parametrize(
     ("padding", "message"),
     [
-        ("FULL", "there is no padding 'FULL': give 'SAME', 'SAME_LOWER', 'VALID' or pairs"),
+        ("FULL", "'FULL' is not a padding: pass 'SAME', 'SAME_LOWER', 'VALID' or pairs"),
         *((wrong, "expected a pair") for wrong in ([(1, 1)] * 2, 1, (1,), None, [(1.0, 1)])),
-        ([(-5, -4)], "leaves out more than there is"),
+        ([(-5, -4)], "crops more than the input"),
     ],
 )
 def test_padding_that_is_none_is_refused(padding, message):
@@ -115,4 +115,4 @@ def test_numbers_are_one_for_all_or_one_for_each_dimension():
 def test_a_tile_sees_something_if_one_of_its_windows_does(window, length, count):
     bounds = tile_bounds(window.count(length), count)
     see = [window.needs(length, *bound) for bound in bounds]
-    assert all_see((window,), (length,), (count,)) == all(start < stop for start, stop in see)
+    assert all_have_inputs((window,), (length,), (count,)) == all(start < stop for start, stop in see)

@@ -59,15 +59,15 @@ def test_the_number_of_devices_is_that_which_is_known():
 @pytest.mark.parametrize(
     ("sharding", "devices", "reason"),
     [
-        (Sharding.replicated(), None, "does not say how many devices there are"),
+        (Sharding.replicated(), None, "does not record the number of devices"),
         (Sharding.replicated(2), 4, "is for 2 devices, and there are 4"),
         (Sharding.tiled((2, 1)), 4, "is for 2 devices, and there are 4"),
         (Sharding.maximal(5), 4, "names device 5, and the last of 4 devices is 3"),
         (Sharding.tiled((2, 1), [5, 7]), 4, "names device 7"),
         (Sharding.tiled((2, 1), [5, 7]), 8, "has tiles for 2 of 8 devices"),
-        (Sharding.manual(4), 4, "does not say which part of an array a device has"),
-        (Sharding.unknown(), None, "does not say which part of an array a device has"),
-        (Sharding.tiled((2, 1, 2), last_tile_dims=["manual"]), 4, "does not say which part"),
+        (Sharding.manual(4), 4, "does not define which part of an array a device has"),
+        (Sharding.unknown(), None, "does not define which part of an array a device has"),
+        (Sharding.tiled((2, 1, 2), last_tile_dims=["manual"]), 4, "does not define which part"),
         (Sharding.of_tuple([]), 4, "take one of its elements"),
     ],
 )
@@ -89,7 +89,7 @@ def test_what_is_no_sharding_is_refused(given):
 
 @pytest.mark.parametrize("tile", [(0, 0, 1), (0, 1, 0)])
 def test_no_sharding_says_that_some_tiles_have_more_copies(tile):
-    with pytest.raises(ShardingError, match="some have more copies than others"):
+    with pytest.raises(ShardingError, match="different numbers of copies"):
         sharding_of(Layout(3, (Cut(2, tile),)))
 
 

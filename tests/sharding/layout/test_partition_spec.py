@@ -38,5 +38,5 @@ def test_axes_that_are_summed_over_have_no_order():
 
 @pytest.mark.parametrize("entry", [3, 1.5, (None,), ("x", 2), [("x",)], {"x", "y"}])
 def test_entries_are_names_of_axes(entry):
-    with pytest.raises(ShardingError, match="is no entry of a PartitionSpec"):
+    with pytest.raises(ShardingError, match="is not an entry of a PartitionSpec"):
         PartitionSpec(entry)

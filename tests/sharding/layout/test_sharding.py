@@ -67,7 +67,7 @@ def test_devices_of_one_group_have_equal_slices():
 
 @pytest.mark.parametrize("parts", [[0, 2], [-1], [2.0], ["2"], [None]])
 def test_a_dimension_is_cut_into_one_tile_or_more(parts):
-    with pytest.raises(PartitionError, match="1 tile or more along each dimension"):
+    with pytest.raises(PartitionError, match="expected 1 or more along each dimension"):
         Sharding.tiled(parts)
 
 
@@ -114,7 +114,7 @@ def test_groups_without_tiles_are_a_kind_of_their_own():
 
 @pytest.mark.parametrize("device", [-1, 4, 1.5, None, True])
 def test_one_device_is_one_that_there_is(device):
-    with pytest.raises(ShardingError, match=f"no device {device!r}: expected the number of one, 0 to 3"):
+    with pytest.raises(ShardingError, match=f"device {device!r} does not exist: expected a number, 0 to 3"):
         Sharding.maximal(device, 4)
 
 
@@ -147,5 +147,5 @@ def test_tiles_devices_and_groups_are_listed(arguments):
 
 
 def test_there_are_no_more_tiles_than_devices_of_any_machine():
-    with pytest.raises(ShardingError, match="up to 1048576"):
+    with pytest.raises(ShardingError, match="at most 1048576"):
         Sharding.tiled((2**30, 2**30))

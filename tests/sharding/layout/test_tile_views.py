@@ -78,5 +78,5 @@ def test_a_cut_that_is_impossible_says_what_is_possible(shape: Any, parts: Any, 
 
 
 def test_only_arrays_can_be_viewed() -> None:
-    with pytest.raises(TypeError, match="cannot cut a list into views: expected an ndarray"):
+    with pytest.raises(TypeError, match="cannot divide a list into views: expected an ndarray"):
         tile_views([[1, 2]], (1, 1))  # type: ignore[arg-type]

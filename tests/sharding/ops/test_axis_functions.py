@@ -5,7 +5,7 @@ import pytest
 
 from ringlet.errors import ShardingError
 from ringlet.sharding import ShardedArray, Sharding, explain, mode, shard
-from ringlet.sharding.ops.axis_functions import rearranged
+from ringlet.sharding.ops.axis_functions import apply_view_function
 
 ROWS = Sharding.tiled((4, 1))
 
@@ -72,7 +72,7 @@ def test_dimensions_that_are_repeated_are_on_all_devices():
 
 
 def test_any_function_that_only_turns_dimensions_will_do():
-    made = rearranged(lambda x: x[::-1].transpose(1, 0), shard(numbers(), ROWS))
+    made = apply_view_function(lambda x: x[::-1].transpose(1, 0), shard(numbers(), ROWS))
     np.testing.assert_array_equal(np.asarray(made), numbers()[::-1].T)
 
 

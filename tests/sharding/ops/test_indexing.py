@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from ringlet.errors import GatherWarning, ShardingError
 from ringlet.sharding import Sharding, explain, mode, shard
-from tests.sharding.sweep import assembled, placements, poisoned, tiled
+from tests.sharding.sweep import assemble, placements, poisoned, tiled
 
 ROWS, COLUMNS = Sharding.tiled((4, 1)), Sharding.tiled((1, 4))
 
@@ -72,7 +72,7 @@ def test_what_is_written_is_brought_from_where_it_is(memory):
     with mode(memory):
         x, values = shard(numbers(), ROWS), shard(-numbers(), COLUMNS)
         x[1:] = values[:-1]
-        np.testing.assert_array_equal(assembled(x), np.vstack([numbers()[:1], -numbers()[:-1]]))
+        np.testing.assert_array_equal(assemble(x), np.vstack([numbers()[:1], -numbers()[:-1]]))
 
 
 @pytest.mark.parametrize("memory", ["shared", "copy"])
@@ -82,7 +82,7 @@ def test_all_devices_with_a_tile_write_it(memory):
         x[2:4, ::2] = 7
         expected = numbers()
         expected[2:4, ::2] = 7
-        np.testing.assert_array_equal(assembled(x), expected)
+        np.testing.assert_array_equal(assemble(x), expected)
 
 
 def test_a_mask_of_another_sharding_goes_where_it_is_needed():
@@ -175,10 +175,10 @@ def test_any_basic_index_takes_and_writes_what_numpy_does(key, mesh, number, mem
     with mode(memory), poisoned():
         x = tiled(whole, layouts[number % len(layouts)])
         taken = x[index]
-        np.testing.assert_array_equal(assembled(taken), whole[index])
+        np.testing.assert_array_equal(assemble(taken), whole[index])
         x[index] = taken * -3 + 1
         whole[index] = whole[index] * -3 + 1
-        np.testing.assert_array_equal(assembled(x), whole)
+        np.testing.assert_array_equal(assemble(x), whole)
 
 
 def test_values_on_other_devices_are_refused():

@@ -7,7 +7,7 @@ import pytest
 
 from ringlet.errors import GatherWarning
 from ringlet.sharding import ShardedArray, Sharding, shard
-from ringlet.sharding.ops.pointwise import operand, tilewise
+from ringlet.sharding.ops.pointwise import apply_pointwise, operand
 
 HALVES = Sharding.tiled((2,))
 
@@ -20,7 +20,7 @@ def test_a_function_sees_tiles_of_operands_that_are_broadcast_together():
         return np.add(a, b) * c
 
     x = shard(np.arange(4.0), HALVES)
-    made = tilewise("test", function, [x, np.ones((3, 1)), 2])
+    made = apply_pointwise("test", function, [x, np.ones((3, 1)), 2])
     assert made.shape == (3, 4)
     assert seen[-2:] == [((2,), (3, 1), 2)] * 2
 

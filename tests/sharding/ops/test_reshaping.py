@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ringlet.errors import ShardingError
 from ringlet.sharding import Mesh, Sharding, explain, mode, shard
 from ringlet.sharding.ops.reshaping import reshape
-from tests.sharding.sweep import assembled, placements, poisoned, tiled
+from tests.sharding.sweep import assemble, placements, poisoned, tiled
 
 MESH = Mesh({"x": 4, "y": 2})
 
@@ -116,4 +116,4 @@ def test_any_shape_becomes_any_other(numbers, one, other, how):
     layouts = placements(mesh, len(shape))
     with mode(memory), poisoned():
         made = tiled(whole, layouts[number % len(layouts)]).reshape(new)
-        np.testing.assert_array_equal(assembled(made), whole.reshape(new))
+        np.testing.assert_array_equal(assemble(made), whole.reshape(new))

@@ -148,7 +148,7 @@ def test_a_masked_array_keeps_its_mask():
 
 def test_a_matrix_is_refused_because_its_operators_mean_something_else():
     x = shard(np.eye(2), Sharding.tiled((2, 1)))
-    with pytest.warns(PendingDeprecationWarning), pytest.raises(TypeError, match=r"np\.matrix: give np\.asarray"):
+    with pytest.warns(PendingDeprecationWarning), pytest.raises(TypeError, match=r"np\.matrix: pass np\.asarray"):
         x * np.matrix([[1, 2], [3, 4]])
 
 

@@ -8,7 +8,7 @@ from ringlet.sharding import Sharding, explain, mode, shard
 from ringlet.sharding.creation import place
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
-from ringlet.sharding.products.contraction import contract, dtype_of, operand, refused_by
+from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand
 from ringlet.testing import run_on_ranks
 from tests.sharding.sweep import outcome
 
@@ -87,7 +87,7 @@ def test_what_numpy_refuses_is_refused_in_its_words():
 
 
 def test_a_refusal_that_numpy_does_not_share_says_what_was_given():
-    assert "[(2,), (2,)]" in str(refused_by(np.multiply, np.ones(2), np.ones(2)))
+    assert "[(2,), (2,)]" in str(numpy_error(np.multiply, np.ones(2), np.ones(2)))
 
 
 def test_numpy_tells_the_dtype_of_a_result():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.sharding import Sharding, explain, shard
-from tests.sharding.sweep import assembled, outcome, placements, tiled
+from tests.sharding.sweep import assemble, outcome, placements, tiled
 
 SIZES = {"a": 2, "b": 5, "c": 3, "d": 4}
 
@@ -31,7 +31,7 @@ def test_any_einsum_of_any_placement_is_that_of_the_whole(case, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = np.einsum(text, *(tiled(x, layout) for x, layout in zip(arrays, layouts, strict=True)))
-    np.testing.assert_array_equal(assembled(found), np.einsum(text, *arrays))
+    np.testing.assert_array_equal(assemble(found), np.einsum(text, *arrays))
 
 
 @pytest.mark.parametrize("optimize", [False, True, "optimal", ["einsum_path", (0, 1)]])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringlet.sharding.products.einsum_subscripts import labels_of, spelled
+from ringlet.sharding.products.einsum_subscripts import labels_of, text_and_operands
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_text_that_makes_no_sense_has_none(text, ndims):
 
 
 def test_lists_of_numbers_are_spelled_in_letters():
-    assert spelled([1.5, [0, 26], 2.5, [51]]) == ("Aa,z", [1.5, 2.5])
-    assert spelled([1.5, [..., 1], [1, ...]]) == ("...B->B...", [1.5])
+    assert text_and_operands([1.5, [0, 26], 2.5, [51]]) == ("Aa,z", [1.5, 2.5])
+    assert text_and_operands([1.5, [..., 1], [1, ...]]) == ("...B->B...", [1.5])
     with pytest.raises(ValueError, match="numbers from 0 to 51"):
-        spelled([1.5, [52]])
+        text_and_operands([1.5, [52]])

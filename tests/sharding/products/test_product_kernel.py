@@ -66,6 +66,6 @@ def test_sums_of_nothing_are_zero(shapes):
 
 
 def test_a_view_of_a_larger_array_is_written_to():
-    space = np.zeros((4, 6))
-    sum_of_products(np.ones((2, 5)), np.ones((5, 3)), (("i", "j"), ("j", "k"), ("i", "k")), space[1:3, 2:5])
-    assert (space.sum(), space[1:3, 2:5].sum()) == (30, 30)
+    buffer = np.zeros((4, 6))
+    sum_of_products(np.ones((2, 5)), np.ones((5, 3)), (("i", "j"), ("j", "k"), ("i", "k")), buffer[1:3, 2:5])
+    assert (buffer.sum(), buffer[1:3, 2:5].sum()) == (30, 30)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ringlet.sharding import Sharding, explain, shard
-from tests.sharding.sweep import MESHES, assembled, placements, tiled
+from tests.sharding.sweep import MESHES, assemble, placements, tiled
 
 FUNCTIONS = (np.argmax, np.argmin, np.nanargmax, np.nanargmin)
 
@@ -21,11 +21,11 @@ def test_of_equal_extremes_the_first_one_wins(data):
     layout = data.draw(st.sampled_from(placements(data.draw(st.sampled_from(list(MESHES))), x.ndim)))
     axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
     for function in FUNCTIONS[:2]:
-        np.testing.assert_array_equal(assembled(function(tiled(x, layout), axis=axis)), function(x, axis=axis))
+        np.testing.assert_array_equal(assemble(function(tiled(x, layout), axis=axis)), function(x, axis=axis))
     without = np.where(np.isnan(x).all(axis=axis, keepdims=True), 0, x)
     for function in FUNCTIONS[2:]:
         found = function(tiled(without, layout), axis=axis)
-        np.testing.assert_array_equal(assembled(found), function(without, axis=axis))
+        np.testing.assert_array_equal(assemble(found), function(without, axis=axis))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS[2:])

@@ -7,8 +7,8 @@ import pytest
 
 from ringlet.collectives import Op
 from ringlet.sharding import Sharding, explain, mode, shard
-from ringlet.sharding.reductions.reduction_execution import Reduction, add_up, normalized_axes, without_nan
-from tests.sharding.sweep import assembled, placements, poisoned, tiled
+from ringlet.sharding.reductions.reduction_execution import Reduction, normalized_axes, sum_tile, without_nan
+from tests.sharding.sweep import assemble, placements, poisoned, tiled
 
 WHOLE = np.arange(35).reshape(7, 5)
 ROWS = placements("4", 2)[2]  # each device has rows: 2, 2, 2 and 1
@@ -25,7 +25,7 @@ def test_tiles_of_a_reduced_dimension_give_a_partial_array():
         found = Reduction.of("sum", x, 0, False).combined(add, x.dtype, Op.SUM)
         assert [operation.collectives for operation in report.operations] == [()]
     assert x._layout.cuts[0].count == found._layout.parts.count == 4
-    np.testing.assert_array_equal(assembled(found), WHOLE.sum(axis=0))
+    np.testing.assert_array_equal(assemble(found), WHOLE.sum(axis=0))
 
 
 def test_nothing_is_partial_or_sent_along_a_dimension_that_is_whole():
@@ -50,7 +50,7 @@ def test_pieces_are_of_tiles_that_have_elements_in_their_order():
     x = tiled(np.zeros((5, 2), int), ROWS)  # 2, 2, 1 and 0 rows
     found = Reduction.of("starts", x, 0, False).in_two_stages(first, int, last, int)
     assert seen == [[0, 2, 4]]
-    assert assembled(found).tolist() == [6, 6]
+    assert assemble(found).tolist() == [6, 6]
 
 
 def test_pieces_of_a_masked_array_are_gathered_in_one_collective():
@@ -85,7 +85,7 @@ def test_a_dimension_that_must_not_be_cut_is_gathered_and_others_stay():
     assert [cut.count for cut in x._layout.cuts] == [2, 2]
     found = Reduction.of("sum", x, 0, False).undivided(add, x.dtype)
     assert [cut.count for cut in found._layout.cuts] == [2]
-    np.testing.assert_array_equal(assembled(found), WHOLE.sum(axis=0))
+    np.testing.assert_array_equal(assemble(found), WHOLE.sum(axis=0))
 
 
 def test_shape_and_count_are_those_of_the_result():
@@ -101,7 +101,7 @@ def test_a_single_number_has_no_axes_and_takes_axis_0_as_numpy_does():
 def test_the_sum_of_a_part_of_rows_keeps_the_digits_of_the_whole():
     part = np.full((1 << 18, 8), 0.1, np.float32)[:, :4]
     total, plain = np.empty((), np.float32), np.add.reduce(part, axis=(0, 1))
-    add_up(part, (0, 1), total)
+    sum_tile(part, (0, 1), total)
     exact = part.sum(dtype=np.float64)
     assert abs(total - exact) < abs(plain - exact) / 2
 
@@ -127,7 +127,7 @@ def test_tiles_that_are_neighbours_in_memory_give_the_bits_that_each_gives_by_it
                 for memory in ("shared", "copy"):
                     with mode(memory), poisoned():
                         x = shard(whole[..., :columns].copy(), Sharding.tiled(tiles))
-                        found.append(assembled(function(x, axis=axis)))
+                        found.append(assemble(function(x, axis=axis)))
                 np.testing.assert_array_equal(*found)
                 np.testing.assert_allclose(found[0], function(whole[..., :columns], axis=axis), rtol=1e-2, atol=50)
 
@@ -138,7 +138,7 @@ def test_rows_of_tiles_are_reduced_first_and_nothing_is_sent_for_it(monkeypatch)
     left = Reduction.of("sum", x, None, False).by_rows(np.add, x.dtype)
     assert left.x.shape == (4, 4)
     assert left.x._layout == x._layout
-    np.testing.assert_array_equal(assembled(left.x), np.arange(32.0).reshape(4, 4, 2).sum(axis=-1))
+    np.testing.assert_array_equal(assemble(left.x), np.arange(32.0).reshape(4, 4, 2).sum(axis=-1))
     with explain() as report:
         assert float(x.sum()) == 496
     assert [[sent.kind for sent in each.collectives] for each in report.operations] == [[], ["all-reduce"]]
@@ -148,4 +148,4 @@ def test_tiles_that_are_neighbours_in_memory_stay_tiles_of_the_result():
     x = shard(WHOLE.astype(float), Sharding.tiled((2, 2)))
     total = x.sum(axis=0)
     assert total._layout.parts.count == total._layout.cuts[0].count == 2
-    np.testing.assert_array_equal(assembled(total), WHOLE.sum(axis=0))
+    np.testing.assert_array_equal(assemble(total), WHOLE.sum(axis=0))

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from ringlet.errors import GatherWarning
 from ringlet.sharding import Sharding, explain, mode, shard
-from tests.sharding.sweep import MESHES, assembled, placements, poisoned, tiled
+from tests.sharding.sweep import MESHES, assemble, placements, poisoned, tiled
 
 WHOLE = np.arange(35).reshape(7, 5)
 
@@ -30,7 +30,7 @@ def test_integers_reduce_to_what_they_reduce_to_untiled(data):
     keepdims, memory = data.draw(st.booleans()), data.draw(st.sampled_from(["shared", "copy"]))
     with mode(memory), poisoned():
         found = ufunc.reduce(tiled(x, layout), axis=axis, keepdims=keepdims)
-        np.testing.assert_array_equal(assembled(found), ufunc.reduce(x, axis=axis, keepdims=keepdims))
+        np.testing.assert_array_equal(assemble(found), ufunc.reduce(x, axis=axis, keepdims=keepdims))
 
 
 def test_a_sum_sends_nothing_until_it_is_used_and_then_once():
@@ -80,8 +80,8 @@ def test_bools_are_counted_unless_they_are_to_stay_bools():
 def test_extremes_of_what_no_collective_compares_are_found(dtype):
     whole = np.arange(7)[::-1].astype(dtype)
     x = shard(whole, Sharding.tiled((4,)))
-    assert assembled(x.max()) == whole.max()
-    assert assembled(x.min()) == whole.min()
+    assert assemble(x.max()) == whole.max()
+    assert assemble(x.min()) == whole.min()
 
 
 def test_half_precision_sums_are_rounded_once_for_each_tile_and_once_at_the_end():
@@ -96,7 +96,7 @@ def test_out_keeps_its_own_sharding(wanted):
     x, out = shard(WHOLE, Sharding.tiled((2, 2))), shard(np.zeros(5), wanted, num_devices=4)
     assert np.sum(x, axis=0, out=out) is out
     assert str(out.sharding) == str(wanted)
-    np.testing.assert_array_equal(assembled(out), WHOLE.sum(axis=0))
+    np.testing.assert_array_equal(assemble(out), WHOLE.sum(axis=0))
 
 
 def test_out_may_be_an_ordinary_array():
@@ -108,7 +108,7 @@ def test_out_may_be_an_ordinary_array():
 def test_a_sharded_out_gets_the_reduction_of_an_ordinary_array():
     out = shard(np.zeros(5, int), Sharding.tiled((2,)))
     assert np.sum(WHOLE, axis=0, out=out) is out
-    np.testing.assert_array_equal(assembled(out), WHOLE.sum(axis=0))
+    np.testing.assert_array_equal(assemble(out), WHOLE.sum(axis=0))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringlet.sharding import Sharding, explain, shard
-from tests.sharding.sweep import assembled
+from tests.sharding.sweep import assemble
 
 WHOLE = np.arange(35).reshape(7, 5)
 
@@ -19,7 +19,7 @@ def test_only_the_dimension_that_is_run_along_is_gathered():
         found = np.cumsum(x, axis=0)
     assert [cut.count for cut in found._layout.cuts] == [1, 4]
     assert [[sent.kind for sent in each.collectives] for each in report.operations] == [["all-gather"]]
-    np.testing.assert_array_equal(assembled(found), WHOLE.cumsum(axis=0))
+    np.testing.assert_array_equal(assemble(found), WHOLE.cumsum(axis=0))
 
 
 def test_nothing_is_sent_along_a_dimension_that_is_whole():
@@ -36,8 +36,8 @@ def test_a_single_number_runs_along_one_element():
 @pytest.mark.skipif(not hasattr(np, "cumulative_sum"), reason="NumPy has it from 2.1 on")
 def test_the_cumulative_functions_want_an_axis_where_there_are_several():
     x = shard(WHOLE, Sharding.tiled((2, 4)))
-    np.testing.assert_array_equal(assembled(np.cumulative_sum(x, axis=1)), np.cumulative_sum(WHOLE, axis=1))
-    np.testing.assert_array_equal(assembled(np.cumulative_prod(x[0])), np.cumulative_prod(WHOLE[0]))
+    np.testing.assert_array_equal(assemble(np.cumulative_sum(x, axis=1)), np.cumulative_sum(WHOLE, axis=1))
+    np.testing.assert_array_equal(assemble(np.cumulative_prod(x[0])), np.cumulative_prod(WHOLE[0]))
     with pytest.raises(ValueError, match="axis"):
         np.cumulative_sum(x)
 
@@ -45,7 +45,7 @@ def test_the_cumulative_functions_want_an_axis_where_there_are_several():
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_slices_of_a_dimension_are_reduced(axis):
     found = np.add.reduceat(shard(WHOLE, Sharding.tiled((4, 2))), [0, 3, 1], axis=axis)
-    np.testing.assert_array_equal(assembled(found), np.add.reduceat(WHOLE, [0, 3, 1], axis=axis))
+    np.testing.assert_array_equal(assemble(found), np.add.reduceat(WHOLE, [0, 3, 1], axis=axis))
 
 
 def test_out_gets_the_result():
@@ -53,7 +53,7 @@ def test_out_gets_the_result():
     out, plain = shard(np.zeros((7, 5)), Sharding.tiled((4, 1))), np.zeros((7, 5))
     assert np.cumsum(x, axis=1, out=out) is out
     assert np.cumsum(x, axis=1, out=plain) is plain
-    np.testing.assert_array_equal(assembled(out), WHOLE.cumsum(axis=1))
+    np.testing.assert_array_equal(assemble(out), WHOLE.cumsum(axis=1))
     np.testing.assert_array_equal(plain, WHOLE.cumsum(axis=1))
 
 
@@ -80,7 +80,7 @@ def test_times_and_numbers_in_another_order_of_bytes_run_too(dtype):
         lambda a: np.add.reduceat(a, [0, 3], axis=0),
         lambda a: np.cumsum(a, axis=0, out=np.empty_like(a)),
     ):
-        np.testing.assert_array_equal(assembled(run(x)), run(whole))
+        np.testing.assert_array_equal(assemble(run(x)), run(whole))
 
 
 @pytest.mark.parametrize("ufunc", [np.multiply, np.logical_or, np.true_divide])

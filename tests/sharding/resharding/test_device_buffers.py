@@ -17,33 +17,33 @@ ROWS = Layout(2, (HALVES, WHOLE))
 F4 = np.dtype("float32")
 
 
-def spaces(layout, group=None):
+def buffers(layout, group=None):
     x = empty((4, 3), F4, layout, group or DeviceGroup.of(layout.num_devices))
-    return [x._space(device) for device in range(layout.num_devices)]
+    return [x._buffer(device) for device in range(layout.num_devices)]
 
 
 def test_devices_of_a_process_share_one_space():
-    one, other = spaces(ROWS)
+    one, other = buffers(ROWS)
     assert one is other
     assert one.shape == (4, 3)
 
 
 def test_each_part_of_a_partial_array_has_a_space():
-    one, other = spaces(Layout(2, (WHOLE, WHOLE), HALVES))
+    one, other = buffers(Layout(2, (WHOLE, WHOLE), HALVES))
     assert not np.shares_memory(one, other)
 
 
 def test_in_copy_mode_each_device_has_a_space():
     with mode("copy"):
-        one, other = spaces(ROWS)
-        held, unused = spaces(Layout(2, (WHOLE, WHOLE), only=1))
+        one, other = buffers(ROWS)
+        held, unused = buffers(Layout(2, (WHOLE, WHOLE), only=1))
     assert not np.shares_memory(one, other)
     assert not np.shares_memory(held, unused)
 
 
 def test_devices_of_other_processes_have_none_here():
     def known(member):
-        return [space is not None for space in spaces(ROWS, DeviceGroup(2, ("a", "b"), member, (0, 1)))]
+        return [buffer is not None for buffer in buffers(ROWS, DeviceGroup(2, ("a", "b"), member, (0, 1)))]
 
     assert run_on_ranks(2, known) == [[True, False], [False, True]]
 
@@ -76,4 +76,4 @@ def test_a_copy_shares_nothing_and_its_devices_what_they_shared():
     for x in (apart, together):
         one, other = copies(x)
         assert (one is other) == (x is together)
-        assert not np.shares_memory(one, x._space(0))
+        assert not np.shares_memory(one, x._buffer(0))

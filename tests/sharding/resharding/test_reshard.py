@@ -12,13 +12,13 @@ from ringlet.sharding import Mesh, Sharding, explain, shard
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
 from ringlet.sharding.memory_modes import current_mode, mode
-from ringlet.sharding.resharding.device_buffers import spaces_for
-from ringlet.sharding.resharding.reshard import redistribute, reshard, settled
-from ringlet.sharding.resharding.reshard_plan import plan_movement
+from ringlet.sharding.resharding.device_buffers import buffers_for
+from ringlet.sharding.resharding.reshard import materialized, redistribute, reshard
+from ringlet.sharding.resharding.reshard_plan import plan_reshard
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.testing import run_on_ranks
 from tests.sharding.every_layout import MESHES, layouts, pairs
-from tests.sharding.sweep import assembled, poisoned
+from tests.sharding.sweep import assemble, poisoned
 
 MODES = ("shared", "copy")
 
@@ -30,7 +30,7 @@ def laid_out(
     group = group or DeviceGroup.of(layout.num_devices)
     boxes = layout.boxes(values.shape)
 
-    def space(device: int) -> np.ndarray:
+    def buffer(device: int) -> np.ndarray:
         made = np.full(values.shape, -77, values.dtype)
         part = layout.parts.tile_of(device)
         sharing = [device] if current_mode() == "copy" else group.local_devices
@@ -39,7 +39,7 @@ def laid_out(
                 made[boxes[each]] = values[boxes[each]] * (part + 1)
         return made
 
-    return ShardedArray._build(spaces_for(layout, group, space), layout, group, combine)
+    return ShardedArray._build(buffers_for(layout, group, buffer), layout, group, combine)
 
 
 def expected(values: np.ndarray, layout: Layout) -> np.ndarray:
@@ -98,7 +98,7 @@ def test_every_dtype_moves(dtype):
     rows, columns = Layout(2, (Cut(2, (0, 1)), WHOLE)), Layout(2, (WHOLE, Cut(2, (1, 0))))
     with mode("copy"):
         moved = redistribute(ShardedArray(values, Sharding.tiled((2, 1))), columns)
-        np.testing.assert_array_equal(assembled(redistribute(moved, rows)), values)
+        np.testing.assert_array_equal(assemble(redistribute(moved, rows)), values)
 
 
 @pytest.mark.parametrize("memory", MODES)
@@ -108,18 +108,18 @@ def test_parts_are_combined_to_the_same_bits_wherever_they_are_wanted(dtype, op,
     values = (np.random.default_rng(1).standard_normal((5, 7)) * 4).astype(dtype)
     source = Layout(8, (WHOLE, WHOLE), parts=Cut(8, tuple(range(8))))
     with mode(memory):
-        whole = assembled(settled(laid_out(values, source, op)))
+        whole = assemble(materialized(laid_out(values, source, op)))
         for target in layouts((4, 2), 2):
             if not target.is_partial:
                 moved = redistribute(laid_out(values, source, op), target)
-                np.testing.assert_array_equal(assembled(moved), whole)
+                np.testing.assert_array_equal(assemble(moved), whole)
 
 
 def test_parts_are_combined_once():
     x = laid_out(np.arange(4.0), Layout(2, (WHOLE,), parts=Cut(2, (0, 1))))
     with explain() as report:
-        first = settled(x)
-        assert settled(x) is first
+        first = materialized(x)
+        assert materialized(x) is first
         redistribute(x, Layout(2, (Cut(2, (0, 1)),)))
     assert report.counts == {"all-reduce": 1}
 
@@ -145,9 +145,9 @@ def test_what_is_written_afterwards_does_not_show_in_what_was_moved(memory):
         x = ShardedArray(np.arange(4), Sharding.tiled((2,)))
         y = reshard(x, Sharding.replicated(2))
         x[...] = 9
-        assert assembled(y).tolist() == [0, 1, 2, 3]
+        assert assemble(y).tolist() == [0, 1, 2, 3]
         y[1] = 5
-        assert (assembled(x).tolist(), assembled(y).tolist()) == ([9] * 4, [0, 5, 2, 3])
+        assert (assemble(x).tolist(), assemble(y).tolist()) == ([9] * 4, [0, 5, 2, 3])
 
 
 @pytest.mark.parametrize("memory", MODES)
@@ -155,13 +155,13 @@ def test_what_comes_from_an_array_that_cannot_be_written_to_is_moved_all_the_sam
     values = np.broadcast_to(np.arange(4), (4, 4))
     with mode(memory):
         x = ShardedArray(values, Sharding.tiled((2, 1)))
-        assert assembled(reshard(x, Sharding.tiled((1, 2)))).tolist() == values.tolist()
+        assert assemble(reshard(x, Sharding.tiled((1, 2)))).tolist() == values.tolist()
 
 
 def test_what_is_on_one_device_and_cannot_be_written_to_is_moved_all_the_same():
     with mode("copy"):
         x = ShardedArray(np.arange(8).reshape(2, 4), Sharding.maximal(1, 2)).T
-        assert assembled(reshard(x, Sharding.tiled((2, 1)))).tolist() == np.arange(8).reshape(2, 4).T.tolist()
+        assert assemble(reshard(x, Sharding.tiled((2, 1)))).tolist() == np.arange(8).reshape(2, 4).T.tolist()
 
 
 def test_what_one_device_had_stays_as_it_was_when_that_is_written_to():
@@ -215,13 +215,13 @@ def test_an_array_can_become_partial(memory):
     with mode(memory):
         x = redistribute(ShardedArray(np.arange(4), Sharding.tiled((4,))), parts)
         assert [x._tile(device).tolist() for device in range(4)] == [[0, 1, 2, 3], [0] * 4, [0] * 4, [0] * 4]
-        assert assembled(x).tolist() == [0, 1, 2, 3]
+        assert assemble(x).tolist() == [0, 1, 2, 3]
 
 
 def test_messages_of_a_movement_are_not_kept_where_nothing_moves():
-    mesh, kept = Mesh({"x": 31}), plan_movement.cache_info().currsize
+    mesh, kept = Mesh({"x": 31}), plan_reshard.cache_info().currsize
     x = shard(np.ones((31, 31)), mesh.sharding("x"))
     with explain() as report:
         reshard(x, mesh.sharding()), reshard(x.sum(axis=0), mesh.sharding("x"))
     assert report.counts == {"all-gather": 1, "reduce-scatter": 1}
-    assert plan_movement.cache_info().currsize == kept
+    assert plan_reshard.cache_info().currsize == kept

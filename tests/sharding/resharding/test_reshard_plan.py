@@ -10,7 +10,7 @@ import pytest
 import ringlet
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
-from ringlet.sharding.resharding.reshard_plan import plan_movement
+from ringlet.sharding.resharding.reshard_plan import plan_reshard
 from ringlet.sharding.resharding.reshard_time import timed
 from ringlet.sharding.resharding.transfer_bytes import moved_bytes
 from tests.sharding.every_layout import MESHES, layouts, pairs
@@ -54,7 +54,7 @@ def fewest(source: Layout, target: Layout) -> int:
 @pytest.mark.parametrize("mesh", MESHES)
 def test_as_few_bytes_move_as_the_layouts_allow(mesh):
     for source, target in pairs(mesh, 3, 400):
-        assert plan_movement(SHAPE, 4, source, target).nbytes == 4 * fewest(source, target), (source, target)
+        assert plan_reshard(SHAPE, 4, source, target).nbytes == 4 * fewest(source, target), (source, target)
 
 
 @pytest.mark.parametrize("mesh", MESHES)
@@ -62,14 +62,14 @@ def test_no_more_bytes_move_than_if_all_devices_were_sent_everything(mesh):
     whole = math.prod(SHAPE)
     for source, target in pairs(mesh, 3, 400):
         missing = source.num_devices * source.parts.count * whole - int(elements(source).sum())
-        assert plan_movement(SHAPE, 1, source, target).nbytes <= missing or source.is_partial is not target.is_partial
+        assert plan_reshard(SHAPE, 1, source, target).nbytes <= missing or source.is_partial is not target.is_partial
 
 
 @pytest.mark.parametrize("mesh", MESHES)
 def test_operations_are_chosen_by_the_bytes_that_movements_take(mesh):
     for source, target in pairs(mesh, 2, 400):
         if not target.is_partial:
-            assert moved_bytes((7, 5), 4, source, target) == plan_movement((7, 5), 4, source, target).nbytes
+            assert moved_bytes((7, 5), 4, source, target) == plan_reshard((7, 5), 4, source, target).nbytes
 
 
 @pytest.mark.parametrize(
@@ -94,18 +94,18 @@ def test_operations_are_chosen_by_the_bytes_that_movements_take(mesh):
     ],
 )
 def test_a_movement_is_called_by_the_collective_that_it_is(source, target, kind, shape, groups):
-    (collective,) = plan_movement((8, 8), 4, source, target, dtype="float32").collectives
+    (collective,) = plan_reshard((8, 8), 4, source, target, dtype="float32").collectives
     assert (collective.kind, collective.shape, collective.dtype) == (kind, shape, "float32")
     assert collective.groups == groups
 
 
 def test_a_permutation_names_its_pairs():
-    (collective,) = plan_movement((8, 8), 4, on_mesh(XY, WHOLE), on_mesh(YX, WHOLE)).collectives
+    (collective,) = plan_reshard((8, 8), 4, on_mesh(XY, WHOLE), on_mesh(YX, WHOLE)).collectives
     assert collective.pairs == ((1, 2), (2, 4), (3, 6), (4, 1), (5, 3), (6, 5))
 
 
 def test_parts_that_are_wanted_in_other_tiles_are_scattered_and_then_gathered():
-    plan = plan_movement((8, 8), 4, on_mesh(WHOLE, WHOLE, parts=XY), on_mesh(X, WHOLE))
+    plan = plan_reshard((8, 8), 4, on_mesh(WHOLE, WHOLE, parts=XY), on_mesh(X, WHOLE))
     assert [(collective.kind, collective.nbytes) for collective in plan.collectives] == [
         ("reduce-scatter", 7 * 256),
         ("all-gather", 256),
@@ -117,7 +117,7 @@ def test_what_has_no_elements_or_few_is_moved_like_any_other(shape):
     for source in layouts((4,), len(shape)):
         for target in layouts((4,), len(shape)):
             size = math.prod(shape)
-            assert 0 <= plan_movement(shape, 1, source, target).nbytes <= 2 * 4 * 4 * size
+            assert 0 <= plan_reshard(shape, 1, source, target).nbytes <= 2 * 4 * 4 * size
 
 
 def slice_of(kind: str, **build: object) -> DeviceGroup:
@@ -132,15 +132,15 @@ GROUP = slice_of("v4-16", computation_shape=[2, 2, 2, 1])
 
 def test_in_a_topology_every_collective_has_a_predicted_time():
     for source, target in pairs((4, 2), 3, 60):
-        plan = plan_movement(SHAPE, 4, source, target, group=GROUP)
+        plan = plan_reshard(SHAPE, 4, source, target, group=GROUP)
         assert all(collective.seconds > 0 for collective in plan.collectives)
         assert plan.seconds == sum(collective.seconds for collective in plan.collectives)
 
 
 def test_in_a_topology_the_way_is_taken_that_is_done_first():
     source, target = on_mesh(X, WHOLE), on_mesh(Y, WHOLE)
-    (fewest_bytes,) = plan_movement((1024, 1024), 4, source, target).collectives
-    (gather,) = (taken := plan_movement((1024, 1024), 4, source, target, group=GROUP)).collectives
+    (fewest_bytes,) = plan_reshard((1024, 1024), 4, source, target).collectives
+    (gather,) = (taken := plan_reshard((1024, 1024), 4, source, target, group=GROUP)).collectives
     assert (fewest_bytes.kind, gather.kind) == ("point-to-point", "all-gather")
     assert gather.nbytes > fewest_bytes.nbytes
     assert taken.seconds < timed(fewest_bytes, GROUP).seconds
@@ -148,7 +148,7 @@ def test_in_a_topology_the_way_is_taken_that_is_done_first():
 
 def test_of_several_devices_that_have_a_tile_the_nearest_sends_it():
     rows, columns = on_mesh(Cut(2, (0, 0, 0, 0, 1, 1, 1, 1))), on_mesh(Cut(2, (1, 1, 1, 1, 0, 0, 0, 0)))
-    (step,) = plan_movement((2,), 4, rows, columns, group=GROUP).steps
+    (step,) = plan_reshard((2,), 4, rows, columns, group=GROUP).steps
     cores = GROUP.assignment.core_assignment[0]
     for message in step.messages:
         assert np.abs(cores[message.source] - cores[message.target])[:3].sum() == 1

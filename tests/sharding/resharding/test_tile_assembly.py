@@ -6,9 +6,17 @@ import pytest
 from ringlet.errors import ShardingError
 from ringlet.sharding import Sharding, explain, mode, shard
 from ringlet.sharding.layout.layout import Cut, Layout
-from ringlet.sharding.resharding.regions import Form, Piece, Run, held, plan_pieces
-from ringlet.sharding.resharding.tile_assembly import assembled, fill, full_runs, nothing_moves, picked, through, viewed
-from tests.sharding.sweep import assembled as whole_of
+from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region, device_boxes, plan_regions
+from ringlet.sharding.resharding.tile_assembly import (
+    assemble,
+    fill,
+    full_ranges,
+    nothing_moves,
+    range_view,
+    region_views,
+    select_ranges,
+)
+from tests.sharding.sweep import assemble as whole_of
 from tests.sharding.sweep import poisoned, tiled
 
 HALVES = Sharding.tiled((2,))
@@ -17,22 +25,22 @@ LAYOUT = Layout(2, (Cut(2, (0, 1)),))
 
 def test_runs_are_seen_as_views():
     array = np.arange(12).reshape(3, 4)
-    view = viewed(array, (Run(2, -1, 3), Run(1, 0, 5)))
+    view = range_view(array, (IndexRange(2, -1, 3), IndexRange(1, 0, 5)))
     assert view.tolist() == [[9] * 5, [5] * 5, [1] * 5]
     assert np.shares_memory(view, array)
-    assert viewed(np.array(3), ()).shape == ()
+    assert range_view(np.array(3), ()).shape == ()
 
 
 def test_what_is_picked_is_a_view_where_memory_is_shared():
     whole = np.arange(6)
-    taken = picked("test", shard(whole, HALVES), (Run(1, 1, 4),), LAYOUT)
+    taken = select_ranges("test", shard(whole, HALVES), (IndexRange(1, 1, 4),), LAYOUT)
     assert taken.shards[1].tolist() == [3, 4]
     assert np.shares_memory(taken._tile(1), whole)
 
 
 def test_what_is_picked_is_copied_where_it_is_not_and_nothing_else_is():
     with mode("copy"), explain() as report:
-        taken = picked("test", shard(np.arange(6), HALVES), (Run(1, 1, 4),), LAYOUT)
+        taken = select_ranges("test", shard(np.arange(6), HALVES), (IndexRange(1, 1, 4),), LAYOUT)
     assert [shard.tolist() for shard in taken.shards] == [[1, 2], [3, 4]]
     assert report.nbytes == 0
 
@@ -40,30 +48,30 @@ def test_what_is_picked_is_copied_where_it_is_not_and_nothing_else_is():
 @pytest.mark.parametrize("memory", ["shared", "copy"])
 def test_what_is_picked_is_not_written_to(memory):
     with mode(memory):
-        taken = picked("test", shard(np.arange(6), HALVES), (Run(3, 1, 3),), LAYOUT)
+        taken = select_ranges("test", shard(np.arange(6), HALVES), (IndexRange(3, 1, 3),), LAYOUT)
         with pytest.raises(ShardingError, match="read-only"):
             taken[0] = 1
 
 
 def test_an_array_is_laid_out_as_that_form_says_for_which_the_least_is_sent():
     x = shard(np.arange(6), HALVES)
-    pieces = [Piece(0, (0,), full_runs(x.shape))]
-    forms = [Form((6,), x.dtype, layout) for layout in (Layout.replicated(2, 1), LAYOUT)]
-    assert assembled("test", [x], pieces, forms)._layout == LAYOUT
+    regions = [Region(0, (0,), full_ranges(x.shape))]
+    forms = [ArraySpec((6,), x.dtype, layout) for layout in (Layout.replicated(2, 1), LAYOUT)]
+    assert assemble("test", [x], regions, forms)._layout == LAYOUT
 
 
 def test_pieces_may_be_of_plain_arrays_and_of_other_dtypes():
     x = shard(np.arange(2), HALVES)
-    pieces = [Piece(0, (0,), (Run(0, 1, 2),)), Piece(1, (2,), (Run(0, 0, 2),))]
-    made = assembled("test", [x, np.array([0.5])], pieces, [Form((4,), np.dtype(float), LAYOUT)])
+    regions = [Region(0, (0,), (IndexRange(0, 1, 2),)), Region(1, (2,), (IndexRange(0, 0, 2),))]
+    made = assemble("test", [x, np.array([0.5])], regions, [ArraySpec((4,), np.dtype(float), LAYOUT)])
     assert [shard.tolist() for shard in made.shards] == [[0, 1], [0.5, 0.5]]
 
 
 def test_devices_that_share_memory_write_a_box_once():
     x = shard(np.arange(4), Sharding.replicated(2))
-    form = Form((4,), x.dtype, x._layout)
-    piece = Piece(0, (0,), full_runs(x.shape))
-    copies = plan_pieces((piece,), (x._layout,), (x.shape,), form)
+    form = ArraySpec((4,), x.dtype, x._layout)
+    piece = Region(0, (0,), full_ranges(x.shape))
+    copies = plan_regions((piece,), (x._layout,), (x.shape,), form)
 
     class Counting(np.ndarray):
         writes = 0
@@ -73,15 +81,15 @@ def test_devices_that_share_memory_write_a_box_once():
             super().__setitem__(key, value)
 
     place = np.zeros(4, int).view(Counting)
-    fill(x._group, [place, place], held(form.layout, form.shape), [through(x, piece, 2)], copies)
+    fill(x._group, [place, place], device_boxes(form.layout, form.shape), [region_views(x, piece, 2)], copies)
     assert place.tolist() == [0, 1, 2, 3]
     assert Counting.writes == 1
 
 
 def test_nothing_moves_between_devices_that_share_memory():
     x = shard(np.arange(4), HALVES)
-    reversed_ = (Piece(0, (0,), (Run(3, -1, 4),)),)
-    copies = plan_pieces(reversed_, (x._layout,), (x.shape,), Form((4,), x.dtype, LAYOUT))
+    reversed_ = (Region(0, (0,), (IndexRange(3, -1, 4),)),)
+    copies = plan_regions(reversed_, (x._layout,), (x.shape,), ArraySpec((4,), x.dtype, LAYOUT))
     assert nothing_moves(x, copies)
     with mode("copy"):
         assert not nothing_moves(shard(np.arange(4), HALVES), copies)

@@ -25,9 +25,9 @@ def own_spaces(group, dtype="int64"):
 
 def test_a_message_arrives_at_the_coordinates_where_it_was():
     group = DeviceGroup.of(2)
-    spaces = own_spaces(group)
-    deliver(group, [Message(1, 0, ROW)], spaces, spaces)
-    assert spaces[0].tolist() == [[1, 1, 1], [0, 0, 0]]
+    buffers = own_spaces(group)
+    deliver(group, [Message(1, 0, ROW)], buffers, buffers)
+    assert buffers[0].tolist() == [[1, 1, 1], [0, 0, 0]]
 
 
 def test_messages_between_processes_arrive_as_those_within_one():
@@ -103,14 +103,14 @@ def test_processes_that_do_different_things_are_told():
 def test_processes_that_want_another_thing_of_as_many_bytes_are_told():
     def step(member):
         group = group_of(member)
-        spaces = own_spaces(group)
-        received(group, [Message(0, 2, ROW)], spaces, "parts for MAX" if member.rank else "parts for SUM")
+        buffers = own_spaces(group)
+        received(group, [Message(0, 2, ROW)], buffers, "parts for MAX" if member.rank else "parts for SUM")
 
     with pytest.raises(CollectiveMismatchError, match=r"parts for SUM[\s\S]*parts for MAX"):
         run_on_ranks(2, step)
 
 
 def test_no_dimensions_are_a_box_too():
-    space = np.array(3)
-    view_of(space, ())[...] = 4
-    assert space == 4
+    buffer = np.array(3)
+    view_of(buffer, ())[...] = 4
+    assert buffer == 4

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
-from ringlet.sharding.resharding.transfers import box_size, components, messages_for, tile_holders, wanted_boxes
+from ringlet.sharding.resharding.transfers import box_size, components, messages_for, needed_boxes, tile_holders
 from tests.sharding.every_layout import layouts
 
 LAYOUTS = [layout for mesh in [(2,), (3,), (2, 2)] for layout in layouts(mesh, 2) if not layout.is_partial]
@@ -23,7 +23,7 @@ def boxes(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[slice, ...]]:
 def test_each_device_is_sent_what_it_lacks_and_nothing_twice(data, layout, shape):
     count = layout.num_devices
     wanted = data.draw(st.lists(st.none() | boxes(shape), min_size=count, max_size=count))
-    held = wanted_boxes(layout, shape)
+    held = needed_boxes(layout, shape)
     arrived = np.zeros((count, *shape), int)
     for source, target, box in messages_for(shape, layout, wanted):
         has = np.zeros(shape, bool)
@@ -62,7 +62,7 @@ def test_the_nearest_of_several_devices_sends():
 def test_devices_that_have_nothing_hold_no_tile_and_want_no_box():
     layout = Layout(3, (WHOLE,), only=1)
     assert tile_holders(layout) == ({(0, 0): [1]}, [None, (0, 0), None])
-    assert wanted_boxes(layout, (4,)) == (None, (slice(0, 4),), None)
+    assert needed_boxes(layout, (4,)) == (None, (slice(0, 4),), None)
 
 
 @pytest.mark.parametrize(("box", "size"), [((), 1), ((slice(3, 3),), 0), ((slice(1, 3), slice(0, 4)), 8)])

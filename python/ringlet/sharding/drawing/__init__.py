@@ -1,1 +1,1 @@
-"""Pictures of tiles: as SVG, and in characters."""
+"""Pictures of tiles as SVG and text."""

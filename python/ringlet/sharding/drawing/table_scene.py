@@ -1,4 +1,4 @@
-"""Tiles as a scene: a colour for each device, sizes to scale where there is room."""
+"""Scene of a tile table: a colour for each device, sizes to scale where there is room."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ringlet.tpu.drawing.scene import HOST, INK, WORDS, Box, Boxes, Hint, Item, 
 __all__ = ["colour_of", "device_styles", "scene_of"]
 
 _NARROWEST = 200
-_LETTER = 6.0  # pixels of one of 11 pixels, on average, so that no line is cut off
-_DIGIT = 7.0  # of a digit in the widest of the fonts
-_CELL_WIDTH, _CELL_HEIGHT = 34.0, 24.0  # at least
+_LETTER = 6.0  # average pixels of a character at 11 pixels, large enough that no line is cut off
+_DIGIT = 7.0  # width of a digit in the widest font
+_CELL_WIDTH, _CELL_HEIGHT = 34.0, 24.0  # minimum
 _TABLE_WIDTH, _SMALL_TABLE_WIDTH = 300.0, 180.0
 _FLATTEST, _STEEPEST = 0.35, 1.2  # height of a table of that width
 _MOST_ROWS, _MOST_COLUMNS, _MOST_TABLES, _MOST_BANDS = 24, 24, 16, 12
@@ -25,13 +25,13 @@ _LONGEST_TITLE = 110
 
 @dataclass(frozen=True)
 class _Grid:
-    """Where the rows and the columns of each table are; None stands for some that are left out."""
+    """Positions of the rows and columns of each table; None stands for omitted ones."""
 
     rows: list[int | None]
     columns: list[int | None]
     heights: list[float]
     widths: list[float]
-    left: float  # of the names of rows
+    left: float  # of the row names
 
     @property
     def width(self) -> float:
@@ -43,7 +43,7 @@ class _Grid:
 
 
 def scene_of(table: TileTable, width: int) -> Scene:
-    """Give the scene of an array in tiles; the parameters are those of :meth:`Visualization.svg`."""
+    """Return the scene of an array in tiles; the parameters are those of :meth:`Visualization.svg`."""
     if width < _NARROWEST:
         raise ValueError(f"a picture is at least {_NARROWEST} pixels wide, got width={width}")
     tables = list(table.tables())
@@ -88,7 +88,7 @@ def _grid(table: TileTable, wanted: float, width: int) -> _Grid:
 
 
 def _lengths(axis: Axis, which: Sequence[int | None], wanted: float, least: float) -> list[float]:
-    """Pixels of each tile along an axis, in proportion to its elements as far as all can be read."""
+    """Return the pixels of each tile along an axis, in proportion to its elements as far as all stay legible."""
     sizes = [1 if tile is None else max(1, axis.bounds[tile][1] - axis.bounds[tile][0]) for tile in which]
     return [max(least, wanted * size / sum(sizes)) for size in sizes]
 
@@ -127,14 +127,14 @@ def _table(
 def _spans(
     tiles: Sequence[int | None], heads: Sequence[str], lengths: Sequence[float], start: float
 ) -> Iterator[tuple[int | None, str, float, float]]:
-    """Tiles along an axis, each with its name, where it begins and how long it is."""
+    """Return the tiles along an axis with names, positions and lengths."""
     for tile, length in zip(tiles, lengths, strict=True):
         yield tile, "" if tile is None else heads[tile], start, length
         start += length
 
 
 def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterator[Item]:
-    """The colours of tiles: a band for each device that has one."""
+    """Return the colours of tiles: a band for each device that has one."""
     boxes: dict[Style, list[Box]] = {}
     styles = device_styles(num_devices)
     for (x, y, w, h), cell, _ in cells:
@@ -146,12 +146,12 @@ def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterato
 
 
 def device_styles(num_devices: int) -> tuple[Style, ...]:
-    """Give the styles that `colour_of` numbers."""
+    """Return the styles that `colour_of` numbers."""
     return CATEGORY_STYLES if num_devices <= len(CATEGORY_STYLES) else GRADIENT_STYLES
 
 
 def colour_of(device: int, num_devices: int) -> int:
-    """Give the number of the style of a device, the same in all pictures of arrays on as many."""
+    """Return the number of a device's style, the same in all pictures with that number of devices."""
     return device if num_devices <= len(CATEGORY_STYLES) else device * len(GRADIENT_STYLES) // num_devices
 
 

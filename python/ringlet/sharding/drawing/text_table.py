@@ -1,4 +1,4 @@
-"""Tiles in characters."""
+"""Tile tables as text."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["text_lines"]
 _NARROWEST = 20
 _MOST_ROWS = 12
 _MOST_TABLES = 8
-_NARROW_LABEL = 14  # a longer one is cut off where it has no room
+_NARROW_LABEL = 14  # truncated where there is no room for more
 _GAP = "…"
 
 
 def text_lines(table: TileTable, width: int = 80, in_colours: bool = False) -> Iterator[str]:
-    """Give the lines of a drawing; the parameters are those of :meth:`Visualization.text`.
+    """Return the lines of a drawing; the parameters are those of :meth:`Visualization.text`.
 
     Parameters
     ----------
     in_colours : bool
-        Whether to tell a terminal the colours of devices.
+        Whether to emit terminal colours.
     """
     if width < _NARROWEST:
         raise ValueError(f"a drawing is at least {_NARROWEST} characters wide, got width={width}")

@@ -1,4 +1,4 @@
-"""Who has which tile, as tables of rows and columns that a reader can look at."""
+"""Tile table: the devices of each tile, as tables of rows and columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bounds = tuple[int, int]
 
 @dataclass(frozen=True)
 class Axis:
-    """A dimension of an array, and where its tiles are that have elements; None is for one that there is not."""
+    """A dimension of an array, and the positions of its tiles with elements; None stands for a missing dimension."""
 
     dimension: int | None
     bounds: tuple[Bounds, ...]
@@ -24,18 +24,18 @@ class Axis:
 
 @dataclass(frozen=True)
 class Cell:
-    """A tile, and the devices that have it, those of each part of its values by themselves."""
+    """A tile, and its devices for each part of a partial array."""
 
     parts: tuple[tuple[int, ...], ...]
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """All of them."""
+        """All devices of the tile."""
         return tuple(itertools.chain.from_iterable(self.parts))
 
     @property
     def label(self) -> str:
-        """What is written on the tile.
+        """Text on the tile.
 
         Examples
         --------
@@ -54,9 +54,9 @@ class TileTable:
     shape : tuple of int
     layout : Layout
     sharding : str
-        How the layout is written.
+        Text of the layout.
     combined : str
-        What is done with the parts of an array whose values are still to be combined, as in "summed".
+        Participle for the combination of a partial array's parts, as in "summed".
     """
 
     shape: tuple[int, ...]
@@ -66,12 +66,12 @@ class TileTable:
 
     @property
     def title(self) -> str:
-        """The array in a line."""
+        """One-line title."""
         return f"shape {self.shape}: {self.sharding}"
 
     @cached_property
-    def _looked_at(self) -> tuple[int | None, int | None]:
-        """The dimensions of rows and columns: the last two that are cut, or one and its neighbour, or the last two."""
+    def _shown_dimensions(self) -> tuple[int | None, int | None]:
+        """Return the dimensions of rows and columns: the last two divided, else adjacent ones."""
         ndim = len(self.shape)
         cut = [dimension for dimension in range(ndim) if self.layout.cuts[dimension].count > 1]
         if ndim < 2:
@@ -84,18 +84,18 @@ class TileTable:
     @property
     def rows(self) -> Axis:
         """The dimension from top to bottom."""
-        return self._axis(self._looked_at[0])
+        return self._axis(self._shown_dimensions[0])
 
     @property
     def columns(self) -> Axis:
         """The dimension from left to right."""
-        return self._axis(self._looked_at[1])
+        return self._axis(self._shown_dimensions[1])
 
     @cached_property
     def others(self) -> tuple[Axis, ...]:
-        """The other dimensions that are cut."""
+        """The other divided dimensions."""
         cuts = enumerate(self.layout.cuts)
-        return tuple(self._axis(d) for d, cut in cuts if cut.count > 1 and d not in self._looked_at)
+        return tuple(self._axis(d) for d, cut in cuts if cut.count > 1 and d not in self._shown_dimensions)
 
     def _axis(self, dimension: int | None) -> Axis:
         if dimension is None:
@@ -104,7 +104,7 @@ class TileTable:
         return Axis(dimension, tuple(bound for bound in bounds if bound[0] < bound[1]) or bounds[:1])
 
     def tables(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Give for each table what it is called and which tiles of the other dimensions it is about."""
+        """Return the title of each table, and its tiles along the other dimensions."""
         for tiles in itertools.product(*(range(len(axis.bounds)) for axis in self.others)):
             places = [f"dimension {axis.dimension}, {begin}:{end}" for axis, (begin, end) in self._places(tiles)]
             yield "; ".join(places), tiles
@@ -113,7 +113,7 @@ class TileTable:
         return ((axis, axis.bounds[tile]) for axis, tile in zip(self.others, tiles, strict=True))
 
     def cell(self, tiles: tuple[int, ...], row: int, column: int) -> Cell:
-        """Tell who has a tile."""
+        """Return the devices of a tile."""
         place = (*tiles, row, column)
         return self._cells[place]
 
@@ -128,18 +128,18 @@ class TileTable:
         return {tiles: Cell(tuple(tuple(parts[part]) for part in sorted(parts))) for tiles, parts in found.items()}
 
     def legend(self) -> Iterator[str]:
-        """Give what a reader has to be told besides."""
+        """Return the explanations below the tables."""
         names = ("rows", self.rows.dimension), ("columns", self.columns.dimension)
         yield "; ".join(["numbers: devices", *(f"{what}: dimension {d}" for what, d in names if d is not None)])
         cells = self._cells.values()
         if any(len(part) > 1 for cell in cells for part in cell.parts):
             yield "several devices in one tile: each has all of it"
         if self.layout.is_partial:
-            yield f"+: what these devices have is still to be {self.combined}"
+            yield f"+: the values of these devices have yet to be {self.combined}"
         axes = {axis.dimension for axis in (*self.others, self.rows, self.columns)}
         whole = [f"{d} (0:{size})" for d, size in enumerate(self.shape) if d not in axes]
         if whole:
-            yield f"not cut: dimension{'s' * (len(whole) > 1)} {', '.join(whole)}"
+            yield f"not divided: dimension{'s' * (len(whole) > 1)} {', '.join(whole)}"
         boxes = self.layout.boxes(self.shape)
         nothing = [d for d, box in enumerate(boxes) if any(cut.start == cut.stop for cut in box)]
         if self.layout.only is not None:
@@ -149,7 +149,7 @@ class TileTable:
 
 
 def numbers_in_words(numbers: Iterable[int]) -> str:
-    """Write ascending numbers, three or more in a row as the first and the last.
+    """Format ascending numbers, three or more consecutive ones as the first and the last.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def numbers_in_words(numbers: Iterable[int]) -> str:
 
 
 def shown(count: int, most: int) -> list[int | None]:
-    """Choose which of many are shown: the first and the last ones, with None where some are left out.
+    """Choose which of `count` items are shown: the first and the last ones, with None where some are omitted.
 
     Examples
     --------

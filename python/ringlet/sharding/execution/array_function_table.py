@@ -1,4 +1,4 @@
-"""Which of NumPy's functions run tile by tile: the table that ``__array_function__`` looks in."""
+"""Table of NumPy functions that run tile by tile; ``__array_function__`` dispatches through it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ringlet.sharding.creation import place
-from ringlet.sharding.execution.gather_fallback import gathering
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.execution.gather_fallback import record_gather
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
@@ -31,7 +31,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# The modules that register what they implement; loaded when the first function is called.
+# Modules that register implementations; loaded at the first call.
 _HOMES: tuple[str, ...] = (
     "halo.correlate",
     "ops.select_functions",
@@ -62,23 +62,23 @@ _HOMES: tuple[str, ...] = (
 
 _TABLE: dict[Callable[..., Any], Callable[..., Any]] = {}
 
-# Names of those that make arrays, and come here, perhaps as others than they are called, if that is to be `like` one.
+# Creation functions, which arrive here with a sharded `like` under their own or another name.
 _NAMES = """arange array asanyarray asarray ascontiguousarray asfortranarray empty eye frombuffer fromfile fromfunction
     fromiter fromstring full genfromtxt identity loadtxt ones require tri zeros"""
 _CREATORS = frozenset(_NAMES.split())
-# Those that give an array also where there are no dimensions, and not a number.
+# Functions that return an array, not a number, also without dimensions.
 _COPIES = frozenset(("astype", "copy", "empty_like", "full_like", "ones_like", "zeros_like"))
 
 
 def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
-    """Register what runs in place of functions of NumPy where one of their arguments is a ShardedArray.
+    """Register an implementation of NumPy functions for arguments that include a ShardedArray.
 
-    It is called as they are, and gives ``NotImplemented`` for arguments for which the arrays are to be gathered.
+    Called with the same arguments; returns ``NotImplemented`` where the arrays are to be gathered.
 
     Parameters
     ----------
     functions : callable or str
-        Functions of NumPy, or, for those that not every version has, their names below ``numpy``.
+        NumPy functions, or names below ``numpy`` for those that only some versions have.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
 
 
 def numpy_function(name: str) -> Callable[..., Any] | None:
-    """Give a function by its name below ``numpy``; None if this version has no such function.
+    """Return the function of a name below ``numpy``; None if this version does not have it.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
 
 
 def first_given(function: Callable[..., Any], implementation: Callable[..., Any]) -> Callable[..., Any]:
-    """Let an implementation be called with its first argument by the name that a function of NumPy has for it.
+    """Rename an implementation's first parameter to the name that a NumPy function gives it.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def first_given(function: Callable[..., Any], implementation: Callable[..., Any]
     """
     try:
         name = next(iter(inspect.signature(function).parameters))
-    except ValueError:  # compiled functions tell it from NumPy 2.4 on; here it is that of putmask
+    except ValueError:  # compiled functions have signatures from NumPy 2.4 on; here it is that of putmask
         name = "a"
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -133,7 +133,7 @@ def first_given(function: Callable[..., Any], implementation: Callable[..., Any]
 
 @functools.cache
 def implementations() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """Give what runs in place of each function of NumPy that is not run on gathered arrays."""
+    """Return the implementation of each NumPy function that does not run on gathered arrays."""
     for home in _HOMES:
         importlib.import_module(f"ringlet.sharding.{home}")
     return _TABLE
@@ -146,19 +146,19 @@ def dispatch(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Run a function of NumPy, one argument of which is a ShardedArray: tile by tile, or on gathered arrays.
+    """Run a NumPy function with a ShardedArray among its arguments: tile by tile, or on gathered arrays.
 
     Parameters
     ----------
     array : ShardedArray
-        Whose ``__array_function__`` is called: one of the arguments, or the one that creation functions got as `like`.
+        Array whose ``__array_function__`` is called: an argument, or the `like` of a creation function.
     function, types, args, kwargs
-        As ``__array_function__`` gets them.
+        As passed to ``__array_function__``.
 
     Returns
     -------
     ShardedArray or what the function gives
-        What it gives for gathered arrays, without a sharding; ``NotImplemented`` if there are arrays of other kinds.
+        Unsharded if computed from gathered arrays; ``NotImplemented`` if other array types take part.
     """
     if not all(issubclass(kind, (ShardedArray, np.ndarray)) for kind in types):
         return NotImplemented
@@ -176,7 +176,7 @@ def dispatch(
             return result._as_result()
         return result
 
-    return noted_as_one(name, (args, tuple(kwargs.values())), work)
+    return recorded_as_one(name, (args, tuple(kwargs.values())), work)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -184,7 +184,7 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A new array on the devices of another one, whole on each; an array that is sharded already stays as it is."""
+    """Create an array on the devices of another one, whole on each; a sharded array is returned as it is."""
     if args and isinstance(args[0], ShardedArray):
         dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
         return args[0].astype(args[0].dtype if dtype is None else dtype, copy=function is np.array)
@@ -193,12 +193,12 @@ def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, 
 
 
 def has_subclass(types: Iterable[type]) -> bool:
-    """Tell whether there are arrays of which tiles do not say all, such as masked ones, and NumPy is to be asked.
+    """Return whether array subclasses take part that NumPy must dispatch, such as masked arrays.
 
     Raises
     ------
     TypeError
-        If there is a matrix, of which ``*`` and ``**`` mean something else than their ufuncs do.
+        If there is a matrix, whose ``*`` and ``**`` are not those of the ufuncs.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def has_subclass(types: Iterable[type]) -> bool:
     """
     kinds = [kind for kind in types if issubclass(kind, np.ndarray) and kind not in (np.ndarray, np.memmap)]
     if any(issubclass(kind, np.matrix) for kind in kinds):
-        raise TypeError("sharded arrays are not computed with together with np.matrix: give np.asarray(matrix)")
+        raise TypeError("sharded arrays cannot be combined with np.matrix: pass np.asarray(matrix)")
     return bool(kinds)
 
 
@@ -218,16 +218,16 @@ def call_gathered(function: Callable[..., Any], name: str, args: tuple[Any, ...]
     ----------
     function : callable
     name : str
-        What reports and warnings call it.
+        Name in reports and warnings.
     args : tuple
-        Sharded arrays may be at any depth of lists, tuples and dictionaries.
+        May contain sharded arrays at any depth of lists, tuples and dictionaries.
     kwargs : dict
     """
     args, kwargs, out = _without_out(function, *_without_scratch(function, args, kwargs))
     args, kwargs = gathered(name, args), gathered(name, kwargs)
     if out is None:
         return function(*args, **kwargs)
-    # Elements that `where` leaves out keep their values.
+    # Elements excluded by `where` keep their values.
     scratch = np.array(out) if "where" in kwargs else np.empty(out.shape, out.dtype)
     function(*args, **kwargs, out=scratch)
     out[...] = scratch
@@ -235,11 +235,11 @@ def call_gathered(function: Callable[..., Any], name: str, args: tuple[Any, ...]
 
 
 def gathered(name: str, value: Any) -> Any:
-    """Give values with every sharded array in them gathered, which is counted as the doing of the function `name`."""
+    """Return values with every sharded array in them gathered, attributed to the function `name`."""
     value = plain(value)
     if isinstance(value, ShardedArray):
         if not value._layout.is_replicated:
-            gathering(name, value)
+            record_gather(name, value)
         return value._gathered()
     if isinstance(value, dict):
         return {key: gathered(name, item) for key, item in value.items()}
@@ -251,7 +251,7 @@ def gathered(name: str, value: Any) -> Any:
 def _without_out(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], ShardedArray | None]:
-    """Take the sharded array that is to be written to from the arguments, by place or by name."""
+    """Remove a sharded `out` from the arguments, positional or keyword."""
     if isinstance(kwargs.get("out"), ShardedArray):
         others = dict(kwargs)
         return args, others, others.pop("out")
@@ -266,7 +266,7 @@ def _without_out(
 def _without_scratch(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Leave out that quantiles may overwrite what they are given: gathered arrays are read-only."""
+    """Disable `overwrite_input` of quantiles: gathered arrays are read-only."""
     if "overwrite_input" not in _names_by_place(function):
         return args, kwargs
     bound = inspect.signature(function).bind(*args, **kwargs)
@@ -278,6 +278,6 @@ def _without_scratch(
 def _names_by_place(function: Callable[..., Any]) -> list[str]:
     try:
         parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # some of NumPy's compiled functions do not tell
+    except (TypeError, ValueError):  # some of NumPy's compiled functions have no signature
         return []
     return [name for name, it in parameters.items() if it.kind is not inspect.Parameter.KEYWORD_ONLY]

@@ -1,8 +1,8 @@
-"""The work of devices: in the calling thread where it is little, else in as many threads as there are cores.
+"""Device threads: runs the work of devices in the calling thread if it is small, else in one thread for each core.
 
-The threads are those of one pool that all of the process has in common, besides the threads that call. A *job* is the
-work of some devices, which are claimed in order; a caller claims from its own job until nothing is left, so it never
-waits for a thread that is busy elsewhere, and calls may be nested.
+All callers of the process share one pool of threads. A *job* is the work of some devices, which threads claim in order;
+a caller claims from its own job until nothing is left, so it never waits for a thread that is busy elsewhere, and calls
+may be nested.
 """
 
 from __future__ import annotations
@@ -19,37 +19,36 @@ from ringlet.devices.blas_threads import blas_limiter
 
 __all__ = ["INLINE_BYTES", "in_threads", "on_devices"]
 
-# To wake helpers up and wait for them takes about 40 us: as long as simple arithmetic takes for half as many bytes as
-# these, of all devices together.
+# Waking helpers and waiting for them takes about 40 us, the time of simple arithmetic on half of these bytes.
 INLINE_BYTES = 4 << 20
 
-# So many replicas of the limiter's that each has one BLAS thread.
+# Replicas of the BLAS thread limiter, so that each has one BLAS thread.
 _ALL_CORES = 1 << 30
 
 
 def on_devices(
     work: Callable[[int], None], devices: Sequence[int], bytes_per_device: int, *, is_alone: bool = False
 ) -> None:
-    """Do the work of each device, at the same time where that is faster.
+    """Run the work of each device, in parallel where that is faster.
 
-    What a device computes does not depend on which thread does it, nor on how many there are: BLAS has one thread for
-    each device meanwhile, also if one thread does all the work.
+    A device's result does not depend on the thread that computes it, nor on the number of threads: BLAS has one thread
+    for each device meanwhile, even if one thread does all the work.
 
     Parameters
     ----------
     work : callable
-        Takes the number of a device. Runs in a copy of the caller's context; it may call this function.
+        Called with a device number in a copy of the caller's context; may call this function.
     devices : sequence of int
     bytes_per_device : int
-        What the work of one reads and writes, about, or as much as could be in the same time: decides whether threads
-        are worth their wake-up.
+        Approximate bytes that the work of one device reads and writes, or could in the same time: decides whether
+        threads pay off.
     is_alone : bool
-        Whether the device is the only one of its group: then BLAS keeps its threads.
+        Whether the device is the only one of its group: BLAS then keeps its threads.
 
     Raises
     ------
     Exception
-        What the first device in order raised, with the device in a note.
+        The exception of the first failed device in order, with a note that names it.
 
     Examples
     --------
@@ -64,17 +63,17 @@ def on_devices(
 def in_threads(
     work: Callable[[int], None], numbers: Sequence[int], bytes_each: int, *, is_alone: bool = False, note: str = ""
 ) -> None:
-    """Do work that is cut otherwise than by devices, as :func:`on_devices` does.
+    """Run work that is not divided by device, as :func:`on_devices` does.
 
     Parameters
     ----------
     work : callable
-        Takes one of the numbers.
+        Called with one of the numbers.
     numbers : sequence of int
     bytes_each, is_alone : int, bool
-        As there.
+        As for :func:`on_devices`.
     note : str
-        What errors are noted to come from, before the number.
+        Origin of errors in notes, followed by the number.
 
     Examples
     --------
@@ -94,7 +93,7 @@ def in_threads(
     finally:
         try:
             limiter.leave(run)
-        except BaseException:  # Ctrl-C on the way there
+        except BaseException:  # Ctrl-C before `finish`
             limiter.leave(run)
             raise
 
@@ -105,16 +104,16 @@ def _in_turn(work: Callable[[int], None], numbers: Sequence[int], note: str) -> 
         for number in numbers:
             work(number)
     except Exception as error:
-        # The innermost device of nested work; Python 3.10 has no notes.
+        # The innermost device of nested work; Python 3.10 does not support notes.
         if note and hasattr(error, "add_note") and not any(n.startswith(note) for n in getattr(error, "__notes__", ())):
             error.add_note(f"{note}{number}")
         raise
 
 
 class _Job:
-    """The work of one call, and what became of it.
+    """The work of one call, and its outcome.
 
-    Only helpers are counted: Ctrl-C may leave the caller anywhere, and nobody would wait for its leave.
+    Counts helpers only: Ctrl-C may interrupt the caller anywhere, so its own exit cannot be awaited.
     """
 
     def __init__(self, work: Callable[[int], None], numbers: Sequence[int], note: str) -> None:
@@ -128,7 +127,7 @@ class _Job:
         self._has_ended = threading.Event()
 
     def take_part(self) -> None:
-        """Claim devices until there are none left, or one has failed: those before it were claimed already."""
+        """Claim devices until none is left, or one has failed: all devices before it have been claimed."""
         while not self._errors and not self._is_closed and (place := next(self._places)) < len(self.numbers):
             try:
                 _in_turn(self._work, self.numbers[place : place + 1], self._note)
@@ -148,18 +147,18 @@ class _Job:
                 self._has_ended.set()
 
     def finish(self) -> None:
-        """Wait for the devices that others have claimed; then raise what the first one raised."""
+        """Wait for the devices that helpers have claimed; then raise the first device's exception."""
         self._is_closed = True
         with self._lock:
             is_busy = self._num_helpers > 0
         if is_busy:
             try:
                 self._has_ended.wait()
-            except BaseException:  # Ctrl-C: they still write to the caller's arrays. The next one does not wait
+            except BaseException:  # Ctrl-C: helpers still write to the caller's arrays. A second one does not wait
                 self._has_ended.wait()
                 raise
         if self._errors:
-            # Ctrl-C before all else. None is kept: its frames hold arrays.
+            # Ctrl-C has precedence. Exceptions are not stored: their frames hold arrays.
             first = min(self._errors, key=lambda place: (isinstance(self._errors[place], Exception), place))
             error = self._errors[first]
             self._errors.clear()
@@ -170,18 +169,18 @@ class _Job:
 
 
 class _Pool:
-    """Threads that help whoever calls, one fewer than there are cores."""
+    """Pool of helper threads, one fewer than there are cores."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[tuple[contextvars.Context, _Job]] = SimpleQueue()
         self._lock = threading.Lock()
         self._num_cores = 0
         self._num_threads = 0
-        # A set, not a sum: Ctrl-C may come before a caller has entered, or while it does.
+        # A set, not a counter: Ctrl-C may interrupt the update.
         self._callers: set[_Job] = set()
 
     def run(self, job: _Job) -> None:
-        """Do a job, with as many helpers as there are cores that no other caller is using."""
+        """Run a job, with as many helpers as there are cores not in use by other callers."""
         try:
             with self._lock:
                 self._num_cores = self._num_cores or visible_cores().count
@@ -208,7 +207,7 @@ class _Pool:
         while True:
             context, job = self._jobs.get()
             context.run(job.help)
-            del context, job  # or the memory of its arrays would live until the next one comes
+            del context, job  # else its arrays would stay alive until the next job
 
 
 _pool = _Pool()
@@ -216,7 +215,7 @@ _pool = _Pool()
 
 def _after_fork_in_child() -> None:
     global _pool
-    _pool = _Pool()  # the threads are the parent's
+    _pool = _Pool()  # threads do not survive a fork
 
 
 if hasattr(os, "register_at_fork"):

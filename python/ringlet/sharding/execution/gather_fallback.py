@@ -1,4 +1,4 @@
-"""Operations that have no tiled form: counted, warned of, and refused where the program wants to be strict."""
+"""Gather fallback: operations without a tiled form are counted, and warned of or refused."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from ringlet.errors import GatherError, GatherWarning
-from ringlet.sharding.explain import note
+from ringlet.sharding.explain import record_operation
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.tpu.units import format_bytes
 
 if TYPE_CHECKING:
     from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["gathering", "strict"]
+__all__ = ["record_gather", "strict"]
 
 _is_strict: ContextVar[bool] = ContextVar("ringlet_sharding_strict", default=False)
 
-# The first message of each (function, file, line): Python shows equal messages of a line once, and sizes may differ.
+# First message of each (function, file, line): Python shows equal messages of a line once, and sizes may differ.
 _messages: dict[tuple[str, str, int], str] = {}
 
-# Whose frames are not the caller's.
+# Packages whose frames are not the caller's.
 _PASSED_OVER = ("ringlet", "numpy")
 
 
 @contextmanager
 def strict(is_strict: bool = True) -> Iterator[None]:
-    """Refuse operations that would gather an array, in this block and in replicas that are started in it.
+    """Refuse operations that would gather an array, in this block and in replicas started in it.
 
     Parameters
     ----------
@@ -59,17 +59,17 @@ def strict(is_strict: bool = True) -> Iterator[None]:
         _is_strict.reset(token)
 
 
-def gathering(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
-    """Count that an array is about to be gathered, and warn of it once for each line that calls the function.
+def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
+    """Count an imminent gather, and warn of it once for each line that calls the function.
 
     Parameters
     ----------
     function_name : str
-        As the caller knows it, such as ``"np.median"``.
+        Name for the caller, such as ``"np.median"``.
     x : ShardedArray
-        Not gathered here.
+        The array, which the caller gathers.
     is_asked_for : bool
-        No warning, where a conversion to a plain array is what the caller wrote.
+        Whether the caller wrote a conversion to a plain array, which is not warned of.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def gathering(function_name: str, x: ShardedArray, *, is_asked_for: bool = False
     if _is_strict.get():
         raise GatherError(_text(function_name, x, nbytes))
     collective = Collective("gather", x.shape, str(x.dtype), (tuple(x._layout.holders),), nbytes=nbytes)
-    note(function_name, x, (), (collective,), is_gathered=True)
+    record_operation(function_name, x, (), (collective,), is_gathered=True)
     if not is_asked_for:
         _warn(function_name, x, nbytes)
 
@@ -103,7 +103,7 @@ def _package_of(names: dict[str, object]) -> str:
 def _text(function_name: str, x: ShardedArray, nbytes: int) -> str:
     array = f"{x.dtype}[{','.join(map(str, x.shape))}] {x.sharding}"
     return (
-        f"{function_name} gathers {format_bytes(nbytes)}, the whole of {array}, because it does not work tile by tile. "
-        "Use operations that do; where it has to be, gather once and keep that, with "
+        f"{function_name} gathers {format_bytes(nbytes)}, the whole of {array}, because it has no tiled form. Use "
+        "operations that have one; where gathering is required, gather once and keep the result, with "
         f"x.reshard(Sharding.replicated({x._group.num_devices}))"
     )

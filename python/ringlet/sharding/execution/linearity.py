@@ -1,4 +1,4 @@
-"""Which operations keep sums of parts unfinished: those that are linear, where the other operands allow it."""
+"""Linearity: which operations keep partial operands partial, given the other operands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["checked_linear", "elementwise_factors", "is_known", "origin_of"]
 
 _FIRST, _SECOND, _BOTH = frozenset({0}), frozenset({1}), frozenset({0, 1})
 
-# Sets of operands that may be partial together, and what the others are to them. Integers wrap alike either way.
+# Sets of operands that may be partial together, and the role of the others. Integers wrap alike either way.
 _LINEAR: dict[np.ufunc, tuple[tuple[frozenset[int], ...], Others]] = {
     np.add: ((_BOTH, _FIRST, _SECOND), "terms"),
     np.subtract: ((_BOTH, _FIRST, _SECOND), "terms"),
@@ -27,16 +27,16 @@ _LINEAR: dict[np.ufunc, tuple[tuple[frozenset[int], ...], Others]] = {
 }
 
 
-# Steps back to an origin, each of which keeps its operands in memory.
+# Maximum distance to an origin; each step keeps its operands in memory.
 _MOST_STEPS = 16
 
 
 def elementwise_factors(
     ufunc: np.ufunc, operands: Sequence[Any], labels: tuple[Labels, ...], result: Labels, dtype: np.dtype[Any]
 ) -> FactorMap:
-    """Return the factors of an elementwise operation, linear in those operands that are of the dtype of the result.
+    """Return the factors of an elementwise operation, linear in the operands of the result's dtype.
 
-    Sums of 16-bit floats are finished first, because they overflow too easily before their parts cancel.
+    Sums of 16-bit floats are combined first, as they overflow before their terms cancel.
 
     Examples
     --------
@@ -53,8 +53,8 @@ def elementwise_factors(
 def checked_linear(factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
     """Return factors that are linear only where the values of the other operands allow it.
 
-    Parts times infinity are not what their sum is: ``2 * inf - 1 * inf``. So factors have to be finite, and divisors
-    not zero, as far as every device can tell from the values that it has.
+    Terms times infinity do not add up to the sum times infinity: ``2 * inf - 1 * inf``. So coefficients must be finite,
+    and divisors not zero, as far as every device can check the values that it has.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def _allows(x: Any, others: Others) -> bool:
 
 
 def is_known(x: Any) -> bool:
-    """Return whether an operand has its values: whether it is not partial, or was combined already.
+    """Return whether an operand is not partial, or was combined already.
 
     Examples
     --------
@@ -100,10 +100,10 @@ def is_known(x: Any) -> bool:
 
 
 def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
-    """Return what the partial result of an elementwise operation is computed from, if one operand alone is partial.
+    """Return the origin of a partial elementwise result, if exactly one operand is partial.
 
-    It costs the same to combine that one, and serves whatever else is computed from it. The other operands are kept as
-    they are, since they may be written to.
+    Combining the origin costs the same and serves other results of it. The other operands are copied, since they may be
+    written to.
     """
     partial = [n for n, x in enumerate(operands) if not is_known(x)]
     if len(partial) != 1:
@@ -115,11 +115,11 @@ def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
         return None
     kept = [_kept_as_it_is(x) for x in operands]
     source = operands[place]
-    return Origin(source, source._spaces, lambda x: ufunc(*kept[:place], x, *kept[place + 1 :]), depth)
+    return Origin(source, source._buffers, lambda x: ufunc(*kept[:place], x, *kept[place + 1 :]), depth)
 
 
 def _kept_as_it_is(x: Any) -> Any:
     if isinstance(x, ShardedArray):
         x = x if x._settled is None else x._settled
-        return x._derive(lambda space: space, x._layout)
+        return x._derive(lambda buffer: buffer, x._layout)
     return x.copy() if isinstance(x, np.ndarray) else x

@@ -1,4 +1,4 @@
-"""Where the operands of an operation have to be, and where its result comes to be: what costs the fewest bytes."""
+"""Sharding propagation: chooses the layouts of an operation's operands and result that send the fewest bytes."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
 from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout
 from ringlet.sharding.resharding.transfer_bytes import moved_bytes
 
-__all__ = ["Plan", "Where", "plan"]
+__all__ = ["Plan", "TileBoxes", "plan"]
 
 Shape = tuple[int, ...]
 Assignment = dict[Factor, Cut]
 
-# Beyond as many ways to cut the factors, those with coarser tiles than an operand has are not looked at.
+# With more combinations than this, tiles coarser than an operand's are not tried.
 _MOST_CHOICES = 512
 
 
-class Where(NamedTuple):
-    """The place of a tile, as a kernel is told it.
+class TileBoxes(NamedTuple):
+    """Boxes of one device's work, as passed to a kernel.
 
     Attributes
     ----------
     device : int
     operands : tuple of Box
-        What each operand's tile is of the whole.
+        Box of each operand's tile in the whole operand.
     result : Box
-        What the result's tile is of the whole.
+        Box of the result's tile in the whole result.
     part : int
-        Which part of the result it is, 0 if there is only one.
+        Part of the result, 0 if there is only one.
     """
 
     device: int
@@ -44,17 +44,17 @@ class Where(NamedTuple):
     part: int
 
 
-class Stack(NamedTuple):
-    """How a view of an array is made that has a dimension for each factor that is cut, and then those of a tile.
+class StackView(NamedTuple):
+    """Steps that view an array with a dimension for each divided factor, followed by those of a tile.
 
-    Of a partial result the array is that of its parts, one after another.
+    For a partial result the array is that of its parts, one after another.
 
     Attributes
     ----------
     shape : tuple of int
-        To which the array is reshaped.
+        Shape after reshaping.
     order : tuple of int
-        In which its dimensions are then brought.
+        Order of the dimensions after that.
     """
 
     shape: tuple[int, ...]
@@ -63,57 +63,57 @@ class Stack(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """How an operation runs.
+    """Plan of an operation.
 
     Attributes
     ----------
     operand_layouts : tuple of Layout
-        Where each operand has to be.
+        Required layout of each operand.
     result_layout : Layout
-        Where the result comes to be, with parts if it is to be combined.
+        Layout of the result, with parts if it has to be combined.
     result_shape : tuple of int
-    places : tuple of Where
-        What each device computes, and from what.
+    places : tuple of TileBoxes
+        Boxes that each device computes, and reads.
     tile_numbers : tuple of int
         ``[device]``: equal numbers for devices that compute the same.
     moved : tuple of int
-        Which operands are not where they have to be.
-    stacks : tuple of Stack or None
-        How each operand, and the result, is a stack of its tiles; None if they are not all of one size.
+        Operands that have to be resharded.
+    stacks : tuple of StackView or None
+        How each operand, and the result, is a stack of its tiles; None if tile sizes differ.
     nbytes : int
-        What devices send before the result has its values, as estimated.
+        Estimated bytes sent until the result is combined.
     """
 
     operand_layouts: tuple[Layout, ...]
     result_layout: Layout
     result_shape: Shape
-    places: tuple[Where, ...]
+    places: tuple[TileBoxes, ...]
     tile_numbers: tuple[int, ...]
     moved: tuple[int, ...]
-    stacks: tuple[Stack, ...] | None
+    stacks: tuple[StackView, ...] | None
     nbytes: int
 
     @cached_property
     def first_devices(self) -> tuple[int, ...]:
-        """The first device of each tile: those that compute where all share memory."""
+        """Return the first device of each tile: those that compute where all share memory."""
         holders = self.result_layout.holders
         first = {self.tile_numbers[device]: device for device in reversed(holders)}
         return tuple(sorted(first.values()))
 
     @property
     def result_boxes(self) -> tuple[Box, ...]:
-        """``[device]``: what each device computes of the result."""
+        """``[device]``: box of the result that each device computes."""
         return tuple(where.result for where in self.places)
 
 
 @dataclass(frozen=True)
-class _Question:
-    """What `plan` was asked."""
+class _Request:
+    """Arguments of `plan`."""
 
     factor_map: FactorMap
     shapes: tuple[Shape, ...]
     itemsizes: tuple[int, ...]
-    layouts: tuple[Layout | None, ...]  # None: an operand that each device has, for nothing
+    layouts: tuple[Layout | None, ...]  # None: an operand that each device already has
     result_shape: Shape
     result_itemsize: int
     combine: Op | None
@@ -134,31 +134,30 @@ def plan(
     result_shape: Shape | None = None,
     combine: Op | None = None,
 ) -> Plan:
-    """Choose how each factor of an operation is cut.
+    """Choose how to divide each factor of an operation.
 
-    The cuts that operands have and none at all are tried for each factor, and where operands contradict each other
-    coarser forms of the cuts, in every combination in which each device can compute its tile of the result. The one
-    that moves the fewest bytes is taken, those that combining a partial result will move included; among equals the one
-    that cuts the work into most tiles, then the one that moves less of the first operand, then of the second, and so
-    on.
+    For each factor, the divisions of the operands, none at all and, where operands disagree, coarser forms are tried,
+    in every combination in which each device can compute its tile of the result. The one that sends the fewest bytes is
+    chosen, including those to combine a partial result; among equals the one with the most tiles, then the one that
+    moves less of the first operand, then of the second, and so on.
 
     Parameters
     ----------
     factor_map : FactorMap
     shapes, itemsizes : tuple of tuple of int, tuple of int
-        Of the operands.
+        Shapes and element sizes of the operands.
     layouts : tuple of (Layout or None)
-        Where they are; None for one that every device has anyway. One at least is a layout.
+        Current layouts; None for an operand that every device has. At least one is a layout.
     result_itemsize : int
         Bytes of an element of the result.
     result_shape : tuple of int or None
-        For results with dimensions of other sizes than their factors have in the operands, or than 1 without one.
+        For results whose dimensions have other sizes than their factors in the operands, or than 1 without one.
     combine : Op or None
-        How the parts of partial operands combine; None if that is not the same for all.
+        Operation that combines partial operands; None if they differ.
 
     Examples
     --------
-    Rows of a matrix times columns of another, on two devices: the smaller one, the second, is gathered.
+    Rows of a matrix times columns of another, on two devices: the smaller operand, the second, is gathered.
 
     >>> from ringlet.collectives import Op
     >>> matmul = FactorMap((("i", "j"), ("j", "k")), ("i", "k"), {"j": Op.SUM})
@@ -175,8 +174,8 @@ def plan(
             for label, size in zip(labels, shape, strict=True)
         }
         result_shape = tuple(1 if label is None else sizes[label] for label in factor_map.result)
-    question = _Question(factor_map, shapes, itemsizes, layouts, result_shape, result_itemsize, combine)
-    chosen = _on_one_device(question) or min(_choices(question), key=lambda choice: choice[0])
+    request = _Request(factor_map, shapes, itemsizes, layouts, result_shape, result_itemsize, combine)
+    chosen = _on_one_device(request) or min(_choices(request), key=lambda choice: choice[0])
     (nbytes, *_), operand_layouts, result_layout = chosen
     return Plan(
         operand_layouts,
@@ -185,7 +184,7 @@ def plan(
         _places(operand_layouts, shapes, result_layout, result_shape),
         _tile_numbers(result_layout, operand_layouts),
         tuple(n for n, (given, on) in enumerate(zip(layouts, operand_layouts, strict=True)) if given not in (None, on)),
-        _stacks(question, operand_layouts, result_layout),
+        _stacks(request, operand_layouts, result_layout),
         nbytes,
     )
 
@@ -193,57 +192,55 @@ def plan(
 Choice = tuple[tuple[int, ...], tuple[Layout, ...], Layout]
 
 
-def _on_one_device(question: _Question) -> Choice | None:
-    """Stay on one device if operands are there, and the others everywhere; on that of the largest if there are more."""
-    sizes = [math.prod(shape) * size for shape, size in zip(question.shapes, question.itemsizes, strict=True)]
-    given = [(size, layout) for size, layout in zip(sizes, question.layouts, strict=True) if layout is not None]
+def _on_one_device(request: _Request) -> Choice | None:
+    """Return the single device of an operation on maximal operands, that of the largest if there are several."""
+    sizes = [math.prod(shape) * size for shape, size in zip(request.shapes, request.itemsizes, strict=True)]
+    given = [(size, layout) for size, layout in zip(sizes, request.layouts, strict=True) if layout is not None]
     on_one = [(size, layout.only) for size, layout in given if layout.only is not None]
     if not on_one or not all(layout.only is not None or layout.is_replicated for _, layout in given):
         return None
     _, device = max(on_one, key=lambda item: item[0])
-    shapes = (*question.shapes, question.result_shape)
-    *on, result = (Layout(question.num_devices, (WHOLE,) * len(shape), only=device) for shape in shapes)
-    return (sum(_operand_bytes(question, on)),), tuple(on), result
+    shapes = (*request.shapes, request.result_shape)
+    *on, result = (Layout(request.num_devices, (WHOLE,) * len(shape), only=device) for shape in shapes)
+    return (sum(_operand_bytes(request, on)),), tuple(on), result
 
 
-def _choices(question: _Question) -> Iterator[Choice]:
-    """Give each way to run the operation with what it costs."""
-    for kept in _kept_partial(question):
-        parts = next((layout.parts for number in kept if (layout := question.layouts[number])), WHOLE)
-        for assignment in _assignments(question, parts):
+def _choices(request: _Request) -> Iterator[Choice]:
+    """Return each way to run the operation, with its cost."""
+    for kept in _kept_partial(request):
+        parts = next((layout.parts for number in kept if (layout := request.layouts[number])), WHOLE)
+        for assignment in _assignments(request, parts):
             on = [
-                Layout(question.num_devices, _cuts(labels, assignment), parts if number in kept else WHOLE)
-                for number, labels in enumerate(question.factor_map.operands)
+                Layout(request.num_devices, _cuts(labels, assignment), parts if number in kept else WHOLE)
+                for number, labels in enumerate(request.factor_map.operands)
             ]
-            reduced = tuple(assignment.get(factor, WHOLE) for factor in question.factor_map.reduced)
-            result = Layout(
-                question.num_devices, _cuts(question.factor_map.result, assignment), joint((parts, *reduced))
-            )
-            moved = _operand_bytes(question, on)
-            combining = moved_bytes(question.result_shape, question.result_itemsize, result, result.without_parts())
+            reduced = tuple(assignment.get(factor, WHOLE) for factor in request.factor_map.reduced)
+            result = Layout(request.num_devices, _cuts(request.factor_map.result, assignment), joint((parts, *reduced)))
+            moved = _operand_bytes(request, on)
+            combining = moved_bytes(request.result_shape, request.result_itemsize, result, result.without_parts())
             tiles = math.prod(cut.count for cut in assignment.values())
             yield (sum(moved) + combining, -tiles, *moved), tuple(on), result
 
 
-def _kept_partial(question: _Question) -> Iterator[frozenset[int]]:
-    """Give the sets of operands that may stay partial, and none at all."""
-    rule, combine = question.factor_map, question.combine
+def _kept_partial(request: _Request) -> Iterator[frozenset[int]]:
+    """Return the sets of operands that may stay partial, and the empty set."""
+    rule, combine = request.factor_map, request.combine
     if combine not in rule.linear_ops or (rule.reduced and combine is not rule.combine):
         yield frozenset()
         return
-    partial = frozenset(n for n, layout in enumerate(question.layouts) if layout is not None and layout.is_partial)
+    partial = frozenset(n for n, layout in enumerate(request.layouts) if layout is not None and layout.is_partial)
     for together in rule.linear:
-        parts = {layout.parts for n in together if (layout := question.layouts[n]) is not None and layout.is_partial}
+        parts = {layout.parts for n in together if (layout := request.layouts[n]) is not None and layout.is_partial}
         if together <= partial and len(parts) == 1:
             yield together
     yield frozenset()
 
 
-def _assignments(question: _Question, parts: Cut) -> Iterator[Assignment]:
-    """Give the ways to cut the factors in which each combination of tiles and parts is on some device."""
-    candidates = _candidates(question, with_coarser=True)
+def _assignments(request: _Request, parts: Cut) -> Iterator[Assignment]:
+    """Return the divisions of the factors that have each combination of tiles and parts on some device."""
+    candidates = _candidates(request, with_coarser=True)
     if math.prod(map(len, candidates.values())) > _MOST_CHOICES:
-        candidates = _candidates(question, with_coarser=False)
+        candidates = _candidates(request, with_coarser=False)
     if math.prod(map(len, candidates.values())) > _MOST_CHOICES:
         yield from _leading(candidates, parts)
         return
@@ -252,12 +249,12 @@ def _assignments(question: _Question, parts: Cut) -> Iterator[Assignment]:
             yield dict(zip(candidates, cuts, strict=True))
 
 
-def _candidates(question: _Question, *, with_coarser: bool) -> dict[Factor, list[Cut]]:
-    """Give the cuts to try for each factor that an operand has cut; the others are not cut."""
+def _candidates(request: _Request, *, with_coarser: bool) -> dict[Factor, list[Cut]]:
+    """Return the candidate divisions of each factor that an operand has divided."""
     found: dict[Factor, dict[Cut, None]] = {}
-    for labels, layout in zip(question.factor_map.operands, question.layouts, strict=True):
+    for labels, layout in zip(request.factor_map.operands, request.layouts, strict=True):
         for label, cut in zip(labels, layout.cuts, strict=True) if layout else ():
-            if label is not None and label not in question.factor_map.whole and cut.count > 1:
+            if label is not None and label not in request.factor_map.whole and cut.count > 1:
                 found.setdefault(label, {})[cut] = None
     conflict = any(len(cuts) > 1 for cuts in found.values()) or not covers(tuple(c for f in found.values() for c in f))
     if with_coarser and conflict:
@@ -268,7 +265,7 @@ def _candidates(question: _Question, *, with_coarser: bool) -> dict[Factor, list
 
 
 def _leading(candidates: dict[Factor, list[Cut]], parts: Cut) -> Iterator[Assignment]:
-    """Give the one way that takes for each factor in turn the first cut that goes with those before it, and no cuts."""
+    """Return the division that takes for each factor in turn the first compatible candidate, else none."""
     taken: Assignment = {}
     for factor, cuts in candidates.items():
         taken[factor] = next(cut for cut in cuts if covers((parts, *taken.values(), cut)))
@@ -280,28 +277,28 @@ def _cuts(labels: Labels, assignment: Assignment) -> tuple[Cut, ...]:
     return tuple(assignment.get(label, WHOLE) for label in labels)
 
 
-def _operand_bytes(question: _Question, targets: Sequence[Layout]) -> list[int]:
-    """Give what each operand costs to move."""
+def _operand_bytes(request: _Request, targets: Sequence[Layout]) -> list[int]:
+    """Return the bytes to move each operand."""
     return [
         moved_bytes(shape, itemsize, source, target) if source is not None else 0
         for shape, itemsize, source, target in zip(
-            question.shapes, question.itemsizes, question.layouts, targets, strict=True
+            request.shapes, request.itemsizes, request.layouts, targets, strict=True
         )
     ]
 
 
 def _places(
     layouts: tuple[Layout, ...], shapes: tuple[Shape, ...], result: Layout, result_shape: Shape
-) -> tuple[Where, ...]:
+) -> tuple[TileBoxes, ...]:
     columns = [layout.boxes(shape) for layout, shape in zip(layouts, shapes, strict=True)]
     return tuple(
-        Where(device, tuple(column[device] for column in columns), box, result.parts.tile_of(device))
+        TileBoxes(device, tuple(column[device] for column in columns), box, result.parts.tile_of(device))
         for device, box in enumerate(result.boxes(result_shape))
     )
 
 
 def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ...]:
-    """Number the tiles of the work: two devices that have the same tiles of everything compute the same."""
+    """Number the tiles of the work: equal for devices that have the same tiles of everything."""
     layouts = (result, *operands)
     numbers: dict[tuple[int, ...], int] = {}
     return tuple(
@@ -312,12 +309,12 @@ def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ..
     )
 
 
-def _stacks(question: _Question, on: tuple[Layout, ...], result: Layout) -> tuple[Stack, ...] | None:
-    """Give the views of operands and result in which tiles that belong together are at the same place."""
-    rule = question.factor_map
+def _stacks(request: _Request, on: tuple[Layout, ...], result: Layout) -> tuple[StackView, ...] | None:
+    """Return views of operands and result that have corresponding tiles at the same index."""
+    rule = request.factor_map
     if any(layout.is_partial for layout in on) or result.only is not None:
         return None
-    labels, shapes = (*rule.operands, rule.result), (*question.shapes, question.result_shape)
+    labels, shapes = (*rule.operands, rule.result), (*request.shapes, request.result_shape)
     sides = [
         [*zip(given, shape, layout.cuts, strict=True)]
         for given, shape, layout in zip(labels, shapes, (*on, result), strict=True)
@@ -330,7 +327,9 @@ def _stacks(question: _Question, on: tuple[Layout, ...], result: Layout) -> tupl
     return (*(_stack(each, counts, ()) for each in operands), _stack(last, counts, parts))
 
 
-def _stack(sides: Sequence[tuple[Factor, int, Cut]], counts: Mapping[Factor, int], parts: Sequence[Factor]) -> Stack:
+def _stack(
+    sides: Sequence[tuple[Factor, int, Cut]], counts: Mapping[Factor, int], parts: Sequence[Factor]
+) -> StackView:
     at = {factor: place for place, factor in enumerate(parts)}
     shape = [counts[factor] for factor in parts]
     tile: list[int] = []
@@ -344,4 +343,4 @@ def _stack(sides: Sequence[tuple[Factor, int, Cut]], counts: Mapping[Factor, int
         if factor not in at:
             at[factor] = len(shape)
             shape.append(1)
-    return Stack(tuple(shape), (*(at[factor] for factor in counts), *tile))
+    return StackView(tuple(shape), (*(at[factor] for factor in counts), *tile))

@@ -1,4 +1,4 @@
-"""Arrays without values that NumPy is asked about: what shape and dtype a function gives, what error it raises."""
+"""Shape inference: arrays without values, on which NumPy computes shapes, dtypes and errors."""
 
 from __future__ import annotations
 
@@ -11,29 +11,38 @@ from numpy.typing import NDArray
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["Small", "addresses_of", "loop_dtype", "shape_of_reshape", "shaped", "small", "stand_in", "typed"]
+__all__ = [
+    "Small",
+    "addresses_of",
+    "dtype_probe",
+    "loop_dtype",
+    "probe_array",
+    "shape_of_reshape",
+    "shape_probe",
+    "small",
+]
 
 Array = NDArray[Any]
 Small = tuple[np.dtype[Any], tuple[int, ...]]
 
 
-def shaped(shape: Sequence[int], dtype: Any = bool) -> Array:
-    """Give an array of a shape that takes the memory of one element.
+def shape_probe(shape: Sequence[int], dtype: Any = bool) -> Array:
+    """Return an array of a shape in the memory of one element.
 
     Examples
     --------
-    >>> shaped((1 << 30, 4)).shape
+    >>> shape_probe((1 << 30, 4)).shape
     (1073741824, 4)
     """
     return np.broadcast_to(np.empty((), dtype), shape)
 
 
-def typed(value: Any) -> Any:
-    """Give what NumPy finds the dtype of a result with: an empty array for an array, anything else as it is.
+def dtype_probe(value: Any) -> Any:
+    """Return an empty array for an array, anything else unchanged, for NumPy to infer a dtype.
 
     Examples
     --------
-    >>> typed(np.ones((3, 4))), typed(2.5)
+    >>> dtype_probe(np.ones((3, 4))), dtype_probe(2.5)
     (array([], dtype=float64), 2.5)
     """
     value = plain(value)
@@ -41,7 +50,7 @@ def typed(value: Any) -> Any:
 
 
 def loop_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Give what a ufunc is told to compute in: it takes no unit of time, and no order of bytes.
+    """Return the dtype to pass to a ufunc loop: without time unit and byte order.
 
     Examples
     --------
@@ -52,7 +61,7 @@ def loop_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def small(value: Any) -> Small:
-    """Give dtype and shape of an array to try a reduction on: each dimension has one element, or none as it has none.
+    """Return dtype and shape for a trial reduction: dimensions of size 1, or 0 if they are empty.
 
     Examples
     --------
@@ -63,12 +72,12 @@ def small(value: Any) -> Small:
     return array.dtype, tuple(min(size, 1) for size in array.shape)
 
 
-def stand_in(small: Small) -> Array:
-    """Make the array of a dtype and shape to try a call on.
+def probe_array(small: Small) -> Array:
+    """Return the array of a dtype and shape for a trial call.
 
     Examples
     --------
-    >>> stand_in((np.dtype("int8"), (1, 0)))
+    >>> probe_array((np.dtype("int8"), (1, 0)))
     array([], shape=(1, 0), dtype=int8)
     """
     dtype, shape = small
@@ -76,9 +85,9 @@ def stand_in(small: Small) -> Array:
 
 
 def addresses_of(shape: Sequence[int]) -> Array:
-    """Give an array without memory whose dimensions are told apart by their strides: 1, 2, 3, ...
+    """Return an array without memory whose dimensions are identified by their strides: 1, 2, 3, ...
 
-    Functions that turn and drop dimensions say by it what they do; nothing may read it.
+    Reveals how a function permutes and drops dimensions; must not be read.
 
     Examples
     --------
@@ -89,7 +98,7 @@ def addresses_of(shape: Sequence[int]) -> Array:
 
 
 def shape_of_reshape(shape: Sequence[int], given: Any) -> tuple[int, ...]:
-    """Tell what shape :func:`numpy.reshape` gives, one -1 in what it was given filled in.
+    """Return the shape of :func:`numpy.reshape`'s result, with -1 resolved.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Runs an operation tile by tile: operands are brought where the plan wants them, each device computes its tile."""
+"""Tile execution: reshards operands as planned and computes the result tile by tile."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Op
-from ringlet.sharding.creation import placed_with
+from ringlet.sharding.creation import replicated_with
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, on_devices
 from ringlet.sharding.execution.linearity import checked_linear
-from ringlet.sharding.execution.propagation import Plan, Where, plan
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.execution.propagation import Plan, TileBoxes, plan
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Box, Layout
 from ringlet.sharding.memory_modes import current_mode
-from ringlet.sharding.resharding.device_buffers import empty, fresh, spaces_for
-from ringlet.sharding.resharding.reshard import redistribute, settled
+from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh
+from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = [
     "Kernel",
-    "Ready",
-    "Where",
+    "Prepared",
+    "TileBoxes",
+    "allocate",
     "apply",
     "arrays_at_once",
     "compute",
     "prepare",
     "tile_of",
-    "unfilled",
-    "written_to",
+    "write_out",
 ]
 
 Array = NDArray[Any]
 
 
-Kernel = Callable[[list[Any], Array, Where], object]
+Kernel = Callable[[list[Any], Array, TileBoxes], object]
 
 
 def apply(
@@ -58,31 +58,31 @@ def apply(
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     factor_map : FactorMap
     kernel : callable
         ``kernel(tiles, out, where)`` computes one tile: it fills `out`, a view of the result, from the operands' tiles.
-        Tiles may be empty. Called in any thread, in any order, once for each tile that memory has of its own.
+        Tiles may be empty. Called in any thread, in any order, once for each tile with its own memory.
     operands : sequence of (ShardedArray, ndarray or scalar)
-        At least one is a ShardedArray, or `out` is. The others are on every device: they are sliced where they are;
-        scalars reach the kernel as they are.
+        At least one is a ShardedArray, or `out` is. The others are on every device and sliced there; scalars are passed
+        to the kernel unchanged.
     dtype : dtype
-        Of the result.
+        Data type of the result.
     out : ShardedArray, ndarray or None
-        What to write the result to; of its shape, and returned. May share memory with operands.
+        Array to write the result to, of its shape, and returned. May share memory with operands.
     shape : tuple of int or None
-        Of the result, where its dimensions have other sizes than those of their factors in the operands, or than 1 if
-        they have none.
+        Shape of the result, where its dimensions have other sizes than their factors in the operands, or than 1 without
+        one.
     effort : float
-        How often a tile's bytes are gone over, about: whether threads are worth their wake-up depends on it.
+        Approximate number of passes over a tile's bytes: decides whether threads pay off.
     takes_stacks : bool
-        Whether the kernel computes all tiles in one call, each to the bits that it gets by itself, if they are stacked
-        along further dimensions before their own, and needs no place: that is how little work is done.
+        Whether the kernel may compute all tiles, stacked along leading dimensions, in one call with identical bits, and
+        does not use `where`; done for small work.
 
     Returns
     -------
     ShardedArray
-        Writable. Partial if a reduced factor is cut, or an operand is partial and the operation linear in it.
+        Writable. Partial if a reduced factor is divided, or an operand is partial and the operation linear in it.
 
     Raises
     ------
@@ -99,48 +99,50 @@ def apply(
     >>> total._layout.is_partial, np.asarray(total)
     (True, array([3., 5., 7.]))
     """
-    operands = placed_with(out, operands)
+    operands = replicated_with(out, operands)
 
     def work() -> Any:
         replaces = isinstance(out, ShardedArray) and out._layout.is_partial and not out._is_view
         if isinstance(out, ShardedArray) and not replaces:
-            out._spaces_to_write()
-        ready = prepare(name, factor_map, operands, dtype, shape=shape)
-        if takes_stacks and (made := _at_once(kernel, ready, effort)) is not None:
-            return made if out is None else written_to(out, made)
-        in_place = isinstance(out, ShardedArray) and not replaces and _may_be_filled(out, factor_map, ready)
-        result: ShardedArray = out if in_place else unfilled(ready)
-        num_devices = ready.group.num_devices
-        sources = [_on_each(x, num_devices) for x in ready.operands]
+            out._writable_buffers()
+        prepared = prepare(name, factor_map, operands, dtype, shape=shape)
+        if takes_stacks and (made := _at_once(kernel, prepared, effort)) is not None:
+            return made if out is None else write_out(out, made)
+        in_place = isinstance(out, ShardedArray) and not replaces and _may_be_filled(out, factor_map, prepared)
+        result: ShardedArray = out if in_place else allocate(prepared)
+        num_devices = prepared.group.num_devices
+        sources = [_on_each_device(x, num_devices) for x in prepared.operands]
         if factor_map.others == "terms":
-            sources = [_in_first_part(each, x, result._layout) for each, x in zip(sources, ready.operands, strict=True)]
+            sources = [
+                _in_first_part(each, x, result._layout) for each, x in zip(sources, prepared.operands, strict=True)
+            ]
 
-        def fill(tile: Array, where: Where) -> None:
+        def fill(tile: Array, where: TileBoxes) -> None:
             device, boxes = where.device, where.operands
             kernel([_view(each[device], box) for each, box in zip(sources, boxes, strict=True)], tile, where)
 
-        compute(result, fill, ready, effort)
+        compute(result, fill, prepared, effort)
         if replaces and (out.shape, out.dtype, out._layout) == (result.shape, result.dtype, result._layout):
-            out._adopt(result)  # no other array has its memory
+            out._adopt(result)  # memory is not shared with another array
             return out
-        return result if out is None or in_place else written_to(out, result)
+        return result if out is None or in_place else write_out(out, result)
 
-    return noted_as_one(name, operands, work)
+    return recorded_as_one(name, operands, work)
 
 
-class Ready(NamedTuple):
-    """An operation whose operands are where its plan wants them.
+class Prepared(NamedTuple):
+    """An operation whose operands are in the layouts of its plan.
 
     Attributes
     ----------
     operands : list
-        Sharded ones have the plan's layouts.
+        Sharded operands have the plan's layouts.
     plan : Plan
     dtype : dtype
-        Of the result.
+        Data type of the result.
     group : DeviceGroup
     combine : Op
-        How parts of the result combine, if it is partial.
+        Operation that combines the parts of a partial result.
     """
 
     operands: list[Any]
@@ -152,8 +154,8 @@ class Ready(NamedTuple):
 
 def prepare(
     name: str, factor_map: FactorMap, operands: Sequence[Any], dtype: Any, *, shape: tuple[int, ...] | None = None
-) -> Ready:
-    """Plan an operation and bring its operands where they have to be; parameters are those of :func:`apply`."""
+) -> Prepared:
+    """Plan an operation and reshard its operands; parameters are those of :func:`apply`."""
     dtype = np.dtype(dtype)
     placed: list[Any] = []
     sharded: list[ShardedArray] = []
@@ -165,7 +167,7 @@ def prepare(
         if isinstance(x, ShardedArray):
             x = x if x._settled is None else x._settled  # parts that were combined already are not combined again
             if x._origin is not None and not factor_map.is_elementwise:
-                x = settled(x)  # it was kept for a sum, and its origin may have further uses
+                x = materialized(x)  # kept for a sum; its origin may be used again
             sharded.append(x)
             shapes.append(x._shape)
             itemsizes.append(x._dtype.itemsize)
@@ -184,53 +186,55 @@ def prepare(
     chosen = plan(*key, result_shape=shape, combine=combine)
     for number in chosen.moved:
         placed[number] = redistribute(placed[number], chosen.operand_layouts[number])
-    return Ready(placed, chosen, dtype, group, factor_map.combine if factor_map.reduced else combine or Op.SUM)
+    return Prepared(placed, chosen, dtype, group, factor_map.combine if factor_map.reduced else combine or Op.SUM)
 
 
-def unfilled(ready: Ready) -> ShardedArray:
-    """Give memory for the result of an operation, with no values yet."""
-    layout, shape = ready.plan.result_layout, ready.plan.result_shape
+def allocate(prepared: Prepared) -> ShardedArray:
+    """Return uninitialized memory for the result of an operation."""
+    layout, shape = prepared.plan.result_layout, prepared.plan.result_shape
     if not layout.is_partial:
-        return empty(shape, ready.dtype, layout, ready.group)
-    spaces = spaces_for(layout, ready.group, lambda _: fresh(shape, ready.dtype))
-    return ShardedArray._build(spaces, layout, ready.group, ready.combine)
+        return empty(shape, prepared.dtype, layout, prepared.group)
+    buffers = buffers_for(layout, prepared.group, lambda _: fresh(shape, prepared.dtype))
+    return ShardedArray._build(buffers, layout, prepared.group, prepared.combine)
 
 
-def compute(result: ShardedArray, work: Callable[[Array, Where], object], ready: Ready, effort: float = 1.0) -> None:
-    """Have each device fill its tile of a result; of devices that share memory and have the same tile, the first.
+def compute(
+    result: ShardedArray, work: Callable[[Array, TileBoxes], object], prepared: Prepared, effort: float = 1.0
+) -> None:
+    """Fill each device's tile of a result; of devices that share memory and have the same tile, the first.
 
     Parameters
     ----------
     result : ShardedArray
-        Of the layout of the plan.
+        In the layout of the plan.
     work : callable
-        Fills a tile, given that and its place.
-    ready : Ready
+        Fills a tile, given the tile and its boxes.
+    prepared : Prepared
     effort : float
-        As that of :func:`apply`.
+        As for :func:`apply`.
     """
-    chosen = ready.plan
-    spaces = _on_each(result, ready.group.num_devices)
-    devices = chosen.first_devices if result._has_one_space_per_part else _computing(spaces, chosen)
+    chosen = prepared.plan
+    buffers = _on_each_device(result, prepared.group.num_devices)
+    devices = chosen.first_devices if result._has_one_buffer_per_part else _computing_devices(buffers, chosen)
 
     def fill(device: int) -> None:
         where = chosen.places[device]
-        work(_view(spaces[device], where.result), where)
+        work(_view(buffers[device], where.result), where)
 
-    nbytes = _nbytes(result) + sum(map(_nbytes, ready.operands))
-    is_alone = ready.group.num_devices == 1
+    nbytes = _nbytes(result) + sum(map(_nbytes, prepared.operands))
+    is_alone = prepared.group.num_devices == 1
     on_devices(fill, devices, int(nbytes * effort) // max(1, len(devices)), is_alone=is_alone)
 
 
-def arrays_at_once(ready: Ready, effort: float = 1.0) -> list[Array] | None:
-    """Give the arrays of operands if all tiles may be computed in one call.
+def arrays_at_once(prepared: Prepared, effort: float = 1.0) -> list[Array] | None:
+    """Return the operands' arrays if all tiles may be computed in one call.
 
-    They are if they are all alike, in memory that devices share, and little work, `effort` being that of :func:`apply`.
+    Requires tiles of equal size, shared memory and little work; `effort` is that of :func:`apply`.
     """
-    if ready.plan.stacks is None or ready.group.member is not None or current_mode() != "shared":
+    if prepared.plan.stacks is None or prepared.group.member is not None or current_mode() != "shared":
         return None
     arrays: list[Array] = []
-    for x in ready.operands:
+    for x in prepared.operands:
         array = x._whole if isinstance(x, ShardedArray) else x
         if not isinstance(array, np.ndarray):
             return None
@@ -238,12 +242,12 @@ def arrays_at_once(ready: Ready, effort: float = 1.0) -> list[Array] | None:
     return arrays if effort * sum([array.nbytes for array in arrays]) <= INLINE_BYTES else None
 
 
-def _at_once(kernel: Kernel, ready: Ready, effort: float) -> ShardedArray | None:
-    """Compute all tiles in one call, if that may be."""
-    arrays, stacks = arrays_at_once(ready, effort), ready.plan.stacks
+def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray | None:
+    """Compute all tiles in one call if possible."""
+    arrays, stacks = arrays_at_once(prepared, effort), prepared.plan.stacks
     if arrays is None or stacks is None:
         return None
-    _, chosen, dtype, group, combine = ready
+    _, chosen, dtype, group, combine = prepared
     layout, shape = chosen.result_layout, chosen.result_shape
     count = layout.parts.count
     whole = fresh(shape if count == 1 else (count, *shape), dtype)
@@ -259,55 +263,57 @@ def _at_once(kernel: Kernel, ready: Ready, effort: float) -> ShardedArray | None
     return ShardedArray._build([parts[part] for part in layout.parts.tile], layout, group, combine)
 
 
-def _computing(spaces: Sequence[Array | None], chosen: Plan) -> tuple[int, ...]:
-    """Give the devices of this process, of those that share memory and have the same tile the first."""
+def _computing_devices(buffers: Sequence[Array | None], chosen: Plan) -> tuple[int, ...]:
+    """Return the devices of this process that compute: of those that share memory and have the same tile, the first."""
     found: dict[tuple[int, int], int] = {}
     for device in chosen.result_layout.holders:
-        if spaces[device] is not None:
-            found.setdefault((id(spaces[device]), chosen.tile_numbers[device]), device)
+        if buffers[device] is not None:
+            found.setdefault((id(buffers[device]), chosen.tile_numbers[device]), device)
     return tuple(found.values())
 
 
-def written_to(out: Any, result: ShardedArray) -> Any:
-    """Write a result to the array that it was asked to go to, which NumPy's functions then return.
+def write_out(out: Any, result: ShardedArray) -> Any:
+    """Write a result to `out`, and return that as NumPy's functions do.
 
     Raises
     ------
     TypeError, ValueError
-        As NumPy, if the dtype of `out` or its shape does not do, or `out` is read-only.
+        As NumPy, if the dtype or shape of `out` does not fit, or it is read-only.
     """
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError("output array is read-only")
     np.copyto(np.empty(0, out.dtype), np.empty(0, result.dtype), casting="same_kind")
     if out.shape != result.shape:
-        raise ValueError(f"out has shape {out.shape}, and the result {result.shape}: give an array of that shape")
+        raise ValueError(
+            f"out has shape {out.shape}, and the result {result.shape}: pass an array of the result's shape"
+        )
     out[...] = result if isinstance(out, ShardedArray) else np.asarray(result)
     return out
 
 
-def _may_be_filled(out: ShardedArray, factor_map: FactorMap, ready: Ready) -> bool:
-    """Tell whether tiles of the result may be written while others are computed still.
+def _may_be_filled(out: ShardedArray, factor_map: FactorMap, prepared: Prepared) -> bool:
+    """Return whether tiles of `out` may be written while others are computed.
 
-    Not if an operand lies in the same memory, but for one that is `out` itself and of which each element of the result
-    needs the same element alone.
+    False if an operand overlaps its memory, except `out` itself where each element of the result needs only the same
+    element.
     """
-    chosen = ready.plan
-    if (out.shape, out.dtype, out._layout) != (chosen.result_shape, ready.dtype, chosen.result_layout):
+    chosen = prepared.plan
+    if (out.shape, out.dtype, out._layout) != (chosen.result_shape, prepared.dtype, chosen.result_layout):
         return False
-    spaces = _spaces(out)
+    buffers = _buffers(out)
     others = [
-        space
-        for labels, x in zip(factor_map.operands, ready.operands, strict=True)
+        buffer
+        for labels, x in zip(factor_map.operands, prepared.operands, strict=True)
         if not (x is out and labels == factor_map.result)
-        for space in _spaces(x)
+        for buffer in _buffers(x)
     ]
-    return not any(np.may_share_memory(space, other) for space in spaces for other in others)
+    return not any(np.may_share_memory(buffer, other) for buffer in buffers for other in others)
 
 
-def _spaces(x: Any) -> list[Array]:
+def _buffers(x: Any) -> list[Array]:
     if isinstance(x, ShardedArray):
-        each = _on_each(x, x._layout.num_devices)
-        return [*{id(space): space for space in each if space is not None}.values()]
+        each = _on_each_device(x, x._layout.num_devices)
+        return [*{id(buffer): buffer for buffer in each if buffer is not None}.values()]
     return [x] if isinstance(x, np.ndarray) else []
 
 
@@ -316,27 +322,27 @@ def _nbytes(x: Any) -> int:
 
 
 def tile_of(x: Any, box: Box, device: int) -> Any:
-    """Give the box of an operand that is in place, in the memory of a device; scalars as they are."""
-    return _view(x._space(device) if isinstance(x, ShardedArray) else x, box)
+    """Return the box of an operand in the memory of a device; scalars unchanged."""
+    return _view(x._buffer(device) if isinstance(x, ShardedArray) else x, box)
 
 
-def _on_each(x: Any, num_devices: int) -> Sequence[Any]:
-    """Give what each device has of an operand."""
+def _on_each_device(x: Any, num_devices: int) -> Sequence[Any]:
+    """Return the array of an operand on each device."""
     if not isinstance(x, ShardedArray):
         return (x,) * num_devices
-    return (x._whole,) * num_devices if x._spaces is None else x._spaces
+    return (x._whole,) * num_devices if x._buffers is None else x._buffers
 
 
 def _in_first_part(each: Sequence[Any], x: Any, result: Layout) -> Sequence[Any]:
-    """Put zeros, that take no memory, in the place of an operand that is not partial, in all parts but the first."""
+    """Replace an operand that is not partial by zeros without memory, in all parts but the first."""
     if not result.is_partial or (isinstance(x, ShardedArray) and x._layout.is_partial):
         return each
     zero = np.broadcast_to(np.zeros((), x.dtype), x.shape) if hasattr(x, "dtype") else type(x)(0)
-    return [space if result.parts.tile_of(device) == 0 else zero for device, space in enumerate(each)]
+    return [buffer if result.parts.tile_of(device) == 0 else zero for device, buffer in enumerate(each)]
 
 
-def _view(space: Any, box: Box) -> Any:
+def _view(buffer: Any, box: Box) -> Any:
     if box:
-        return space[box]
-    # The ellipsis has a 0-d array stay an array; a number is no array.
-    return space[...] if isinstance(space, np.ndarray) else space
+        return buffer[box]
+    # The ellipsis keeps an array without dimensions; a number is not an array.
+    return buffer[...] if isinstance(buffer, np.ndarray) else buffer

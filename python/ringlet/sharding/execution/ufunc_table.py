@@ -1,4 +1,4 @@
-"""Which methods of NumPy's ufuncs run tile by tile: the table that ``__array_ufunc__`` looks in."""
+"""Table of ufunc methods that run tile by tile; ``__array_ufunc__`` dispatches through it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Handler", "handler_of", "implements_ufunc", "is_cached"]
 Handler = Callable[[np.ufunc, "tuple[Any, ...]", "dict[str, Any]"], Any]
 H = TypeVar("H", bound=Handler)
 
-# The modules that register what they implement; loaded when the first method is called.
+# Modules that register implementations; loaded at the first call.
 _HOMES: tuple[str, ...] = (
     "ops.elementwise",
     "ops.ufunc_methods",
@@ -27,12 +27,12 @@ _TABLE: dict[tuple[np.ufunc | None, str], Handler] = {}
 
 
 def implements_ufunc(ufunc: np.ufunc | None, method: str = "__call__") -> Callable[[H], H]:
-    """Register what runs in place of a ufunc's method where an argument is a ShardedArray.
+    """Register an implementation of a ufunc's method for arguments that include a ShardedArray.
 
     Parameters
     ----------
     ufunc : ufunc or None
-        None for all that have nothing of their own.
+        None for all ufuncs without an implementation of their own.
     method : str
         ``"__call__"``, ``"reduce"``, ``"accumulate"``, ``"reduceat"``, ``"outer"`` or ``"at"``.
 
@@ -51,7 +51,7 @@ def implements_ufunc(ufunc: np.ufunc | None, method: str = "__call__") -> Callab
 
 
 def handler_of(ufunc: np.ufunc, method: str) -> Handler | None:
-    """Return what runs in place of a ufunc's method; None where arrays are to be gathered."""
+    """Return the implementation of a ufunc's method; None where arrays are to be gathered."""
     _load_homes()
     return _TABLE.get((ufunc, method)) or _TABLE.get((None, method))
 
@@ -65,7 +65,7 @@ def _load_homes() -> None:
 def is_cached(ufunc: np.ufunc) -> bool:
     """Return whether caches may hold a ufunc: not one of :func:`numpy.frompyfunc`, which has a single loop.
 
-    Such a ufunc holds a Python function and all that it refers to, and cannot be referred to weakly.
+    Such a ufunc holds a Python function with all its references, and does not support weak references.
 
     Examples
     --------

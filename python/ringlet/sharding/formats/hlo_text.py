@@ -1,6 +1,6 @@
-"""Shardings as XLA's programs write them, read and written.
+"""HLO text format of shardings: parser and writer.
 
-The grammar, with spaces and comments wherever they are wanted::
+The grammar, with spaces and comments between any tokens::
 
     sharding = "{" single { note } "}"  |  "{" [ sharding { "," sharding } ] "}"
     single   = "replicated" | "manual" | "unknown" | "unreduced" | "maximal device=" number | tiled
@@ -8,7 +8,7 @@ The grammar, with spaces and comments wherever they are wanted::
     groups   = "last_tile_dim_replicate" | "last_tile_dims={" [ type { "," type } ] "}"
     note     = "metadata={" … "}"  |  "shard_as" number  |  "shard_like" number
 
-Metadata says nothing about places, and is passed over.
+Metadata does not affect placement, and is skipped.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _TOKEN = re.compile(r"[0-9]+|[A-Za-z_]\w*=?|<=|.|", re.ASCII)
 _MOST_DIGITS = 18
 _SHOWN = 60
-# Long tuples have a comment before each element whose number is a multiple of it.
+# XLA inserts a comment before each element of a long tuple whose number is a multiple of this.
 _NUMBERED = 5
 
 
 def write(sharding: Sharding) -> str:
-    """Write a sharding as XLA does, in normal form."""
+    """Return the text of a sharding as XLA writes it, in normal form."""
     if sharding.kind == "tuple":
         numbers = [f"/*index={i}*/" * (i > 0 and i % _NUMBERED == 0) for i in range(len(sharding.elements))]
         return f"{{{', '.join(f'{number}{each}' for number, each in zip(numbers, sharding.elements, strict=True))}}}"
     text: str = sharding.kind
     if sharding.kind == "maximal":
         text = f"maximal device={sharding.tile_assignment_devices[0]}"
-    elif sharding.kind == "tiled" and len(sharding.tile_assignment_devices) == 1:  # whose table is none to a reader
+    elif sharding.kind == "tiled" and len(sharding.tile_assignment_devices) == 1:  # which the parser rejects
         text = "replicated"
     elif sharding.kind == "tiled":
         is_listed = sharding.lists_devices or sharding.iota is None
@@ -59,7 +59,7 @@ def write(sharding: Sharding) -> str:
 
 
 def parse(text: str, num_devices: int | None = None) -> Sharding:
-    """Read a sharding; what it gives and raises is told by :meth:`Sharding.parse`."""
+    """Parse a sharding; see :meth:`Sharding.parse`."""
     if not isinstance(text, str):
         raise TypeError(f"the text of a sharding is a str, got {text!r} of type {type(text).__name__}")
     reader = _Reader(text)
@@ -70,20 +70,20 @@ def parse(text: str, num_devices: int | None = None) -> Sharding:
 
 
 class _Reader:
-    """A text, and how much of it was read."""
+    """A text and the current position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._next(0)
 
     def _next(self, position: int) -> None:
-        space = _SPACE.match(self.text, position)
-        self.position = space.end() if space else position
+        buffer = _SPACE.match(self.text, position)
+        self.position = buffer.end() if buffer else position
         token = _TOKEN.match(self.text, self.position)
         self.token = token[0] if token else ""
 
     def take(self, token: str) -> bool:
-        """Pass over a token if it is the next one."""
+        """Skip a token and return whether it was next."""
         is_next = self.token == token
         if is_next:
             self._next(self.position + len(token))
@@ -98,7 +98,7 @@ class _Reader:
         if not (token.isascii() and token.isdigit()):
             self.fail("a number")
         if len(token) > _MOST_DIGITS:
-            self.refuse(f"is a number of {len(token)} digits: there are not so many devices")
+            self.refuse(f"is a number of {len(token)} digits: expected a device number")
         self._next(self.position + len(token))
         return int(token)
 
@@ -111,7 +111,7 @@ class _Reader:
         return tuple(numbers)
 
     def pass_over_braces(self) -> None:
-        """Pass over what stands in braces, in which texts in quotes may have any."""
+        """Skip braces, whose quoted strings may contain further ones."""
         depth = 0
         for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[{}]', self.text[self.position :]):
             depth += {"{": 1, "}": -1}.get(match[0], 0)
@@ -125,25 +125,25 @@ class _Reader:
         self.refuse(f"expected {expected}" + ("" if self.token else ", and the text ends"), position)
 
     def refuse(self, reason: str, position: int | None = None) -> NoReturn:
-        """Say where the text is wrong: a part of it, and a mark below the place."""
+        """Raise an error that shows the text around the position, with a mark below it."""
         at = self.position if position is None else position
         start = max(0, at - _SHOWN)
         part = "".join(letter if letter.isprintable() else " " for letter in self.text[start : at + _SHOWN])
         raise ShardingError(
-            f"this is no text of a sharding: at position {at} {reason}\n  {part}\n  {' ' * (at - start)}^"
+            f"the text of a sharding is invalid: at position {at} {reason}\n  {part}\n  {' ' * (at - start)}^"
         )
 
 
 def _sharding(reader: _Reader, num_devices: int | None, *, is_element: bool = False) -> Sharding:
     position = reader.position
-    reader.expect("{", "'{', with which a sharding begins")
+    reader.expect("{", "'{', which begins a sharding")
     if reader.token not in ("{", "}"):
         found = _single(reader, num_devices)
         found = replace(found, shard_group=_shard_group(reader))
-        reader.expect("}", "'}', with which a sharding ends")
+        reader.expect("}", "'}', which ends a sharding")
         return found
     if is_element:
-        reader.refuse("a tuple is in a tuple: list the shardings of all its tensors in one", position)
+        reader.refuse("a tuple is inside a tuple: list the shardings of all its tensors in one", position)
     elements: list[Sharding] = []
     while not reader.take("}"):
         if elements:
@@ -173,11 +173,11 @@ def _tiled(reader: _Reader) -> Sharding:
     dimensions = reader.numbers("]")
     count = math.prod(dimensions)
     if count == 0:
-        reader.refuse(f"the numbers of tiles are {list(dimensions)}: write 1 where a dimension is not cut", start)
+        reader.refuse(f"the numbers of tiles are {list(dimensions)}: write 1 where a dimension is not divided", start)
     if count == 1:
         reader.refuse("is a tiling over one device: write {replicated} or {maximal device=0}", start)
     if count > MOST_DEVICES:
-        reader.refuse(f"are {count} tiles: no more than {MOST_DEVICES} devices are read", start)
+        reader.refuse(f"are {count} tiles: the maximum is {MOST_DEVICES}", start)
     is_listed = reader.token != "<="
     devices = _listed(reader, count) if is_listed else _grid(reader, count)
     found = Sharding.tiled(dimensions, devices, last_tile_dims=_groups(reader, len(dimensions)))
@@ -189,14 +189,14 @@ def _listed(reader: _Reader, count: int) -> Sequence[int]:
     while True:
         position, device = reader.position, reader.number()
         if device in devices:
-            reader.refuse(f"device {device} is listed for a second time", position)
+            reader.refuse(f"device {device} is listed twice", position)
         devices[device] = None
         if len(devices) > count:
             reader.refuse(f"is one device more than the {count} tiles", position)
         if not reader.take(","):
             break
     if len(devices) < count:
-        reader.refuse(f"the list ends after {len(devices)} devices, and there are {count} tiles")
+        reader.refuse(f"the list ends after {len(devices)} devices, expected {count}, one for each tile")
     return tuple(devices)
 
 
@@ -237,7 +237,7 @@ def _groups(reader: _Reader, ndim: int) -> list[Subgroup]:
 
 
 def _shard_group(reader: _Reader) -> tuple[Literal["as", "like"], int] | None:
-    """Read the notes that may end a sharding."""
+    """Parse the notes at the end of a sharding."""
     group: tuple[Literal["as", "like"], int] | None = None
     while True:
         if reader.take("shard_as"):

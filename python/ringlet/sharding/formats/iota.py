@@ -1,4 +1,4 @@
-"""Lists of devices that are a grid, read along its axes in another order: the short form of XLA's tile assignments."""
+"""Iota tile assignments: device lists written as a grid and the order of its axes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Iota:
 
     @classmethod
     def of(cls, devices: Sequence[int]) -> Iota | None:
-        """Find the grid with the fewest axes that gives a list of devices, if there is one.
+        """Return the grid with the fewest axes that lists devices in this order, or None.
 
         Examples
         --------
@@ -47,7 +47,7 @@ class Iota:
         order = np.asarray(devices, np.int64)
         sizes: list[int] = []
         strides: list[int] = []
-        explained = 1  # first devices that the axes found so far, the fastest first, account for
+        explained = 1  # number of leading devices covered by the axes found so far, the fastest first
         while explained < len(order) and order[0] == 0:
             heads = order[::explained]
             steps = np.flatnonzero(heads != heads[1] * np.arange(len(heads)))
@@ -69,7 +69,7 @@ class Iota:
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """The list."""
+        """Devices in order."""
         grid = np.arange(self.count).reshape(self.reshape_dims)
         return tuple(grid.transpose(self.transpose_perm).reshape(-1).tolist())
 

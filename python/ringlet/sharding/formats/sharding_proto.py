@@ -1,4 +1,4 @@
-"""The bytes of XLA's ``OpSharding``, read and written without protobuf.
+"""OpSharding codec: parses and writes the bytes of XLA's message without protobuf.
 
 The message, in Protocol Buffers' wire format (proto3)::
 
@@ -14,8 +14,8 @@ The message, in Protocol Buffers' wire format (proto3)::
     12  shard_group_id               int64
     13  shard_group_type             enum; 0 for as, 1 for like
 
-Numbers may come packed or one by one, and fields in any order; they are written in this one. Fields that are not listed
-are kept as they are.
+Repeated numbers may be packed or separate when read, and fields in any order; they are written in this one. Unknown
+fields are preserved.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LONGEST_VARINT = 10
 
 
 def serialize(sharding: Sharding) -> bytes:
-    """Write a sharding, byte by byte as protobuf does; what it gives is told by :meth:`Sharding.serialized`."""
+    """Serialize a sharding with the bytes of protobuf; see :meth:`Sharding.serialized`."""
     unknown = ((number, written) for number, _, _, written in _fields(sharding.unknown_fields))
     return b"".join(written for _, written in sorted([*_known_fields(sharding), *unknown], key=lambda item: item[0]))
 
@@ -85,7 +85,7 @@ def _tag(number: int, wire: int) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """A number, seven bits a byte, the lowest first; all bytes but the last have the top bit set."""
+    """Encode a number, seven bits a byte, the lowest first; all bytes but the last have the top bit set."""
     octets = bytearray()
     while value >= 0x80:
         octets.append(value & 0x7F | 0x80)
@@ -95,7 +95,7 @@ def _varint(value: int) -> bytes:
 
 @dataclass
 class _Message:
-    """What the bytes say, before anybody asks whether it makes sense."""
+    """Decoded fields, not yet validated."""
 
     numbers: dict[int, list[int]] = field(default_factory=lambda: {number: [] for number in _NUMBERS})
     elements: list[bytes] = field(default_factory=list)
@@ -103,7 +103,7 @@ class _Message:
 
 
 def parse(data: bytes, num_devices: int | None = None) -> Sharding:
-    """Read a sharding; what it gives and raises is told by :meth:`Sharding.from_serialized`."""
+    """Parse a sharding; see :meth:`Sharding.from_serialized`."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"an OpSharding message is bytes, got {data!r} of type {type(data).__name__}")
     message = _Message()
@@ -152,8 +152,8 @@ def _tiled(numbers: dict[int, list[int]]) -> Sharding:
         return replace(found, lists_devices=found.kind == "tiled")
     if math.prod(dimensions) > MOST_DEVICES or math.prod(shape) != math.prod(dimensions):
         raise ShardingError(
-            f"this OpSharding has a grid of {shape} devices for {dimensions} tiles: expected as many devices as tiles, "
-            f"and no more than {MOST_DEVICES}"
+            f"this OpSharding has a grid of {shape} devices for {dimensions} tiles: expected as many devices as "
+            f"tiles, at most {MOST_DEVICES}"
         )
     if sorted(axes) != list(range(len(shape))):
         raise ShardingError(f"this OpSharding reads axes {axes} of a grid of {shape} devices: expected each axis once")
@@ -162,11 +162,11 @@ def _tiled(numbers: dict[int, list[int]]) -> Sharding:
 
 def _groups(numbers: Sequence[int]) -> list[Subgroup]:
     kinds = [_KINDS[number] if 0 <= number < len(_KINDS) else number for number in numbers]
-    return cast("list[Subgroup]", kinds)  # checked by who makes the sharding
+    return cast("list[Subgroup]", kinds)  # validated by the constructor
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes, bytes]]:
-    """Give the number of each field, how it is written, its value, and all its bytes."""
+    """Yield the number, wire type, value and bytes of each field."""
     position = 0
     while position < len(data):
         start = position
@@ -182,7 +182,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes, bytes]]:
             value = data[position : position + size]
             position += size
         if number < 1 or wire not in (_VARINT, _BYTES, _FIXED64, _FIXED32) or position > len(data):
-            raise _no_message(data, start, f"is a field {number}, written as {wire}, that does not exist or is cut off")
+            raise _no_message(data, start, f"is a field {number} of wire type {wire}, which is unknown or truncated")
         yield number, wire, value, data[start:position]
 
 
@@ -192,11 +192,11 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * i
         if byte < 0x80:
             return _signed(value), position + i + 1
-    raise _no_message(data, position, "a number is cut off")
+    raise _no_message(data, position, "a number is truncated")
 
 
 def _signed(value: int) -> int:
-    """The int64 in the low 64 bits."""
+    """Return the int64 in the low 64 bits."""
     value &= 0xFFFFFFFFFFFFFFFF
     return value - (value >> 63 << 64)
 
@@ -210,4 +210,4 @@ def _unpacked(data: bytes) -> list[int]:
 
 
 def _no_message(data: bytes, position: int, reason: str) -> ShardingError:
-    return ShardingError(f"these {len(data)} bytes are no serialized OpSharding: at byte {position} {reason}")
+    return ShardingError(f"these {len(data)} bytes are not a serialized OpSharding: at byte {position} {reason}")

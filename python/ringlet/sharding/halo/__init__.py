@@ -1,1 +1,1 @@
-"""Operations whose results need the neighbourhood of each element: convolution, pooling, stencils."""
+"""Operations on the neighbourhood of each element: convolution, pooling, stencils."""

@@ -1,4 +1,4 @@
-"""What is beyond the ends of an array: which of its elements a part that reaches over them has where."""
+"""Boundary conditions: which elements of an array are used beyond its ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ringlet.sharding.halo.windows import Ranges
 from ringlet.sharding.layout.layout import Box
 
-__all__ = ["Boundary", "Piece", "boundary_of", "extended", "folded", "pieces", "ranges_of"]
+__all__ = ["Boundary", "Segment", "boundary_of", "extended", "folded", "ranges_of", "segments"]
 
 Array = NDArray[Any]
 Bounds = tuple[tuple[int, int], ...]
@@ -22,28 +22,28 @@ _NAMES = ("zero", "reflect", "nearest", "periodic")
 
 
 class Boundary(NamedTuple):
-    """What a dimension goes on with.
+    """Continuation of a dimension beyond its ends.
 
     Attributes
     ----------
     kind : {"constant", "reflect", "nearest", "periodic"}
     value : number
-        That of a constant one.
+        Constant value.
     """
 
     kind: str
     value: Any = 0
 
 
-class Piece(NamedTuple):
-    """Elements that a part of an extended dimension has in a row.
+class Segment(NamedTuple):
+    """A contiguous run of elements in a region of an extended dimension.
 
     Attributes
     ----------
     at : slice
-        Where in the part.
+        Position in the region.
     source : slice
-        Which elements of the dimension; backwards where they are reflected. One of them may be for several.
+        Source elements of the dimension; descending where reflected. One element may be repeated.
     """
 
     at: slice
@@ -51,12 +51,12 @@ class Piece(NamedTuple):
 
 
 def boundary_of(given: Any, dtype: np.dtype[Any]) -> Boundary:
-    """Read what a user gave as boundary: a name, or a number that goes into an array of a dtype.
+    """Parse a boundary argument: a name, or a number that an array of a dtype can hold.
 
     Raises
     ------
     ValueError
-        If there is no such boundary.
+        If the boundary does not exist.
 
     Examples
     --------
@@ -65,18 +65,18 @@ def boundary_of(given: Any, dtype: np.dtype[Any]) -> Boundary:
     """
     if isinstance(given, str):
         if given not in _NAMES:
-            raise ValueError(f"there is no boundary {given!r}: give a number, or one of {', '.join(map(repr, _NAMES))}")
+            raise ValueError(f"{given!r} is not a boundary: pass a number, or one of {', '.join(map(repr, _NAMES))}")
         return Boundary("constant") if given == "zero" else Boundary(given)
-    if np.ndim(given) or not _goes_into(np.asarray(given), dtype):
+    if np.ndim(given) or not _can_hold(np.asarray(given), dtype):
         raise ValueError(
-            f"boundary {given!r} is no number that an array of {dtype} can go on with: give one, or one of "
+            f"boundary {given!r} is not a number that an array of {dtype} can hold: pass one that it can, or one of "
             f"{', '.join(map(repr, _NAMES))}"
         )
     return Boundary("constant", given)
 
 
-def _goes_into(number: Array, dtype: np.dtype[Any]) -> bool:
-    """Tell whether an array of a dtype can have a number: a whole one by its value, as with ``np.full``."""
+def _can_hold(number: Array, dtype: np.dtype[Any]) -> bool:
+    """Return whether an array of a dtype can hold a number: an integer by its value, as with ``np.full``."""
     if number.dtype.kind in "iu" and dtype.kind in "iub":
         least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         return bool(least <= number.item() <= most)
@@ -84,27 +84,27 @@ def _goes_into(number: Array, dtype: np.dtype[Any]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def pieces(length: int, begin: int, end: int, kind: str) -> tuple[Piece, ...]:
-    """Tell where the elements of a part come from that may reach over both ends.
+def segments(length: int, begin: int, end: int, kind: str) -> tuple[Segment, ...]:
+    """Return the sources of the elements of a region that may extend over both ends.
 
     Parameters
     ----------
     length : int
-        Of the dimension, 1 or more.
+        Length of the dimension, 1 or more.
     begin, end : int
-        The part; negative, or more than `length`, outside.
+        The region; negative, or more than `length`, outside.
     kind : {"constant", "reflect", "nearest", "periodic"}
 
     Returns
     -------
-    tuple of Piece
-        Together they are all of the part, but for what has the constant.
+    tuple of Segment
+        They cover the region, except where the constant is.
 
     Examples
     --------
-    >>> [(piece.source.start, piece.source.stop, piece.source.step) for piece in pieces(4, -2, 5, "reflect")]
+    >>> [(piece.source.start, piece.source.stop, piece.source.step) for piece in segments(4, -2, 5, "reflect")]
     [(1, None, -1), (0, 4, None), (3, 2, -1)]
-    >>> [(piece.source.start, piece.source.stop) for piece in pieces(4, -2, 5, "periodic")]
+    >>> [(piece.source.start, piece.source.stop) for piece in segments(4, -2, 5, "periodic")]
     [(2, 4), (0, 4), (0, 1)]
     """
     if begin >= end:
@@ -115,31 +115,31 @@ def pieces(length: int, begin: int, end: int, kind: str) -> tuple[Piece, ...]:
         numbers = range(begin // length, (end - 1) // length + 1)
         images = [(max(begin, n * length), min(end, (n + 1) * length), n) for n in numbers]
     found = [
-        Piece(slice(start - begin, stop - begin), _source(start - n * length, stop - n * length, length, kind, n))
+        Segment(slice(start - begin, stop - begin), _source(start - n * length, stop - n * length, length, kind, n))
         for start, stop, n in images
         if start < stop
     ]
     if kind == "nearest" and begin < 0:
-        found.insert(0, Piece(slice(0, min(end, 0) - begin), slice(0, 1)))
+        found.insert(0, Segment(slice(0, min(end, 0) - begin), slice(0, 1)))
     if kind == "nearest" and end > length:
-        found.append(Piece(slice(max(begin, length) - begin, end - begin), slice(length - 1, length)))
+        found.append(Segment(slice(max(begin, length) - begin, end - begin), slice(length - 1, length)))
     return tuple(found)
 
 
 def _source(start: int, stop: int, length: int, kind: str, number: int) -> slice:
-    """The elements of one image of the dimension: every other one is reflected."""
+    """Return the elements of one image of the dimension: every other one is reflected."""
     if kind != "reflect" or number % 2 == 0:
         return slice(start, stop)
     last = length - 1 - stop
     return slice(length - 1 - start, last if last >= 0 else None, -1)
 
 
-def ranges_of(found: tuple[Piece, ...]) -> Ranges:
-    """Give the elements that pieces come from as ranges, in order and apart.
+def ranges_of(found: tuple[Segment, ...]) -> Ranges:
+    """Return the source elements of pieces as ordered disjoint ranges.
 
     Examples
     --------
-    >>> ranges_of(pieces(8, -2, 4, "periodic"))
+    >>> ranges_of(segments(8, -2, 4, "periodic"))
     ((0, 4), (6, 8))
     """
     bounds = sorted(
@@ -155,9 +155,9 @@ def ranges_of(found: tuple[Piece, ...]) -> Ranges:
 
 
 def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
-    """Give a part of an array that may reach over its ends, not to be written to: a view if it does not, else a copy.
+    """Return a region of an array that may extend over its ends, read-only: a view if it does not, else a copy.
 
-    At corners outside of dimensions with different constants, the last one's holds.
+    At corners outside of dimensions with different constants, the last dimension's applies.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
     part = np.empty([end - begin for begin, end in bounds], x.dtype)
     columns = []
     for axis, ((begin, end), boundary, length) in enumerate(zip(bounds, boundaries, x.shape, strict=True)):
-        columns.append(pieces(length, begin, end, boundary.kind))
+        columns.append(segments(length, begin, end, boundary.kind))
         if boundary.kind == "constant":
             part[_along(axis, 0, max(0, -begin))] = boundary.value
             part[_along(axis, max(0, length - begin), end - begin)] = boundary.value
@@ -183,18 +183,18 @@ def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
 
 
 def folded(part: Array, bounds: Bounds, shape: tuple[int, ...], boundaries: Boundaries, tile: Box) -> Array:
-    """Give the gradient of a tile's elements from that of a part that they are in, beyond the ends too.
+    """Return the gradient of a tile from that of a region, including elements beyond the ends.
 
     Parameters
     ----------
     part : ndarray
-        The gradient of what :func:`extended` gives of an array.
+        The gradient of :func:`extended`.
     bounds, boundaries
-        What that is given.
+        As for :func:`extended`.
     shape : tuple of int
-        Of the array.
+        Shape of the array.
     tile : Box
-        Whose gradient it is to be.
+        Tile whose gradient is returned.
 
     Examples
     --------
@@ -205,11 +205,11 @@ def folded(part: Array, bounds: Bounds, shape: tuple[int, ...], boundaries: Boun
         if 0 <= begin <= side.start and side.stop <= end <= length:
             part = part[_along(axis, side.start - begin, side.stop - begin)]
         else:
-            part = _folded_along(axis, part, pieces(length, begin, end, boundary.kind), side)
+            part = _folded_along(axis, part, segments(length, begin, end, boundary.kind), side)
     return part
 
 
-def _folded_along(axis: int, part: Array, found: tuple[Piece, ...], side: slice) -> Array:
+def _folded_along(axis: int, part: Array, found: tuple[Segment, ...], side: slice) -> Array:
     size = side.stop - side.start
     total = np.zeros((*part.shape[:axis], size, *part.shape[axis + 1 :]), part.dtype)
     for at, source in found:

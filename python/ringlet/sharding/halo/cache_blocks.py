@@ -1,4 +1,4 @@
-"""Outputs in blocks whose scratch memory stays in the processor's cache, and what the windows of each lie on."""
+"""Blocks of outputs whose scratch memory fits the cache, and the inputs of their windows."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Slices = tuple[slice, ...]
 
 
 class Block(NamedTuple):
-    """Some outputs next to each other.
+    """A block of adjacent outputs.
 
     Attributes
     ----------
     outputs : tuple of slice
-        Which, along each dimension.
+        Ranges along each dimension.
     counts : tuple of int
-        How many.
+        Number of outputs along each dimension.
     places : tuple of int
-        How many places their windows lie on, padding and all.
+        Number of window positions, including padding.
     source : tuple of slice
-        What of the input is at some of the places.
+        Input range of these positions.
     target : tuple of slice
-        At which.
+        Positions of that input.
     is_inside : bool
-        Whether there is input at all the places.
+        Whether all positions have input.
     """
 
     outputs: Slices
@@ -48,7 +48,7 @@ class Block(NamedTuple):
 def blocks(
     lengths: tuple[int, ...], counts: tuple[int, ...], windows: tuple[Window, ...], most: int
 ) -> Iterator[Block]:
-    """Cut outputs into blocks of a size, whole along the last dimensions first.
+    """Divide outputs into blocks of a size, whole along the last dimensions first.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def blocks(
     windows : tuple of Window
         `high` does not matter.
     most : int
-        Places that the windows of a block are to lie on, about.
+        Approximate number of window positions of a block.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def blocks(
 def _columns(
     lengths: tuple[int, ...], counts: tuple[int, ...], windows: tuple[Window, ...], most: int
 ) -> list[list[tuple[slice, int, int, slice, slice, bool]]]:
-    """The part of blocks that each dimension has."""
+    """Return the part of blocks that each dimension has."""
     columns: list[list[tuple[slice, int, int, slice, slice, bool]]] = []
     for length, count, window in reversed(list(zip(lengths, counts, windows, strict=True))):
         step = max(1, min(count, most // window.stride))
@@ -93,16 +93,16 @@ def _piece(length: int, window: Window, begin: int, end: int) -> tuple[slice, in
 
 
 def filled(x: Array, block: Block, dtype: np.dtype[Any], padding: Any = 0) -> Array:
-    """Give the places that the windows of a block lie on: a view where all are in the input, else a padded copy.
+    """Return the inputs of a block's windows: a view where all are in the input, else a padded copy.
 
     Parameters
     ----------
     x : ndarray [*places, ...]
     block : Block
     dtype : dtype
-        Of what is given.
+        Data type of the result.
     padding : scalar
-        What is where the input is not.
+        Value where there is no input.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def filled(x: Array, block: Block, dtype: np.dtype[Any], padding: Any = 0) -> Ar
 
 @lru_cache(maxsize=1024)
 def tap_slices(windows: tuple[Window, ...], counts: tuple[int, ...]) -> list[tuple[tuple[int, ...], Slices]]:
-    """Give, for each element of a window, which of the places of a block of outputs it sees.
+    """Return, for each element of a window, the slice of a block's positions that it reads.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def _seen(tap: int, window: Window, count: int) -> slice:
 
 
 def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Give the dtype in which to add up: float32 for floats of 16 bits and fewer.
+    """Return the dtype for sums: float32 for floats of 16 bits and fewer.
 
     Examples
     --------

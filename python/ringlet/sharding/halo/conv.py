@@ -1,4 +1,4 @@
-"""Convolution of arrays that lie on devices, and of plain ones."""
+"""Convolution of sharded and of plain arrays."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
-from ringlet.sharding.halo.convolution import Convolution, Options, Pass, convolution_of
-from ringlet.sharding.halo.halo_apply import SeeingKernel, apply_seeing, as_operand
-from ringlet.sharding.halo.windows import POINTWISE, Needs, Padding, Window, needs_of, seen_from
+from ringlet.sharding.halo.convolution import Convolution, Options, Product, convolution_of
+from ringlet.sharding.halo.halo_apply import SeeingKernel, apply_with_halo, as_operand
+from ringlet.sharding.halo.windows import POINTWISE, Needs, Padding, Window, needs_of, relative_windows
 from ringlet.sharding.layout.layout import Box
 from ringlet.sharding.layout.partition import whole_number
 
@@ -36,42 +36,42 @@ def conv_general(
     feature_group_count: int = 1,
     batch_group_count: int = 1,
 ) -> Any:
-    """Convolve, along any number of spatial dimensions, as XLA does: windows are not turned round.
+    """Convolve along any number of spatial dimensions, as XLA does: kernels are not flipped.
 
-    Each device computes its tile of the result. Where spatial dimensions are cut, tiles see as much of their neighbours
-    as their windows reach, however many tiles away; where devices share memory, that is a wider view of it.
+    Each device computes its tile of the result. Where spatial dimensions are divided, tiles read as much of their
+    neighbours as their windows reach, across any number of tiles; where devices share memory, that is a wider view.
 
     Parameters
     ----------
     x : array-like
-        Batch, features and spatial dimensions, in the order that `dimension_numbers` say.
+        Batch, features and spatial dimensions, in the order of `dimension_numbers`.
     kernel : array-like
-        Input features (of one group), output features and spatial dimensions. It is gathered where the latter are cut.
+        Input features (of one group), output features and spatial dimensions. Gathered where the latter are divided.
     window_strides : int or sequence of int
-        How far windows move on along each spatial dimension.
+        Step of the windows along each spatial dimension.
     padding : str or sequence of (int, int)
-        ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or how many zeros to put before and after each spatial dimension;
-        negative numbers take away places.
+        ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or the number of zeros before and after each spatial dimension;
+        negative numbers crop.
     lhs_dilation, rhs_dilation : int or sequence of int, optional
-        From one element of the input, of the kernel, to the next; zeros are thought in between.
+        Distance between elements of the input, and of the kernel, with zeros in between.
     dimension_numbers : None, str, three of str, or ConvDimensionNumbers
-        Which dimension is what: ``("NHWC", "HWIO", "NHWC")``, or ``"b01f_01io->b01f"``. The default is batch, features,
+        Role of each dimension: ``("NHWC", "HWIO", "NHWC")``, or ``"b01f_01io->b01f"``. The default is batch, features,
         spatial dimensions, and output features, input features, spatial ones for the kernel.
     feature_group_count : int
-        Into so many groups the features of `x` fall, each convolved by itself with as many output features.
+        Number of groups of the features of `x`, each convolved separately with an equal number of output features.
     batch_group_count : int
-        Into so many groups the batch falls, each for as many output features.
+        Number of groups of the batch, each for an equal number of output features.
 
     Returns
     -------
     ShardedArray, or ndarray if neither is sharded
-        Of the dtype that NumPy's promotion gives. Cut along batch, output features and spatial dimensions as `x` and
-        `kernel` are; partial if input features are cut. Overflow is not warned of, as with ``np.convolve``.
+        Data type as NumPy promotes. Divided along batch, output features and spatial dimensions as `x` and `kernel`
+        are; partial if input features are divided. Overflow does not warn, as with ``np.convolve``.
 
     Raises
     ------
     ValueError
-        If shapes, numbers and padding do not go together.
+        If shapes, numbers and padding are inconsistent.
 
     References
     ----------
@@ -114,12 +114,12 @@ def conv_general_vjp(
     feature_group_count: int = 1,
     batch_group_count: int = 1,
 ) -> tuple[Any, Any]:
-    """Give the gradients of :func:`conv_general`, from that of its result.
+    """Return the gradients of :func:`conv_general`, from that of its result.
 
     Parameters
     ----------
     x, kernel : array-like
-        What was convolved.
+        The operands of the convolution.
     cotangent : array-like
         The gradient of the result, of its shape.
     window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count, batch_group_count
@@ -128,8 +128,8 @@ def conv_general_vjp(
     Returns
     -------
     x_gradient, kernel_gradient : ShardedArray, or ndarray if none of the arrays is sharded
-        Where batch or spatial dimensions are cut, that of the kernel is partial: it is summed up over devices where it
-        is used.
+        Where batch or spatial dimensions are divided, the kernel's gradient is partial: it is summed over devices when
+        used.
 
     Raises
     ------
@@ -149,7 +149,8 @@ def conv_general_vjp(
     spec = _convolution(x, kernel, (*given, feature_group_count, batch_group_count))
     if cotangent.shape != spec.out_shape:
         raise ValueError(
-            f"the gradient has shape {cotangent.shape}, and the result of the convolution {spec.out_shape}"
+            f"the gradient has shape {cotangent.shape}, and the result of the convolution {spec.out_shape}: pass a "
+            "gradient of the result's shape"
         )
 
     def to_input(tiles: Sequence[Array], out: Array, windows: Windows, counts: Counts) -> None:
@@ -168,11 +169,11 @@ def conv_general_vjp(
 def _run(
     name: str,
     spec: Convolution,
-    product: Pass,
+    product: Product,
     operands: tuple[Any, Any],
     work: Callable[[Sequence[Array], Array, Windows, Counts], None],
 ) -> Any:
-    """Compute one of the products of a convolution; `work` is for tiles that are not empty."""
+    """Compute one of the products of a convolution; `work` is called for tiles with elements."""
     dtype = np.result_type(*(x.dtype for x in operands))
 
     def needs(number: int, counts: tuple[int, ...]) -> Needs:
@@ -180,13 +181,13 @@ def _run(
             return (None,) * len(counts)
         return needs_of(product.windows, product.seen, operands[0].shape, counts)
 
-    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box, counts: Counts = ()) -> None:
-        tiles = [space[box] for space, box in zip(spaces, boxes, strict=True)]
+    def kernel(buffers: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box, counts: Counts = ()) -> None:
+        tiles = [buffer[box] for buffer, box in zip(buffers, boxes, strict=True)]
         if not tiles[0].size or not tiles[1].size:
             out[...] = 0
         elif out.size:
             outputs = boxes[1] if product is spec.to_kernel else out_box
-            windows = seen_from(product.windows, boxes[0], product.seen, outputs, product.outputs)
+            windows = relative_windows(product.windows, boxes[0], product.seen, outputs, product.outputs)
             work(tiles, out, (POINTWISE, *windows), counts)
 
     def at_once(counts: tuple[int, ...]) -> SeeingKernel | None:
@@ -194,7 +195,7 @@ def _run(
         return None if tiles is None else partial(kernel, counts=tiles)
 
     factor_map = spec.factors(product.factor_map, operands)
-    return apply_seeing(
+    return apply_with_halo(
         name,
         factor_map,
         kernel,
@@ -212,19 +213,19 @@ def _convolution(x: Any, kernel: Any, options: tuple[Any, ...]) -> Convolution:
 
 
 def _frozen(option: Any) -> Any:
-    """The same option, of tuples, so that plans can be kept by it."""
+    """Convert an option to tuples, so that it can be a cache key."""
     if isinstance(option, np.ndarray):
         option = option.tolist()
     if isinstance(option, (list, tuple)):
         return tuple(map(_frozen, option))
     is_other_number = isinstance(option, (bool, float, complex, np.generic)) and whole_number(option) is None
-    return _Other(option) if is_other_number or not isinstance(option, Hashable) else option
+    return _TextKey(option) if is_other_number or not isinstance(option, Hashable) else option
 
 
-class _Other(str):
-    """What plans cannot be kept by, as text: a number that only equals a whole one, and what has no hash.
+class _TextKey(str):
+    """Unhashable options, and numbers equal to integers, as text that can be a cache key.
 
-    Errors show it as it was given.
+    Errors show it in its original form.
     """
 
     __slots__ = ()

@@ -1,8 +1,7 @@
-"""Convolution of one tile: sums over the places of a window, as products of matrices or of elements.
+"""Convolution kernel of one tile: sums over window elements, as products of matrices or of elements.
 
-Arrays here have their dimensions in one order, views of whatever order they came in: inputs ``[*places, group, c]``,
-kernels ``[*window, group, c, o]``, outputs ``[*places, group, o]``. The batch is the first of the places, with windows
-of one element.
+Arrays are views in a canonical order of dimensions: inputs ``[*places, group, c]``, kernels ``[*window, group, c, o]``,
+outputs ``[*places, group, o]``. The batch is the first of the places, with windows of one element.
 """
 
 from __future__ import annotations
@@ -25,34 +24,34 @@ __all__ = ["convolve", "kernel_gradient"]
 Array = NDArray[Any]
 Windows = tuple[Window, ...]
 
-# What a block has of scratch memory: most of a second-level cache for matrices, of a first-level one for elements.
+# Scratch memory of a block: most of a second-level cache for matrices, of a first-level one for elements.
 _MATRIX_BYTES = 768 << 10
 _ELEMENT_BYTES = 64 << 10
-# Up to so many products for each element, multiplying elements beats products of matrices that narrow.
+# Up to this number of products for each element, multiplying elements is faster than such narrow matrix products.
 _FEW = 4
-# OpenBLAS multiplies matrices without copying them if the products are fewer; matrices of so many rows are worth it.
+# OpenBLAS multiplies matrices without copying below this number of products; matrices of this many rows pay off.
 _SMALL, _LEAST_ROWS = 900_000, 256
-# Whole numbers up to here are exact in float64, for which there are fast products of matrices.
+# Integers up to this magnitude are exact in float64, which has fast matrix products.
 _EXACT = 1 << 53
 
 
 def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...] = ()) -> None:
     """Fill a tile of outputs, or several.
 
-    Of overflow there is no warning, as with ``np.convolve``: products are computed besides that belong to no output.
+    Overflow does not warn, as with ``np.convolve``: products outside of all outputs are computed too.
 
     Parameters
     ----------
     x : ndarray [*places, group, c]
-        What the outputs need of the input.
+        Inputs of the outputs' windows.
     kernel : ndarray [*window, group, c, o]
     out : ndarray [*places, group, o]
-        Written, all of it.
+        Written completely.
     windows : tuple of Window
         One for each dimension of places; `high` does not matter.
     counts : tuple of int
-        Into how many tiles of one size the outputs fall along each dimension of places; ``()`` for one tile. The bits
-        are those that tiles get one by one.
+        Number of equal tiles of the outputs along each dimension of places; ``()`` for one tile. The bits are those of
+        separate calls.
 
     Examples
     --------
@@ -75,7 +74,7 @@ def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tupl
 def _stacked(
     x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...]
 ) -> tuple[Array, Array, Array, Windows]:
-    """Give the same convolution of one tile, of more dimensions: for each one that falls into tiles their number."""
+    """Rewrite the convolution of several tiles as that of one, with a dimension for the tiles."""
     (block,) = blocks(x.shape[:-2], out.shape[:-2], windows, sys.maxsize)
     places = filled(x, block, x.dtype)
     sizes = [size // count for size, count in zip(out.shape, counts, strict=False)]
@@ -90,18 +89,18 @@ def _stacked(
 
 
 def kernel_gradient(x: Array, cotangent: Array, gradient: Array, windows: Windows) -> None:
-    """Fill the gradient of a kernel, as far as a tile of outputs makes it.
+    """Fill the gradient of a kernel from one tile of outputs.
 
     Parameters
     ----------
     x : ndarray [*places, group, c]
-        What the outputs need of the input.
+        Inputs of the outputs' windows.
     cotangent : ndarray [*places, group, o]
         The gradient of the outputs.
     gradient : ndarray [*window, group, c, o]
-        Written, all of it.
+        Written completely.
     windows : tuple of Window
-        As of :func:`convolve`.
+        As for :func:`convolve`.
 
     Examples
     --------
@@ -122,7 +121,7 @@ def _convolve_tile(x: Array, kernel: Array, out: Array, windows: Windows) -> Non
         _convolve_elements(x, kernel, out, windows)
         return
     dtype = _matrix_dtype(out.dtype, x, kernel, math.prod(kernel.shape[:-3]) * kernel.shape[-2])
-    # NumPy makes no other views of memory with objects.
+    # NumPy makes no strided views of memory with objects.
     is_seamless = not dtype.hasobject and _is_seamless(windows, out.shape[-3], kernel.shape[-2:])
     convolve_group = _convolve_seamless if is_seamless else _convolve_matrices
     for group in range(x.shape[-2]):
@@ -139,7 +138,7 @@ def _gradient_of_tile(x: Array, cotangent: Array, gradient: Array, windows: Wind
         _gradient_of_matrices(x[..., group, :], cotangent[..., group, :], gradient[..., group, :, :], dtype, windows)
 
 
-# Products of elements: for kernels of each feature by itself, and of single features
+# Products of elements: for depthwise kernels, and for single features
 
 
 def _is_narrow(kernel: Array) -> bool:
@@ -182,7 +181,7 @@ def _gradient_of_elements(x: Array, cotangent: Array, gradient: Array, windows: 
     gradient[...] = total
 
 
-# Products of matrices: a row for each output, with what its window sees
+# Products of matrices: a row for each output, with the elements of its window
 
 
 def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -> None:
@@ -197,14 +196,14 @@ def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -
 
 
 class _Seamless(NamedTuple):
-    """Memory that blocks of one size are computed in, and views of it, which take longer to make than to use.
+    """Scratch memory for blocks of one size, with cached views.
 
     Attributes
     ----------
     memory : ndarray
-        All the elements, and some more.
+        All elements, and some more.
     places : ndarray [*places, c]
-        Rows of places are as long as some windows that lie side by side.
+        Rows of places are as long as several adjacent windows.
     matrices : list of ndarray [*outer, first, row, window and c]
         For each row of the window, as many matrices as windows have elements.
     sums : ndarray [2, *outputs, o]
@@ -221,12 +220,11 @@ class _Seamless(NamedTuple):
 
 
 def _convolve_seamless(x: Array, weights: Array, out: Array, windows: Windows) -> None:
-    """Convolve with windows that share their elements in memory, instead of having copies of them.
+    """Convolve with windows that overlap in memory, instead of copies of them.
 
-    Of windows that are next to each other, each `size`-th begins where the one before ends: they are the rows of a
-    matrix that lies in the input itself, and so are those from the second one on, and so forth. If rows of places are
-    as long as some such windows, then a matrix goes on from one row of places to the next. What it has on the seam
-    belongs to no output.
+    Of adjacent windows, each `size`-th begins where the previous one ends: they are the rows of a matrix inside the
+    input, and so are those from the second one on, and so forth. If rows of places hold a whole number of such windows,
+    the matrix continues from one row of places to the next. Its elements on the seam belong to no output.
     """
     size, (c, o) = windows[-1].size, weights.shape[-2:]
     factors = weights.reshape(-1, size * c, o)
@@ -265,14 +263,14 @@ def _seamless(block: Block, windows: Windows, features: tuple[int, int], dtype: 
 
 
 def _is_seamless(windows: Windows, count: int, features: Sequence[int]) -> bool:
-    """Tell whether windows move on by one, few lie on a seam, and copies would not be small beside the outputs."""
+    """Return whether the stride is 1, few windows lie on a seam, and copies would not be small beside the outputs."""
     size, (c, o) = windows[-1].size, features
     is_dense = all(window.stride == 1 for window in windows) and windows[-1].reach == size > 1
     return is_dense and size * c >= o and 10 * _seamless_width(size, count) <= 11 * count
 
 
 def _seamless_width(size: int, count: int) -> int:
-    """On how many places so many windows lie, and more up to a multiple of their size."""
+    """Return the number of places of `count` windows, rounded up to a multiple of their size."""
     return -(-(count + size - 1) // size) * size
 
 
@@ -289,10 +287,10 @@ def _gradient_of_matrices(x: Array, cotangent: Array, gradient: Array, dtype: np
 def _matrices(
     x: Array, counts: tuple[int, ...], dtype: np.dtype[Any], windows: Windows
 ) -> Iterator[tuple[Block, list[Array]]]:
-    """Give, block by block, matrices whose products with parts of the kernel sum up to the outputs.
+    """Yield, block by block, matrices whose products with parts of the kernel sum up to the outputs.
 
-    Where windows move on by one, there is one for each row of the window, which shares its memory with those of the
-    rows around it. Else there is one, with all of the window.
+    With a stride of 1, there is a matrix for each row of the window, which overlaps those of adjacent rows in memory.
+    Otherwise there is one with the whole window.
     """
     c = x.shape[-1]
     num_outer = _num_outer(windows)
@@ -309,7 +307,7 @@ def _matrices(
 
 
 def _num_outer(windows: Windows) -> int:
-    """How many dimensions of the window each have matrices of their own."""
+    """Return the number of window dimensions with separate matrices."""
     return len(windows) - 1 if all(window.stride == 1 for window in windows[:-1]) else 0
 
 
@@ -330,12 +328,12 @@ def _windowed(places: Array, counts: Sequence[int], num_outer: int, inner: Windo
 
 
 def _joined(rows: Array) -> Array:
-    """Rows along the last two dimensions as rows of one matrix; they lie one after another in memory."""
+    """View rows along the last two dimensions as rows of one matrix; they are contiguous."""
     return rows.reshape(*rows.shape[:-3], -1, rows.shape[-1]) if rows.ndim > 2 else rows
 
 
 class _Scratch:
-    """Memory that one block after another is computed in: the system would have to give new pages to each."""
+    """Scratch memory reused by successive blocks, to avoid page faults."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._memory = np.empty(0, dtype)
@@ -348,19 +346,19 @@ class _Scratch:
 
 
 def _store(total: Array, target: Array) -> None:
-    """Write sums to where they go; whole numbers that are too large wrap, as those of NumPy do."""
+    """Write sums to their target; integers wrap, as NumPy's do."""
     if total.dtype.kind == "f" and target.dtype.kind in "iu":
         total = total.astype(np.int64)
     np.copyto(target, total, casting="unsafe")
 
 
 def _matrix_dtype(dtype: np.dtype[Any], one: Array, other: Array, length: int) -> np.dtype[Any]:
-    """In what to multiply matrices: whole numbers in float64 where sums of so many products are exact there."""
+    """Return the dtype for matrix products: float64 for integers where sums of `length` products are exact."""
     if dtype.kind in "iu" and length * _largest(one) * _largest(other) < _EXACT:
         return np.dtype(np.float64)
     return wide(dtype)
 
 
 def _largest(array: Array) -> int:
-    """The largest absolute value."""
+    """Return the largest absolute value."""
     return max(int(array.max()), -int(array.min()))

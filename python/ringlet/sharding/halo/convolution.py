@@ -1,4 +1,4 @@
-"""What a convolution is of: its shapes, windows and groups, checked, and the tiles in one order of dimensions."""
+"""Convolution specification: checked shapes, windows and groups, and tiles in canonical dimension order."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.halo.dimension_numbers import ConvDimensionNumbers, dimension_numbers_of
-from ringlet.sharding.halo.windows import Window, all_see, windows_of
+from ringlet.sharding.halo.windows import Window, all_have_inputs, windows_of
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["Convolution", "Options", "Pass", "convolution_of"]
+__all__ = ["Convolution", "Options", "Product", "convolution_of"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 
 class Options(NamedTuple):
-    """What :func:`ringlet.sharding.conv_general` was given besides arrays, hashable."""
+    """Hashable options of :func:`ringlet.sharding.conv_general`."""
 
     window_strides: Any
     padding: Any
@@ -36,21 +36,20 @@ class Options(NamedTuple):
     batch_group_count: int
 
 
-class Pass(NamedTuple):
+class Product(NamedTuple):
     """One of the three products of a convolution: its result, the gradient of its input, or that of its kernel.
 
     Attributes
     ----------
     factor_map : FactorMap
     shape : tuple of int
-        Of the result.
+        Shape of the result.
     windows : tuple of Window
-        Through which the first operand is looked at.
+        Windows on the first operand.
     seen : tuple of int
         Its dimension for each window.
     outputs : tuple of int
-        The dimension for each window of what is computed window by window: the result, or the second operand of the
-        kernel's gradient.
+        For each window, the dimension of the result, or of the second operand for the kernel's gradient.
     """
 
     factor_map: FactorMap
@@ -62,7 +61,7 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution of arrays of some shapes.
+    """A convolution of arrays of given shapes.
 
     Attributes
     ----------
@@ -70,9 +69,9 @@ class Convolution:
     feature_groups, batch_groups : int
     lhs_shape, rhs_shape, out_shape : tuple of int
         Of the input, the kernel and the result.
-    forward, to_input, to_kernel : Pass
-        The convolution, of input and kernel; the gradient of the input, of that of the result, and the kernel; that of
-        the kernel, of the input, and the result's.
+    forward, to_input, to_kernel : Product
+        The products: (input, kernel) to result; (result gradient, kernel) to input gradient; (input, result gradient)
+        to kernel gradient.
     """
 
     numbers: ConvDimensionNumbers
@@ -81,22 +80,22 @@ class Convolution:
     lhs_shape: Shape
     rhs_shape: Shape
     out_shape: Shape
-    forward: Pass
-    to_input: Pass
-    to_kernel: Pass
+    forward: Product
+    to_input: Product
+    to_kernel: Product
 
     @property
     def groups(self) -> int:
-        """How many groups output features fall into."""
+        """Number of groups of output features."""
         return self.feature_groups * self.batch_groups
 
     @property
     def effort(self) -> float:
-        """How often the bytes are gone over, about."""
+        """Approximate number of passes over the bytes."""
         return max(1.0, math.prod(self.rhs_shape) / max(1, self.rhs_shape[self.numbers.rhs_spec[0]]) / 4)
 
     def inputs(self, tile: Array) -> Array:
-        """View a tile of the input, which is not empty, as ``[batch, *spatial, group, feature]``."""
+        """View a tile of the input that has elements as ``[batch, *spatial, group, feature]``."""
         batch, features, *spatial = self.numbers.lhs_spec
         view = tile.transpose(batch, *spatial, features)
         if self.batch_groups > 1:
@@ -106,21 +105,20 @@ class Convolution:
         return self._in_groups(view, self.lhs_shape[features])
 
     def outputs(self, tile: Array) -> Array:
-        """View a tile of the result, which is not empty, as ``[batch, *spatial, group, feature]``."""
+        """View a tile of the result that has elements as ``[batch, *spatial, group, feature]``."""
         batch, features, *spatial = self.numbers.out_spec
         return self._in_groups(tile.transpose(batch, *spatial, features), self.out_shape[features])
 
     def kernels(self, tile: Array) -> Array:
-        """View a tile of the kernel, which is not empty, as ``[1, *spatial, group, input, output]``."""
+        """View a tile of the kernel that has elements as ``[1, *spatial, group, input, output]``."""
         outputs, inputs, *spatial = self.numbers.rhs_spec
         view = tile.transpose(*spatial, inputs, outputs)[np.newaxis]
         return np.swapaxes(self._in_groups(view, self.rhs_shape[outputs]), -2, -3)
 
-    def tiles_of(self, product: Pass, counts: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Tell how many tiles there are along each dimension of places, of so many along those of a pass's result.
+    def tiles_of(self, product: Product, counts: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the number of tiles along each dimension of places, given those along a product's result.
 
-        None for the pass that gives the gradient of the kernel, where features are cut, and where a tile sees nothing:
-        that has zeros, whatever the kernel.
+        None for the kernel gradient, where features are divided, and where a tile has no inputs and is zero.
         """
         if product is self.to_kernel:
             return None
@@ -130,13 +128,13 @@ class Convolution:
         )
         batch, features, *spatial = numbers
         tiles = tuple([counts[dimension] for dimension in spatial])
-        if counts[features] > 1 or not all_see(product.windows, tuple([shape[d] for d in product.seen]), tiles):
+        if counts[features] > 1 or not all_have_inputs(product.windows, tuple([shape[d] for d in product.seen]), tiles):
             return None
-        # Groups of the batch are places of their own in any tile.
+        # Groups of the batch are separate places in any tile.
         return (counts[batch] if self.batch_groups == 1 else 1, *tiles)
 
     def factors(self, factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
-        """Give the factor map of a pass for arrays: groups stay together unless each tile has whole ones."""
+        """Return the factor map of a product: groups stay together unless each tile has whole ones."""
         counts = [
             cut.count
             for labels, x in zip(factor_map.operands, operands, strict=True)
@@ -149,7 +147,7 @@ class Convolution:
         return factor_map
 
     def _in_groups(self, view: Array, features: int) -> Array:
-        """Features, the last dimension, as groups and features of each."""
+        """Split features, the last dimension, into groups and features of each."""
         size = features // self.groups if self.groups > 1 else view.shape[-1]
         groups: Array = view.reshape(*view.shape[:-1], -1, size)
         return groups
@@ -157,7 +155,7 @@ class Convolution:
 
 @lru_cache(maxsize=1024)
 def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Convolution:
-    """Check what a convolution was given.
+    """Check the arguments of a convolution.
 
     Parameters
     ----------
@@ -168,7 +166,7 @@ def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Conv
     Raises
     ------
     ValueError
-        If they do not go together.
+        If they are inconsistent.
 
     Examples
     --------
@@ -208,9 +206,9 @@ def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Conv
         lhs_shape,
         rhs_shape,
         out_shape,
-        Pass(_factor_map(lhs, rhs, out), out_shape, windows, lhs_spatial, out_spatial),
-        Pass(_factor_map(out, rhs, lhs), lhs_shape, turned, out_spatial, lhs_spatial),
-        Pass(_factor_map(lhs, out, rhs), rhs_shape, windows, lhs_spatial, out_spatial),
+        Product(_factor_map(lhs, rhs, out), out_shape, windows, lhs_spatial, out_spatial),
+        Product(_factor_map(out, rhs, lhs), lhs_shape, turned, out_spatial, lhs_spatial),
+        Product(_factor_map(lhs, out, rhs), rhs_shape, windows, lhs_spatial, out_spatial),
     )
 
 
@@ -236,20 +234,20 @@ def _check_groups(
         ("elements in the batch", batch, batch_groups),
     ):
         if size % groups:
-            raise ValueError(f"{size} {what} do not fall into {groups} equal groups: give a multiple of {groups}")
+            raise ValueError(f"{size} {what} cannot be divided into {groups} equal groups: pass a multiple of {groups}")
 
 
 def _check_padding(options: Options) -> None:
     dilation, padding = options.lhs_dilation, options.padding
     if isinstance(padding, str) and padding.upper() != "VALID" and np.max(dilation or 1, initial=1) > 1:
         raise ValueError(
-            f"padding {padding!r} has no one meaning where lhs_dilation is {dilation}: give pairs (before, after), "
-            "such as (kernel - 1 - before, kernel - 1 - after) of the convolution whose gradient this is"
+            f"padding {padding!r} is ambiguous where lhs_dilation is {dilation}: pass pairs (before, after), such "
+            "as (kernel - 1 - before, kernel - 1 - after) of the convolution whose gradient this is"
         )
 
 
 def _labels(numbers: ConvDimensionNumbers, feature_groups: int, batch_groups: int) -> list[Labels]:
-    """The factors of input, kernel and result: batch n, features c and o, groups g, and numbers for spatial ones."""
+    """Return the factors of input, kernel and result: batch n, features c and o, groups g, numbers for spatial ones."""
     spatial = range(len(numbers.lhs_spec) - 2)
     lhs: Labels
     rhs: Labels

@@ -1,4 +1,4 @@
-"""Correlation of arrays that lie on devices with a kernel, in one dimension as NumPy has it, and in any number."""
+"""Correlation of sharded and plain arrays with a kernel, in any number of dimensions and as NumPy's functions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
-from ringlet.sharding.halo.halo_apply import apply_seeing, as_operand
-from ringlet.sharding.halo.windows import Needs, Window, needs_of, seen_from
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
+from ringlet.sharding.halo.windows import Needs, Window, needs_of, relative_windows
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Box
 
@@ -28,31 +28,31 @@ def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
     """Correlate an array of any number of dimensions with a kernel.
 
     Element k of the result is the sum over all i of ``x[k + i] * conj(kernel[i])``, in the mode ``"valid"``; the other
-    modes have more at the ends, where `x` goes on with zeros.
+    modes have more at the ends, where `x` is padded with zeros.
 
     Parameters
     ----------
     x : array-like
     kernel : array-like
-        Of as many dimensions. It is gathered if it is cut.
+        Of the same rank. Gathered if it is divided.
     mode : {"valid", "same", "full"}
-        Only where all of the kernel lies on `x`; as many elements as `x` has, the kernel's middle on each; or wherever
-        they meet.
+        Only where the whole kernel lies on `x`; as many elements as `x` has, the kernel's centre on each; or wherever
+        they overlap.
 
     Returns
     -------
     ShardedArray, or ndarray if neither is sharded
-        Cut as `x` is.
+        Divided as `x` is.
 
     Raises
     ------
     ValueError
-        If the number of dimensions differs, or there is no such mode.
+        If the number of dimensions differs, or the mode does not exist.
 
     References
     ----------
-    numpy, ``numpy.correlate``; scipy, ``scipy.signal.correlate``: the same, but for ``"valid"`` with a kernel that is
-    larger than `x`, which has no elements here.
+    numpy, ``numpy.correlate``; scipy, ``scipy.signal.correlate``: the same, except for ``"valid"`` with a kernel that
+    is larger than `x`, which has no elements here.
 
     Examples
     --------
@@ -71,19 +71,19 @@ def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
 
 
 def correlate_vjp(x: Any, kernel: Any, cotangent: Any, mode: str = "valid") -> tuple[Any, Any]:
-    """Give the gradients of :func:`correlate`, from that of its result.
+    """Return the gradients of :func:`correlate`, from that of its result.
 
     Parameters
     ----------
     x, kernel, mode
-        What :func:`correlate` was given.
+        Arguments of :func:`correlate`.
     cotangent : array-like
         The gradient of the result, of its shape.
 
     Returns
     -------
     x_gradient, kernel_gradient : ShardedArray, or ndarray if none of the arrays is sharded
-        The second is partial where `x` is cut.
+        The second is partial where `x` is divided.
 
     Raises
     ------
@@ -99,7 +99,10 @@ def correlate_vjp(x: Any, kernel: Any, cotangent: Any, mode: str = "valid") -> t
     x, kernel, cotangent = as_operand(x), as_operand(kernel), as_operand(cotangent)
     windows = _windows(x, kernel, mode)
     if cotangent.shape != _counted(x.shape, windows):
-        raise ValueError(f"the gradient has shape {cotangent.shape}, and the result {_counted(x.shape, windows)}")
+        raise ValueError(
+            f"the gradient has shape {cotangent.shape}, and the result {_counted(x.shape, windows)}: pass a "
+            "gradient of the result's shape"
+        )
     turned = tuple(window.transposed(length) for window, length in zip(windows, x.shape, strict=True))
 
     def to_input(tile: Array, other: Array, out: Array, local: Windows) -> None:
@@ -132,9 +135,9 @@ def numpy_convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 
 def _run_numpy(function: Callable[..., Array], a: Any, v: Any, mode: str) -> Any:
-    """Run a function of NumPy's on what each tile needs; what it gives beyond the tile's own outputs is left."""
+    """Run a NumPy function on each tile's inputs; results beyond the tile's outputs are discarded."""
     if a.ndim != 1 or v.ndim != 1 or not v.size or mode not in _MODES:
-        function(*(np.empty(tuple(min(size, 1) for size in x.shape)) for x in (a, v)), mode)  # says what is wrong
+        function(*(np.empty(tuple(min(size, 1) for size in x.shape)) for x in (a, v)), mode)  # raises NumPy's error
         return NotImplemented
     windows = _windows(a, v, mode)
     dtype = function(np.ones(1, a.dtype), np.ones(1, v.dtype)).dtype
@@ -149,16 +152,16 @@ def _run_numpy(function: Callable[..., Array], a: Any, v: Any, mode: str) -> Any
 def _windows(x: Any, kernel: Any, mode: str) -> Windows:
     if x.ndim != kernel.ndim or not kernel.size:
         raise ValueError(
-            f"cannot correlate shape {x.shape} with a kernel of shape {kernel.shape}: expected as many dimensions, of "
-            "sizes of 1 or more"
+            f"cannot correlate shape {x.shape} with a kernel of shape {kernel.shape}: expected equal numbers of "
+            "dimensions, of sizes of 1 or more"
         )
     if mode not in _MODES:
-        raise ValueError(f"there is no mode {mode!r}: give one of {', '.join(map(repr, _MODES))}")
+        raise ValueError(f"{mode!r} is not a mode: pass one of {', '.join(map(repr, _MODES))}")
     return tuple(Window(size, 1, *_padding(size, mode)) for size in kernel.shape)
 
 
 def _padding(size: int, mode: str) -> tuple[int, int]:
-    """Zeros before and after; of an even kernel, the later one of its two in the middle counts."""
+    """Return the zeros before and after; of an even kernel, the later one of its two in the middle counts."""
     low = {"valid": 0, "same": size // 2, "full": size - 1}[mode]
     return low, low if mode == "full" else max(0, size - 1 - low) if mode == "same" else 0
 
@@ -173,20 +176,20 @@ def _run(
     outputs: int | None = None,
     dtype: Any = None,
 ) -> Any:
-    """Look through windows at the first operand; `outputs` is 1 if the second has an element for each window."""
+    """Apply windows to the first operand; `outputs` is 1 if the second has an element for each window."""
     dimensions = tuple(range(len(shape)))
     none = (None,) * len(shape)
 
     def needs(number: int, counts: tuple[int, ...]) -> Needs:
         return none if number else needs_of(windows, dimensions, operands[0].shape, counts)
 
-    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
-        tile, other = (space[box] for space, box in zip(spaces, boxes, strict=True))
+    def kernel(buffers: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
+        tile, other = (buffer[box] for buffer, box in zip(buffers, boxes, strict=True))
         seen_by = out_box if outputs is None else boxes[outputs]
         if not tile.size or not other.size:
             out[...] = 0
         elif out.size:
-            work(tile, other, out, seen_from(windows, boxes[0], dimensions, seen_by, dimensions))
+            work(tile, other, out, relative_windows(windows, boxes[0], dimensions, seen_by, dimensions))
 
     linear = (frozenset({0}), frozenset({1}))
     if outputs is None:
@@ -195,11 +198,11 @@ def _run(
         factor_map = FactorMap((dimensions, dimensions), none, dict.fromkeys(dimensions, Op.SUM), linear=linear)
     dtype = np.result_type(*(x.dtype for x in operands)) if dtype is None else dtype
     effort = float(max(1, operands[1].size if outputs is None else 1))
-    return apply_seeing(name, factor_map, kernel, operands, dtype=dtype, shape=shape, needs=needs, effort=effort)
+    return apply_with_halo(name, factor_map, kernel, operands, dtype=dtype, shape=shape, needs=needs, effort=effort)
 
 
 def _single(array: Array) -> Array:
-    """With one group of one feature."""
+    """View as one group of one feature."""
     return array[..., np.newaxis, np.newaxis]
 
 

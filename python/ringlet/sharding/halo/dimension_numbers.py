@@ -1,4 +1,4 @@
-"""Which dimension of the arrays of a convolution is what."""
+"""Dimension numbers: the role of each dimension of a convolution's arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Spec = tuple[int, ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """The dimensions of the arrays of a convolution, in one order.
+    """The dimensions of the arrays of a convolution, in canonical order.
 
     Parameters
     ----------
@@ -42,27 +42,27 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Spec
 
 
-# XLA's text has numbers for spatial dimensions, and the letters of JAX's strings otherwise.
+# XLA's text has numbers for spatial dimensions, and otherwise the letters of JAX's strings.
 _TEXT = re.compile(r"\s*([0-9bf]+)_([0-9io]+)->([0-9bf]+)\s*")
 _LETTERS = str.maketrans("bfio", "NCIO")
 
 
 def dimension_numbers_of(given: Any, ndim: int) -> ConvDimensionNumbers:
-    """Read dimension numbers.
+    """Parse dimension numbers.
 
     Parameters
     ----------
     given : None, str, sequence of three str, or ConvDimensionNumbers
-        None is batch (or output features), features, spatial dimensions. One text is XLA's, ``"b01f_01io->b01f"``.
+        None is batch (or output features), features, spatial dimensions. One string is XLA's, ``"b01f_01io->b01f"``.
         Three are of letters: N and C for batch and features of input and result, O and I for output and input features
         of the kernel, anything else for a spatial dimension, in order of the kernel's.
     ndim : int
-        Dimensions that the arrays have.
+        Number of dimensions of the arrays.
 
     Raises
     ------
     ValueError
-        If it says something else.
+        If the argument has another form.
 
     Examples
     --------
@@ -85,8 +85,8 @@ def dimension_numbers_of(given: Any, ndim: int) -> ConvDimensionNumbers:
         specs = [tuple([-1 if (n := whole_number(d)) is None else n for d in spec]) for spec in given]
     if len(specs) != 3 or any(sorted(spec) != list(range(ndim)) for spec in specs):
         raise ValueError(
-            f"dimension_numbers {given!r} do not name each of the {ndim} dimensions of input, kernel and result once: "
-            "give three strings such as ('NHWC', 'HWIO', 'NHWC'), XLA's text, 'b01f_01io->b01f', or "
+            f"dimension_numbers {given!r} do not name each of the {ndim} dimensions of input, kernel and result "
+            "once: pass three strings such as ('NHWC', 'HWIO', 'NHWC'), XLA's text, 'b01f_01io->b01f', or "
             "ConvDimensionNumbers"
         )
     return ConvDimensionNumbers(*specs)

@@ -1,4 +1,4 @@
-"""What tiles need of their neighbours: which messages bring it, and how results there are added back."""
+"""Halo exchange: messages that bring tiles the elements they need of their neighbours."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.explain import note
+from ringlet.sharding.explain import record_operation
 from ringlet.sharding.halo.windows import Needs
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
 from ringlet.sharding.resharding.collective_record import Collective, Message
-from ringlet.sharding.resharding.reshard import spaces_to_receive
+from ringlet.sharding.resharding.reshard import receive_buffers
 from ringlet.sharding.resharding.reshard_time import timed
 from ringlet.sharding.resharding.tile_transport import deliver
 from ringlet.sharding.resharding.transfers import box_size, tile_holders
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["Exchange", "plan_exchange", "with_neighbours"]
+__all__ = ["Exchange", "exchange_halo", "plan_exchange"]
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """How devices come to have what they need of an array.
+    """Plan of a halo exchange.
 
     Attributes
     ----------
     boxes : tuple of Box
-        What each device needs: the smallest box around it.
+        Box around what each device needs.
     rounds : tuple of tuple of Message
-        One after another: each sends on what the one before has brought.
+        Sequential steps: each forwards what the previous one received.
     collectives : tuple of Collective
-        The same as reports show it: one for each dimension and distance.
+        Reported collectives: one for each dimension and distance.
     """
 
     boxes: tuple[Box, ...]
@@ -54,23 +54,23 @@ def plan_exchange(
     needs: Needs,
     group: DeviceGroup,
     *,
-    held: Layout | None = None,
+    held_layout: Layout | None = None,
 ) -> Exchange:
-    """Plan how tiles come to have what they need, dimension by dimension.
+    """Plan a halo exchange, dimension by dimension.
 
-    What has come along one dimension is sent on along the next, so that corners need no messages of their own. Devices
-    get it from those that are to another tile what they are to their own: of a partial array, from the same part.
+    Elements received along one dimension are forwarded along the next, so that corners need no messages of their own.
+    Each device receives from the corresponding holder of another tile: of a partial array, from the same part.
 
     Parameters
     ----------
     shape, dtype
         Of the array.
     layout : Layout
-        Where it is.
+        Layout of the array.
     needs : tuple of (tuple of ranges or None)
     group : DeviceGroup
-    held : Layout, optional
-        What devices have already, if that is more than `layout` says.
+    held_layout : Layout, optional
+        Boxes that devices already have, if larger than those of `layout`.
 
     Examples
     --------
@@ -82,8 +82,8 @@ def plan_exchange(
     >>> [(c.kind, c.shape, c.pairs) for c in plan.collectives]
     [('collective-permute', (1, 2), ((0, 1),)), ('collective-permute', (1, 2), ((1, 0),))]
     """
-    has = held.boxes(shape) if held is not None else (None,) * layout.num_devices
-    # [device][dimension]: ranges that it has by now
+    has = held_layout.boxes(shape) if held_layout is not None else (None,) * layout.num_devices
+    # [device][dimension]: ranges held so far
     sides: list[list[tuple[slice, ...]]] = [[(side,) for side in box] for box in layout.boxes(shape)]
     rounds, collectives = [], []
     for dimension, ranges in enumerate(needs):
@@ -91,7 +91,7 @@ def plan_exchange(
             continue
         by_distance: dict[int, list[Message]] = {}
         for distance, (source, target, whole) in _messages(shape, layout, sides, dimension, ranges):
-            parts = [Message(source, target, box) for box in _lacking(whole, has[target])]
+            parts = [Message(source, target, box) for box in _difference(whole, has[target])]
             if parts:
                 by_distance.setdefault(distance, []).extend(parts)
         rounds.append(tuple(message for messages in by_distance.values() for message in messages))
@@ -106,7 +106,7 @@ def plan_exchange(
 def _messages(
     shape: tuple[int, ...], layout: Layout, sides: list[list[tuple[slice, ...]]], dimension: int, ranges: Any
 ) -> Iterator[tuple[int, Message]]:
-    """Give what goes from tile to tile along one dimension, with the distance."""
+    """Return the messages between tiles along one dimension, by distance."""
     holders, tiles = tile_holders(layout)
     owned = tile_bounds(shape[dimension], layout.cuts[dimension].count)
     place = dimension + 1  # the part comes first
@@ -136,8 +136,8 @@ def _permute(messages: Sequence[Message], dtype: np.dtype[Any], group: DeviceGro
     return timed(permute, group)
 
 
-def _lacking(box: Box, has: Box | None) -> list[Box]:
-    """Give the parts of a box that are not in another."""
+def _difference(box: Box, has: Box | None) -> list[Box]:
+    """Return the parts of a box that are not in another."""
     if has is None:
         return [box]
     bounds = [
@@ -152,26 +152,26 @@ def _within(box: Box, other: Box) -> bool:
     return all(o.start <= side.start and side.stop <= o.stop for side, o in zip(box, other, strict=True))
 
 
-def with_neighbours(
+def exchange_halo(
     x: Any, layout: Layout, needs: Needs, group: DeviceGroup, given: Any = None
 ) -> tuple[Sequence[Any], tuple[Box, ...]]:
-    """Bring to each device what it needs of an array; nothing moves where memory is shared.
+    """Send each device what it needs of an array; nothing moves where memory is shared.
 
     Parameters
     ----------
     x : ShardedArray or ndarray
         A plain one is on each device.
     layout : Layout
-        Which part of it each device has, or is to use.
+        Box that each device has, or is to use.
     needs : tuple of (tuple of ranges or None)
     group : DeviceGroup
     given : ShardedArray or ndarray, optional
-        What `x` was brought from. If each device had its part in what it had of that, it has more than its part.
+        Source of `x`. If each device's box was in its box of the source, it already has more than its box.
 
     Returns
     -------
-    spaces : sequence of (ndarray or None)
-        For each device of this process an array of the whole's shape that has the values there, not to be written to.
+    buffers : sequence of (ndarray or None)
+        For each device of this process a read-only array of the whole's shape with the values there.
     boxes : tuple of Box
         What each device needs of it.
 
@@ -179,29 +179,29 @@ def with_neighbours(
     --------
     >>> from ringlet.sharding import Sharding, shard
     >>> x = shard(np.arange(8), Sharding.tiled((2,)))
-    >>> spaces, boxes = with_neighbours(x, x._layout, ((((0, 5),), ((3, 8),)),), x._group)
-    >>> spaces[1][boxes[1]]
+    >>> buffers, boxes = exchange_halo(x, x._layout, ((((0, 5),), ((3, 8),)),), x._group)
+    >>> buffers[1][boxes[1]]
     array([3, 4, 5, 6, 7])
     """
     if not isinstance(x, ShardedArray):
         return (x,) * group.num_devices, plan_exchange(x.shape, x.dtype, layout, needs, group).boxes
     source = given if isinstance(given, ShardedArray) and _has_parts(given._layout, layout, x.shape) else x
-    held = None if source._layout == layout else source._layout
-    plan = plan_exchange(x.shape, x.dtype, layout, needs, group, held=held)
-    note("halo", x, x, plan.collectives)
+    held_layout = None if source._layout == layout else source._layout
+    plan = plan_exchange(x.shape, x.dtype, layout, needs, group, held_layout=held_layout)
+    record_operation("halo", x, x, plan.collectives)
     if x._whole is not None:
         return (x._whole,) * group.num_devices, plan.boxes
-    spaces = spaces_to_receive(source, layout)
+    buffers = receive_buffers(source, layout)
     for messages in plan.rounds:
-        deliver(group, messages, spaces, spaces)
-    return spaces, plan.boxes
+        deliver(group, messages, buffers, buffers)
+    return buffers, plan.boxes
 
 
 @lru_cache(maxsize=1024)
-def _has_parts(held: Layout, layout: Layout, shape: tuple[int, ...]) -> bool:
-    """Tell whether devices that have something in a layout have at least that in the one they hold."""
+def _has_parts(held_layout: Layout, layout: Layout, shape: tuple[int, ...]) -> bool:
+    """Return whether each device's box in a layout is within its box in another."""
     return (
-        held.parts == layout.parts
-        and {*layout.holders} <= {*held.holders}
-        and all(map(_within, layout.boxes(shape), held.boxes(shape)))
+        held_layout.parts == layout.parts
+        and {*layout.holders} <= {*held_layout.holders}
+        and all(map(_within, layout.boxes(shape), held_layout.boxes(shape)))
     )

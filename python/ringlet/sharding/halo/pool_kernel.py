@@ -1,4 +1,4 @@
-"""Reduction of windows of one tile, dimension by dimension, and its gradient."""
+"""Pooling kernel: reduction of the windows of one tile, dimension by dimension, and its gradient."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCK_BYTES = 256 << 10
 
 
 def identity_of(function: Any, dtype: np.dtype[Any]) -> Any:
-    """Give the value that changes nothing when a function combines it with others.
+    """Return the identity of a function.
 
     Raises
     ------
@@ -39,25 +39,25 @@ def identity_of(function: Any, dtype: np.dtype[Any]) -> Any:
         return not is_least if dtype.kind == "b" else -np.inf if is_least else np.inf
     if not isinstance(function, np.ufunc) or (function.nin, function.nout) != (2, 1) or function.identity is None:
         raise ValueError(
-            f"windows cannot be reduced with {function}, which has no value to pad with: give a function of two with "
-            "an identity, such as np.add, np.maximum, np.minimum, np.multiply or np.logical_or"
+            f"windows cannot be reduced with {function}, which has no identity to pad with: pass a binary function "
+            "with an identity, such as np.add, np.maximum, np.minimum, np.multiply or np.logical_or"
         )
     return function.identity
 
 
 def reduce_windows(x: Array, out: Array, windows: Windows, function: np.ufunc) -> None:
-    """Fill a tile of outputs with what a function reduces their windows to.
+    """Fill a tile of outputs with the reductions of their windows.
 
     Parameters
     ----------
     x : ndarray
-        What the outputs need of the input.
+        Inputs of the outputs' windows.
     out : ndarray
-        Of the same number of dimensions. The function works in its dtype.
+        Of the same number of dimensions. The function computes in its dtype.
     windows : tuple of Window
         One for each dimension; `high` does not matter.
     function : ufunc
-        One that :func:`identity_of` knows.
+        One that :func:`identity_of` accepts.
 
     Examples
     --------
@@ -92,20 +92,21 @@ def _reduced(part: Array, counts: tuple[int, ...], windows: Windows, function: n
 def choice_gradient(
     x: Array, cotangent: Array, gradient: Array, windows: Windows, *, function: np.ufunc, begins: tuple[int, ...]
 ) -> None:
-    """Fill a tile of the gradient of the input where windows are reduced to one of their elements.
+    """Fill a tile of the input's gradient where windows are reduced to one of their elements.
 
-    That is the first, in row-major order, which has the value of the result: where that is NaN, the first NaN.
+    The gradient belongs to the first element, in row-major order, that equals the result: where that is NaN, the first
+    NaN.
 
     Parameters
     ----------
     x : ndarray
-        What the outputs in `cotangent` need of the input.
+        Inputs of the windows in `cotangent`.
     cotangent : ndarray
-        The gradient of the outputs that see something of the tile.
+        The gradient of the outputs whose windows overlap the tile.
     gradient : ndarray
-        Written, all of it.
+        Written completely.
     windows : tuple of Window
-        Those of `cotangent` on `x`.
+        Windows of `cotangent` on `x`.
     function : {np.maximum, np.minimum}
     begins : tuple of int
         Where in `x` the tile begins.
@@ -130,7 +131,7 @@ def choice_gradient(
         has_nan = bool(np.not_equal(best, best).any())
         for _, seen in tap_slices(windows, block.counts):
             is_best = places[seen] == best
-            if has_nan:  # which is not equal to itself
+            if has_nan:  # NaN is not equal to itself
                 is_best |= np.not_equal(places[seen], places[seen])
             is_chosen = is_free & is_best
             np.add(to_places[seen], given, out=to_places[seen], where=is_chosen)
@@ -139,7 +140,7 @@ def choice_gradient(
 
 
 def _add_shared(part: Array, starts: tuple[int, ...], total: Array, begins: tuple[int, ...]) -> None:
-    """Add a part that starts somewhere to one that begins somewhere else, as far as they overlap."""
+    """Add the overlap of two parts that begin at different positions."""
     ours, theirs = [], []
     for start, length, begin, size in zip(starts, part.shape, begins, total.shape, strict=True):
         first, last = max(start, begin), min(start + length, begin + size)

@@ -1,4 +1,4 @@
-"""Pooling of arrays that lie on devices, and of plain ones."""
+"""Pooling of sharded and of plain arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.cache_blocks import wide
 from ringlet.sharding.halo.halo_apply import as_operand
 from ringlet.sharding.halo.pool_kernel import reduce_windows
@@ -31,7 +31,7 @@ def max_pool(
     *,
     data_format: str | None = None,
 ) -> Any:
-    """Give the maximum of each window along the spatial dimensions.
+    """Return the maximum of each window along the spatial dimensions.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ def max_pool(
     window_shape : int or sequence of int
         Size along each spatial dimension.
     strides : int or sequence of int, optional
-        From one window to the next; by default windows lie side by side.
+        Step of the windows; by default they do not overlap.
     padding : str or sequence of (int, int)
-        ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or how much to leave free before and after each spatial dimension.
+        ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or the padding before and after each spatial dimension.
     data_format : str, optional
         A letter for each dimension, N for the batch and C for features: ``"NCHW"``. The default is batch first and
         features last.
@@ -49,12 +49,13 @@ def max_pool(
     Returns
     -------
     ShardedArray, or ndarray if `x` is not sharded
-        Cut as `x` is. Where spatial dimensions are cut, tiles see as much of their neighbours as windows reach.
+        Divided as `x` is. Where spatial dimensions are divided, tiles read as much of their neighbours as windows
+        reach.
 
     Raises
     ------
     ValueError
-        If the numbers are not for such an array.
+        If the numbers do not fit the array.
 
     Examples
     --------
@@ -77,14 +78,14 @@ def max_pool_vjp(
     *,
     data_format: str | None = None,
 ) -> Any:
-    """Give the gradient of :func:`max_pool`, from that of its result.
+    """Return the gradient of :func:`max_pool`, from that of its result.
 
     Parameters
     ----------
     x : array-like
-        What was pooled.
+        The operand of the pooling.
     cotangent : array-like
-        The gradient of the result, of its shape. The first maximum of each window, in row-major order, has it.
+        The gradient of the result, of its shape. The first maximum of each window, in row-major order, receives it.
     window_shape, strides, padding, data_format
         As for :func:`max_pool`.
 
@@ -118,24 +119,24 @@ def avg_pool(
     data_format: str | None = None,
     count_include_pad: bool = False,
 ) -> Any:
-    """Give the mean of each window along the spatial dimensions.
+    """Return the mean of each window along the spatial dimensions.
 
     Parameters
     ----------
     x, window_shape, strides, padding, data_format
         As for :func:`max_pool`.
     count_include_pad : bool
-        Whether padding counts as zeros, instead of not at all.
+        Whether padding counts as zeros; otherwise it is excluded.
 
     Returns
     -------
     ShardedArray, or ndarray if `x` is not sharded
-        Of the dtype that `np.mean` gives.
+        Data type as for `np.mean`.
 
     Raises
     ------
     ValueError
-        If the numbers are not for such an array.
+        If the numbers do not fit the array.
 
     Examples
     --------
@@ -151,7 +152,7 @@ def avg_pool(
         sums = reduced("avg_pool", x, np.add, windows, wide(dtype))
         return (sums / _counts(x.shape, windows, wide(dtype), count_include_pad)).astype(dtype, copy=False)
 
-    return noted_as_one("avg_pool", x, work)
+    return recorded_as_one("avg_pool", x, work)
 
 
 def avg_pool_vjp(
@@ -164,12 +165,12 @@ def avg_pool_vjp(
     data_format: str | None = None,
     count_include_pad: bool = False,
 ) -> Any:
-    """Give the gradient of :func:`avg_pool`, from that of its result.
+    """Return the gradient of :func:`avg_pool`, from that of its result.
 
     Parameters
     ----------
     x : array-like
-        What was pooled; only its shape matters.
+        The operand of the pooling; only its shape matters.
     cotangent : array-like
         The gradient of the result, of its shape.
     window_shape, strides, padding, data_format, count_include_pad
@@ -199,19 +200,19 @@ def avg_pool_vjp(
         return gradient("avg_pool_vjp", x, shares, np.add, windows)
 
     check_cotangent(x.shape, cotangent, windows)
-    return noted_as_one("avg_pool_vjp", (x, cotangent), work)
+    return recorded_as_one("avg_pool_vjp", (x, cotangent), work)
 
 
 def _pool_windows(
     x: Any, window_shape: Numbers, strides: Numbers | None, padding: Padding, data_format: str | None
 ) -> Windows:
-    """The windows along spatial dimensions, and single elements along batch and features."""
+    """Return the windows along spatial dimensions, and single elements along batch and features."""
     spatial = _spatial(x.ndim, data_format)
     if not spatial and not (isinstance(window_shape, Sequence) and not window_shape):
         raise ValueError(
-            f"window_shape is {window_shape!r}, and an array of shape {x.shape} has no spatial dimensions, only batch "
-            "and features: add those, as in x[np.newaxis, ..., np.newaxis], or take ringlet.sharding.reduce_window, "
-            "whose windows lie along all dimensions"
+            f"window_shape is {window_shape!r}, and an array of shape {x.shape} has no spatial dimensions, only "
+            "batch and features: add those, as in x[np.newaxis, ..., np.newaxis], or use "
+            "ringlet.sharding.reduce_window, whose windows lie along all dimensions"
         )
     sizes = per_dimension("window_shape", window_shape, len(spatial))
     lengths, names = [x.shape[dimension] for dimension in spatial], ("strides", "", "")
@@ -227,15 +228,16 @@ def _spatial(ndim: int, data_format: Any) -> list[int]:
     letters = "N" + "." * (ndim - 2) + "C" if data_format is None else data_format
     if not isinstance(letters, str) or len(letters) != ndim or letters.count("N") != 1 or letters.count("C") != 1:
         raise ValueError(
-            f"an array of {ndim} dimensions is to be pooled as {data_format or 'batch, spatial dimensions, features'}: "
-            "give one letter for each dimension, N for the batch, C for features, others for spatial ones"
+            f"an array of {ndim} dimensions cannot be pooled as "
+            f"{data_format or 'batch, spatial dimensions, features'}: pass one letter for each dimension, N for the "
+            "batch, C for features, others for spatial ones"
         )
     return [dimension for dimension, letter in enumerate(letters) if letter not in "NC"]
 
 
 @lru_cache(maxsize=256)
 def _counts(shape: tuple[int, ...], windows: Windows, dtype: np.dtype[Any], count_include_pad: bool) -> Array:
-    """How many elements each mean is of, to be broadcast; 1 where there are none."""
+    """Return the number of elements of each mean, broadcastable; 1 where there are none."""
     counts: Any = np.ones((1,) * len(shape), dtype)
     for axis, (length, window) in enumerate(zip(shape, windows, strict=True)):
         if window == POINTWISE:

@@ -1,4 +1,4 @@
-"""Reduction of windows of arrays that lie on devices, and of plain ones, and its gradient."""
+"""Reduction of windows of sharded and of plain arrays, and its gradient."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Op
-from ringlet.sharding.halo.halo_apply import apply_seeing, as_operand
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
 from ringlet.sharding.halo.pool_kernel import choice_gradient, identity_of, reduce_windows
 from ringlet.sharding.halo.windows import (
     POINTWISE,
@@ -20,7 +20,7 @@ from ringlet.sharding.halo.windows import (
     Window,
     needs_of,
     per_dimension,
-    seen_from,
+    relative_windows,
     windows_of,
 )
 from ringlet.sharding.layout.factors import FactorMap
@@ -32,7 +32,7 @@ Array = NDArray[Any]
 Numbers = int | Sequence[int]
 Windows = tuple[Window, ...]
 
-# How the parts of a partial array combine if reducing their windows is to give parts of the result.
+# Combining operations of partial arrays whose windows may be reduced part by part.
 _OPS = {np.add: Op.SUM, np.maximum: Op.MAX, np.minimum: Op.MIN, np.multiply: Op.PROD}
 
 
@@ -52,23 +52,23 @@ def reduce_window(
     ----------
     x : array-like
     function : ufunc
-        Takes two and has an identity, as `np.add` and `np.maximum`. Results have the dtype of `x`.
+        Binary ufunc with an identity, such as `np.add` and `np.maximum`. Results have the dtype of `x`.
     window_dimensions : int or sequence of int
-        Size of windows along each dimension; all of them, batch and features too.
+        Size of windows along each dimension, including batch and features.
     window_strides, base_dilation, window_dilation : int or sequence of int
-        From one window, one element of `x`, one element of a window to the next.
+        Distance between windows, between elements of `x`, and between elements of a window.
     padding : str or sequence of (int, int)
-        ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or how much to pad before and after, with the identity.
+        ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or the padding before and after, with the identity.
 
     Returns
     -------
     ShardedArray, or ndarray if `x` is not sharded
-        Cut as `x` is.
+        Divided as `x` is.
 
     Raises
     ------
     ValueError
-        If the function has no identity, or the numbers do not go together.
+        If the function has no identity, or the numbers are inconsistent.
 
     References
     ----------
@@ -90,7 +90,7 @@ def reduce_window(
     dtype = function(np.ones(1, x.dtype), np.ones(1, x.dtype)).dtype
     if dtype != x.dtype:
         raise ValueError(
-            f"{function} of {x.dtype} gives {dtype}: give an array of that dtype, x.astype({str(dtype)!r})"
+            f"{function} of {x.dtype} returns {dtype}: pass an array of that dtype, x.astype({str(dtype)!r})"
         )
     return reduced("reduce_window", x, function, windows, x.dtype)
 
@@ -106,16 +106,16 @@ def reduce_window_vjp(
     base_dilation: Numbers = 1,
     window_dilation: Numbers = 1,
 ) -> Any:
-    """Give the gradient of :func:`reduce_window`, from that of its result.
+    """Return the gradient of :func:`reduce_window`, from that of its result.
 
     Parameters
     ----------
     x : array-like
-        What was reduced.
+        The operand of the reduction.
     cotangent : array-like
         The gradient of the result, of its shape.
     function : {np.add, np.maximum, np.minimum}
-        Of maxima and minima, the first element of a window, in row-major order, that is one has all of the gradient.
+        For maxima and minima, the first extreme element of a window, in row-major order, receives the whole gradient.
     window_dimensions, window_strides, padding, base_dilation, window_dilation
         As for :func:`reduce_window`.
 
@@ -127,7 +127,7 @@ def reduce_window_vjp(
     Raises
     ------
     ValueError
-        If `cotangent` has another shape than the result, or the function no gradient here.
+        If `cotangent` has another shape than the result, or the function's gradient is not supported.
 
     Examples
     --------
@@ -144,18 +144,18 @@ def reduce_window_vjp(
 
 
 def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.dtype[Any]) -> Any:
-    """Reduce windows along all dimensions; in the dtype that is given, if it can be done so.
+    """Reduce windows along all dimensions, in the given dtype if possible.
 
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     x : ShardedArray or ndarray
     function : ufunc
     windows : tuple of Window
         One for each dimension.
     dtype : dtype
-        Of the result.
+        Data type of the result.
 
     Examples
     --------
@@ -166,11 +166,11 @@ def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.d
     linear_ops = frozenset({_OPS[function]} if function in _OPS else ())
     same = FactorMap((dimensions,), dimensions, linear=(frozenset({0}),) if linear_ops else (), linear_ops=linear_ops)
 
-    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
-        local = seen_from(windows, boxes[0], dimensions, out_box, dimensions)
-        reduce_windows(spaces[0][boxes[0]], out, local, function)
+    def kernel(buffers: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
+        local = relative_windows(windows, boxes[0], dimensions, out_box, dimensions)
+        reduce_windows(buffers[0][boxes[0]], out, local, function)
 
-    return apply_seeing(
+    return apply_with_halo(
         name,
         same,
         kernel,
@@ -184,12 +184,12 @@ def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.d
 
 
 def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Windows) -> Any:
-    """Give the gradient of an array of which windows were reduced.
+    """Return the gradient of an array whose windows were reduced.
 
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     x, cotangent : ShardedArray or ndarray
     function : {np.add, np.maximum, np.minimum}
     windows : tuple of Window
@@ -198,7 +198,7 @@ def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Win
     Raises
     ------
     ValueError
-        If `cotangent` has another shape than the result, or the function no gradient here.
+        If `cotangent` has another shape than the result, or the function's gradient is not supported.
 
     Examples
     --------
@@ -211,20 +211,20 @@ def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Win
         return reduced(name, cotangent, np.add, turned, cotangent.dtype)
     if function not in (np.maximum, np.minimum):
         raise ValueError(
-            f"there is no gradient of windows reduced with {function}: give np.add, np.maximum or np.minimum"
+            f"the gradient of windows reduced with {function} is not supported: use np.add, np.maximum or np.minimum"
         )
     dimensions = tuple(range(x.ndim))
 
     def needs(number: int, counts: tuple[int, ...]) -> Needs:
         outputs = needs_of(turned, dimensions, cotangent.shape, counts)
-        return outputs if number == 0 else _behind(windows, x.shape, outputs)
+        return outputs if number == 0 else _input_box(windows, x.shape, outputs)
 
-    def kernel(spaces: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
+    def kernel(buffers: Sequence[Array], boxes: tuple[Box, ...], out: Array, out_box: Box) -> None:
         begins = tuple(there.start - here.start for there, here in zip(out_box, boxes[1], strict=True))
-        local = seen_from(windows, boxes[1], dimensions, boxes[0], dimensions)
-        choice_gradient(spaces[1][boxes[1]], spaces[0][boxes[0]], out, local, function=function, begins=begins)
+        local = relative_windows(windows, boxes[1], dimensions, boxes[0], dimensions)
+        choice_gradient(buffers[1][boxes[1]], buffers[0][boxes[0]], out, local, function=function, begins=begins)
 
-    return apply_seeing(
+    return apply_with_halo(
         name,
         FactorMap((dimensions, dimensions), dimensions, linear=(frozenset({0}),)),
         kernel,
@@ -237,8 +237,8 @@ def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Win
 
 
 @lru_cache(maxsize=256)
-def _behind(windows: Windows, shape: tuple[int, ...], outputs: Needs) -> Needs:
-    """What ranges of outputs see of an input."""
+def _input_box(windows: Windows, shape: tuple[int, ...], outputs: Needs) -> Needs:
+    """Return the input box of a box of outputs."""
     return tuple(
         tuple((window.needs(length, *bounds[0]),) for bounds in ranges or ())
         for window, length, ranges in zip(windows, shape, outputs, strict=True)
@@ -250,7 +250,7 @@ def _counted(shape: tuple[int, ...], windows: Windows) -> tuple[int, ...]:
 
 
 def check_cotangent(shape: tuple[int, ...], cotangent: Any, windows: Windows) -> None:
-    """Refuse a gradient that is not of the shape of the windows' results.
+    """Check that a gradient has the shape of the windows' results.
 
     Examples
     --------
@@ -258,5 +258,6 @@ def check_cotangent(shape: tuple[int, ...], cotangent: Any, windows: Windows) ->
     """
     if cotangent.shape != _counted(shape, windows):
         raise ValueError(
-            f"the gradient has shape {cotangent.shape}, and the result of the pooling {_counted(shape, windows)}"
+            f"the gradient has shape {cotangent.shape}, and the result of the pooling {_counted(shape, windows)}: "
+            "pass a gradient of the result's shape"
         )

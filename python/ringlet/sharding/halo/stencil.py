@@ -1,4 +1,4 @@
-"""Functions of the neighbourhood of each element, tile by tile, and their gradients."""
+"""Stencils: functions of the neighbourhood of each element, tile by tile, and their gradients."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.execution.tile_execution import compute, prepare, unfilled
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.execution.tile_execution import allocate, compute, prepare
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.boundary import (
     Boundaries,
     Boundary,
@@ -18,12 +18,12 @@ from ringlet.sharding.halo.boundary import (
     boundary_of,
     extended,
     folded,
-    pieces,
     ranges_of,
+    segments,
 )
 from ringlet.sharding.halo.cache_blocks import blocks
-from ringlet.sharding.halo.halo_apply import apply_seeing, as_operand
-from ringlet.sharding.halo.halo_exchange import with_neighbours
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
+from ringlet.sharding.halo.halo_exchange import exchange_halo
 from ringlet.sharding.halo.windows import POINTWISE, Needs
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Box, tile_bounds
@@ -36,40 +36,40 @@ __all__ = ["map_halo", "map_halo_vjp"]
 Array = NDArray[Any]
 Depth = int | Sequence[int | tuple[int, int]]
 
-# Functions make several arrays as large as what they are given: in the cache that is much faster than in memory.
+# Functions allocate several arrays as large as their argument: much faster in the cache than in memory.
 _PART_BYTES = 256 << 10
 
 
 def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: Any = "zero") -> Any:
     """Apply a function to each part of an array together with the elements around it.
 
-    For stencils: what `function` gives for an element is to depend on that and its neighbours, up to `depth` away. The
-    result is then the same however `x` is cut, and whatever parts `function` is called for.
+    For stencils: the result of `function` for an element must depend only on it and its neighbours up to `depth` away.
+    The result is then the same however `x` is divided, and whatever parts `function` is called for.
 
     Parameters
     ----------
     function : callable
-        Takes an array, not to be written to, which has `depth` more elements at each end than the part. Gives an array
-        of the part's shape, or of the shape that it took, whose ends are then cut off. Called for parts of any size, at
-        the same time in several threads.
+        Takes a read-only array with `depth` more elements at each end than the part. Returns an array of the part's
+        shape, or of the argument's shape, whose ends are then removed. Called for parts of any size, concurrently in
+        several threads.
     x : array-like
     depth : int or sequence of (int or (int, int))
-        How far neighbours may be, for all dimensions or for each; before and after the element, if they differ. More
-        than a tile has is fine.
+        Distance of neighbours, for all dimensions or for each; before and after the element, if they differ. May exceed
+        the size of a tile.
     boundary : str, number, or sequence of one for each dimension
-        What is beyond the ends: ``"zero"`` or a number; ``"reflect"``: the elements in opposite order, beginning with
+        Elements beyond the ends: ``"zero"`` or a number; ``"reflect"``: the elements in reverse order, beginning with
         the last one; ``"nearest"``: the last one; ``"periodic"``: the array again.
 
     Returns
     -------
     ShardedArray, or ndarray if `x` is not sharded
-        Of the shape of `x`, cut as that is, and of the dtype that `function` gives; that of `x` if there are no
+        Of the shape of `x`, divided as it is, and of the dtype that `function` returns; that of `x` if there are no
         elements.
 
     Raises
     ------
     ValueError
-        If `depth` or `boundary` is not for such an array, or `function` gives an array of another shape.
+        If `depth` or `boundary` does not fit the array, or `function` returns an array of another shape.
 
     See Also
     --------
@@ -77,7 +77,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
 
     References
     ----------
-    scipy, ``scipy.ndimage``: the same names for the same boundaries, but ``"constant"`` and ``"wrap"``.
+    scipy, ``scipy.ndimage``: the same names for the same boundaries, except ``"constant"`` and ``"wrap"``.
 
     Examples
     --------
@@ -90,9 +90,9 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
     view = _view(x, depth, boundary)
     dimensions = tuple(range(x.ndim))
 
-    def fill(space: Array, out: Array, box: Box) -> None:
+    def fill(buffer: Array, out: Array, box: Box) -> None:
         for part, place in _parts(out.shape, box, x.dtype):
-            out[place] = _applied(function, space, part, view)
+            out[place] = _applied(function, buffer, part, view)
 
     if not x.size:
         return x.copy()
@@ -103,32 +103,34 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
         return out
 
     def work() -> ShardedArray:
-        ready = prepare("map_halo", FactorMap((dimensions,), dimensions), [x], x.dtype)
-        layout = ready.plan.operand_layouts[0]
+        prepared = prepare("map_halo", FactorMap((dimensions,), dimensions), [x], x.dtype)
+        layout = prepared.plan.operand_layouts[0]
         needs = _needs(view, tuple(cut.count for cut in layout.cuts))
-        spaces, _ = with_neighbours(ready.operands[0], layout, needs, ready.group, x)
-        filled = (d for d, box in enumerate(ready.plan.result_boxes) if spaces[d] is not None and box_size(box))
+        buffers, _ = exchange_halo(prepared.operands[0], layout, needs, prepared.group, x)
+        filled = (d for d, box in enumerate(prepared.plan.result_boxes) if buffers[d] is not None and box_size(box))
         device = next(filled, None)
-        dtype = x.dtype if device is None else _dtype(function, spaces[device], ready.plan.result_boxes[device], view)
-        result = unfilled(ready._replace(dtype=dtype))
-        compute(result, lambda out, where: fill(spaces[where.device], out, where.result), ready, effort=4.0)
+        dtype = (
+            x.dtype if device is None else _dtype(function, buffers[device], prepared.plan.result_boxes[device], view)
+        )
+        result = allocate(prepared._replace(dtype=dtype))
+        compute(result, lambda out, where: fill(buffers[where.device], out, where.result), prepared, effort=4.0)
         return result
 
-    return noted_as_one("map_halo", x, work)
+    return recorded_as_one("map_halo", x, work)
 
 
 def map_halo_vjp(
     function_vjp: Callable[[Array, Array], Any], x: Any, cotangent: Any, depth: Depth, boundary: Any = "zero"
 ) -> Any:
-    """Give the gradient of :func:`map_halo`, from that of its result.
+    """Return the gradient of :func:`map_halo`, from that of its result.
 
     Parameters
     ----------
     function_vjp : callable
-        ``function_vjp(part, cotangent)`` gives the gradient of a part as `function` takes it, of its shape, from that
-        of the elements without what is around them.
+        ``function_vjp(part, cotangent)`` returns the gradient of a part as passed to `function`, of its shape, from
+        that of the elements without their surroundings.
     x : array-like
-        What the function was applied to.
+        The argument of the function.
     cotangent : array-like
         The gradient of the result, of its shape.
     depth, boundary
@@ -137,13 +139,12 @@ def map_halo_vjp(
     Returns
     -------
     ShardedArray, or ndarray if neither is sharded
-        Of the shape of `x` and the dtype of `cotangent`. Elements that stand in for some beyond the ends have their
-        gradient too.
+        Of the shape of `x` and the dtype of `cotangent`. Includes the gradients of elements repeated beyond the ends.
 
     Raises
     ------
     ValueError
-        If `cotangent` has another shape than `x`, or as by :func:`map_halo`.
+        If `cotangent` has another shape than `x`, or as for :func:`map_halo`.
 
     Examples
     --------
@@ -157,25 +158,30 @@ def map_halo_vjp(
     """
     x, cotangent = as_operand(x), as_operand(cotangent)
     if cotangent.shape != x.shape:
-        raise ValueError(f"the gradient has shape {cotangent.shape}, and the result {x.shape}")
+        raise ValueError(
+            f"the gradient has shape {cotangent.shape}, and the result {x.shape}: pass a gradient of the result's shape"
+        )
     view = _view(x, depth, boundary)
     outputs = view._replace(depths=((0, 0),) * x.ndim, reaches=tuple(map(max, view.depths)))
     inputs = view._replace(reaches=outputs.reaches)
-    # Outputs beyond the ends of a periodic array are others again, and see others of its images.
+    # Outputs beyond the ends of a periodic array are separate outputs, with other images of the array around them.
     once = tuple(Boundary("constant") if b.kind == "periodic" else b for b in view.boundaries)
     dimensions = tuple(range(x.ndim))
 
-    def kernel(spaces: Sequence[Array], _: tuple[Box, ...], out: Array, out_box: Box) -> None:
+    def kernel(buffers: Sequence[Array], _: tuple[Box, ...], out: Array, out_box: Box) -> None:
         for part, place in _parts(out.shape, out_box, cotangent.dtype):
             bounds = inputs.bounds(part)
-            given = extended(spaces[1], outputs.bounds(part), view.boundaries)
-            gradient = np.asarray(function_vjp(extended(spaces[0], bounds, view.boundaries), given))
+            given = extended(buffers[1], outputs.bounds(part), view.boundaries)
+            gradient = np.asarray(function_vjp(extended(buffers[0], bounds, view.boundaries), given))
             expected = tuple(stop - start for start, stop in bounds)
             if gradient.shape != expected:
-                raise ValueError(f"the function gave a gradient of shape {gradient.shape} for one of shape {expected}")
+                raise ValueError(
+                    f"the function returned a gradient of shape {gradient.shape}: expected {expected}, the shape of "
+                    "its part"
+                )
             out[place] = folded(gradient, bounds, x.shape, once, part)
 
-    return apply_seeing(
+    return apply_with_halo(
         "map_halo_vjp",
         FactorMap((dimensions, dimensions), dimensions),
         kernel,
@@ -188,7 +194,7 @@ def map_halo_vjp(
 
 
 class _View(NamedTuple):
-    """What is looked at around a part: all outputs up to `reaches` away, and what they see up to `depths` away."""
+    """Surroundings of a part: all outputs up to `reaches` away, and their inputs up to `depths` away."""
 
     shape: tuple[int, ...]
     depths: tuple[tuple[int, int], ...]
@@ -196,7 +202,7 @@ class _View(NamedTuple):
     reaches: tuple[int, ...]
 
     def bounds(self, part: Box) -> Bounds:
-        """From where to where, which may be beyond the ends."""
+        """Return the bounds, which may be beyond the ends."""
         return tuple(self.along(dimension, side.start, side.stop) for dimension, side in enumerate(part))
 
     def along(self, dimension: int, begin: int, end: int) -> tuple[int, int]:
@@ -209,19 +215,19 @@ class _View(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
-    """What each tile needs to see."""
+    """Return the ranges that each tile needs."""
     needs = []
     for dimension, (length, count) in enumerate(zip(view.shape, counts, strict=True)):
         kind = view.boundaries[dimension].kind
         spans = [
             view.along(dimension, *bounds) if bounds[0] < bounds[1] else (0, 0) for bounds in tile_bounds(length, count)
         ]
-        needs.append(tuple(ranges_of(pieces(length, *span, kind)) for span in spans))
+        needs.append(tuple(ranges_of(segments(length, *span, kind)) for span in spans))
     return tuple(needs)
 
 
 def _parts(shape: tuple[int, ...], box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, Box]]:
-    """Cut a tile into parts that fit the cache: which of the whole each is, and which of the tile."""
+    """Divide a tile into parts that fit the cache, with their boxes in the whole and in the tile."""
     for block in blocks(shape, shape, (POINTWISE,) * len(shape), _PART_BYTES // dtype.itemsize):
         part = tuple(
             slice(side.start + place.start, side.start + place.stop)
@@ -230,17 +236,17 @@ def _parts(shape: tuple[int, ...], box: Box, dtype: np.dtype[Any]) -> Iterator[t
         yield part, block.outputs
 
 
-def _applied(function: Callable[[Array], Any], space: Array, part: Box, view: _View) -> Array:
-    """What the function gives for a part, without what is around it."""
-    seen = extended(space, view.bounds(part), view.boundaries)
+def _applied(function: Callable[[Array], Any], buffer: Array, part: Box, view: _View) -> Array:
+    """Return the function's result for a part, without its surroundings."""
+    seen = extended(buffer, view.bounds(part), view.boundaries)
     result = np.asarray(function(seen))
     shape = tuple(side.stop - side.start for side in part)
     if result.shape == shape:
         return result
     if result.shape != seen.shape:
         raise ValueError(
-            f"the function gave shape {result.shape} for a part of shape {seen.shape}: expected {shape}, without what "
-            f"is up to {view.depths} around it, or {seen.shape}, of which that will be cut off"
+            f"the function returned shape {result.shape} for a part of shape {seen.shape}: expected {shape}, "
+            f"without the surroundings of {view.depths}, or {seen.shape}, which are then removed"
         )
     inner: Array = result[
         tuple(slice(before, before + size) for (before, _), size in zip(view.depths, shape, strict=True))
@@ -248,15 +254,15 @@ def _applied(function: Callable[[Array], Any], space: Array, part: Box, view: _V
     return inner
 
 
-def _dtype(function: Callable[[Array], Any], space: Array, box: Box, view: _View) -> np.dtype[Any]:
-    """Of what the function gives: of the first part."""
+def _dtype(function: Callable[[Array], Any], buffer: Array, box: Box, view: _View) -> np.dtype[Any]:
+    """Return the dtype of the function's result, from the first part."""
     shape = tuple(side.stop - side.start for side in box)
-    part, _ = next(_parts(shape, box, space.dtype))
-    return _applied(function, space, part, view).dtype
+    part, _ = next(_parts(shape, box, buffer.dtype))
+    return _applied(function, buffer, part, view).dtype
 
 
 def _view(x: Any, depth: Any, boundary: Any) -> _View:
-    """What a user asked for."""
+    """Check depth and boundary."""
     depths = list(depth) if isinstance(depth, Iterable) else [depth] * x.ndim
     pairs = [tuple(each) if isinstance(each, Iterable) else (each, each) for each in depths]
     exact = tuple(tuple(whole_number(number) for number in pair) for pair in pairs)

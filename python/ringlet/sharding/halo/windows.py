@@ -1,4 +1,4 @@
-"""What part of a dimension the windows of a convolution or of pooling reach: integer arithmetic."""
+"""Windows of convolutions and pooling along one dimension: integer arithmetic."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ __all__ = [
     "Padding",
     "Ranges",
     "Window",
-    "all_see",
+    "all_have_inputs",
     "needs_of",
     "per_dimension",
-    "seen_from",
+    "relative_windows",
     "windows_of",
 ]
 
 Padding = str | Sequence[tuple[int, int]]
 Ranges = tuple[tuple[int, int], ...]
-# For each dimension of an array, the ranges that each of its tiles needs, in order; None for just the tile.
+# For each dimension of an array, the ranges that each of its tiles needs, in order; None for the tile alone.
 Needs = tuple[tuple[Ranges, ...] | None, ...]
 
 
 class Window(NamedTuple):
-    """How windows lie on one dimension.
+    """Windows along one dimension.
 
-    Between neighbours of the input, ``base - 1`` places are thought empty; before it `low` more, after it `high` more.
-    Output o sees the places ``o * stride + j * dilation``, for j below `size`, counted from the first empty one.
+    Between adjacent elements of the input are ``base - 1`` empty places; before it are `low` more, after it `high`
+    more. Output o uses the places ``o * stride + j * dilation``, for j below `size`, counted from the first empty one.
 
     Attributes
     ----------
     size : int
-        Elements that a window sees.
+        Elements of a window.
     stride : int
-        From one window to the next.
+        Distance between windows.
     low, high : int
-        Padding; a negative one leaves out as many places.
+        Padding; a negative number crops.
     base : int
-        From one element of the input to the next.
+        Distance between elements of the input.
     dilation : int
-        From one element of a window to the next.
+        Distance between elements of a window.
 
     Examples
     --------
@@ -62,19 +62,19 @@ class Window(NamedTuple):
 
     @property
     def reach(self) -> int:
-        """From the first to the last place that a window sees."""
+        """Distance from the first to the last place of a window, inclusive."""
         return (self.size - 1) * self.dilation + 1 if self.size else 0
 
     def places(self, length: int) -> int:
-        """Tell between how many places windows lie, on an input of a length."""
+        """Return the number of places on an input of a length."""
         return ((length - 1) * self.base + 1 if length else 0) + self.low + self.high
 
     def count(self, length: int) -> int:
-        """Tell how many windows there are on an input of a length."""
+        """Return the number of windows on an input of a length."""
         return max(0, (self.places(length) - self.reach) // self.stride + 1)
 
     def needs(self, length: int, begin: int, end: int) -> tuple[int, int]:
-        """Tell which part of an input of a length the outputs from `begin` to `end` see; an empty part if none.
+        """Return the inputs of the outputs from `begin` to `end`; an empty range if none.
 
         Examples
         --------
@@ -88,14 +88,14 @@ class Window(NamedTuple):
         start = min(max(-(-first // self.base), 0), length)
         return start, max(start, min(last // self.base + 1, length))
 
-    def seen_from(self, start: int, begin: int) -> Window:
-        """Give the window of the same places, for an input that begins at `start` and outputs that begin at `begin`."""
+    def relative_windows(self, start: int, begin: int) -> Window:
+        """Return the same window relative to an input from `start` and outputs from `begin`."""
         return self._replace(low=self.low + start * self.base - begin * self.stride)
 
     def transposed(self, length: int) -> Window:
-        """Give the window with which the gradient of the outputs, an input, makes that of an input of a length.
+        """Return the window that computes the input's gradient, given the input's length, from that of the outputs.
 
-        Its elements are in opposite order.
+        Its elements are in reverse order.
         """
         low = self.reach - 1 - self.low
         places = (length - 1) * self.base + self.reach
@@ -111,21 +111,21 @@ POINTWISE = Window(1)
 def needs_of(
     windows: tuple[Window, ...], dimensions: tuple[int, ...], shape: tuple[int, ...], counts: tuple[int, ...]
 ) -> Needs:
-    """Tell what tiles of an input need, exactly, for as many tiles of outputs.
+    """Return the ranges of an input that tiles need for equally many tiles of outputs.
 
     Parameters
     ----------
     windows : tuple of Window
     dimensions : tuple of int
-        Of the input: which each window is along.
+        Dimension of the input for each window.
     shape : tuple of int
         Of the input.
     counts : tuple of int
-        Into how many tiles each dimension of the input, and the outputs along it, are cut.
+        Number of tiles along each dimension of the input, and of the corresponding outputs.
 
     Examples
     --------
-    18 rows are in tiles of 5, 5, 5 and 3; what tiles of 4 outputs need begins up to 3 rows before them:
+    18 rows are in tiles of 5, 5, 5 and 3; the inputs of tiles of 4 outputs begin up to 3 rows before them:
 
     >>> needs_of((Window(3),), (0,), (18,), (4,))
     ((((0, 6),), ((4, 10),), ((8, 14),), ((12, 18),)),)
@@ -139,52 +139,56 @@ def needs_of(
 
 
 @lru_cache(maxsize=1024)
-def all_see(windows: tuple[Window, ...], lengths: tuple[int, ...], counts: tuple[int, ...]) -> bool:
-    """Tell whether each tile of outputs sees some of the input.
+def all_have_inputs(windows: tuple[Window, ...], lengths: tuple[int, ...], counts: tuple[int, ...]) -> bool:
+    """Return whether each tile of outputs has inputs.
 
     Parameters
     ----------
     windows : tuple of Window
     lengths, counts : tuple of int
-        Along each of their dimensions, of the input, and how many tiles there are.
+        Of the input along each dimension, and the number of tiles.
 
     Examples
     --------
-    >>> all_see((Window(3, low=2),), (4,), (4,)), all_see((Window(3, low=5),), (4,), (4,))
+    >>> all_have_inputs((Window(3, low=2),), (4,), (4,)), all_have_inputs((Window(3, low=5),), (4,), (4,))
     (True, False)
     """
     needs = needs_of(windows, tuple(range(len(windows))), lengths, counts)
     return all(start < stop for ranges in needs for tile in ranges or () for start, stop in tile)
 
 
-def seen_from(
+def relative_windows(
     windows: tuple[Window, ...], seen: Box, dimensions: Sequence[int], outputs: Box, out_dimensions: Sequence[int]
 ) -> tuple[Window, ...]:
-    """Give the windows of a tile: of the part of an input that its outputs see.
+    """Return the windows of a tile, relative to the box of the input that its outputs use.
 
     Parameters
     ----------
     windows : tuple of Window
     seen : Box
-        Which part of the input.
+        Box of the input.
     dimensions, out_dimensions : sequence of int
         For each window the dimension of the input, and that of the outputs.
     outputs : Box
-        Which outputs.
+        Box of the outputs.
 
     Examples
     --------
-    >>> seen_from((Window(3, low=1),), (slice(3, 9),), (0,), (slice(4, 8),), (0,))
+    >>> relative_windows((Window(3, low=1),), (slice(3, 9),), (0,), (slice(4, 8),), (0,))
     (Window(size=3, stride=1, low=0, high=0, base=1, dilation=1),)
     """
     starts = tuple([seen[dimension].start for dimension in dimensions])
     begins = tuple([outputs[dimension].start for dimension in out_dimensions])
-    return _seen_from(windows, starts, begins)
+    return _relative_windows(windows, starts, begins)
 
 
 @lru_cache(maxsize=4096)
-def _seen_from(windows: tuple[Window, ...], starts: tuple[int, ...], begins: tuple[int, ...]) -> tuple[Window, ...]:
-    return tuple(window.seen_from(start, begin) for window, start, begin in zip(windows, starts, begins, strict=True))
+def _relative_windows(
+    windows: tuple[Window, ...], starts: tuple[int, ...], begins: tuple[int, ...]
+) -> tuple[Window, ...]:
+    return tuple(
+        window.relative_windows(start, begin) for window, start, begin in zip(windows, starts, begins, strict=True)
+    )
 
 
 def windows_of(
@@ -197,7 +201,7 @@ def windows_of(
     window_dilation: int | Sequence[int] | None = None,
     names: tuple[str, str, str] = ("window_strides", "base_dilation", "window_dilation"),
 ) -> tuple[Window, ...]:
-    """Give the windows of an operation, of each dimension.
+    """Return the windows of an operation along each dimension.
 
     Parameters
     ----------
@@ -207,20 +211,19 @@ def windows_of(
         One number for each dimension, or one for all; None is 1.
     padding : str or sequence of (int, int)
         ``"VALID"``: none. ``"SAME"``: as many outputs as inputs, divided by the stride and rounded up, with the odd
-        place after them; ``"SAME_LOWER"``, before them. Else what to pad before and after each dimension.
+        place after them; ``"SAME_LOWER"``, before them. Else the padding before and after each dimension.
     names : tuple of str
-        What the user calls strides and dilations.
+        User-visible names of strides and dilations.
 
     Raises
     ------
     ValueError
-        If there is not one number for each dimension, or one is too small, or negative padding leaves out more than
-        there is.
+        If there is not one number for each dimension, a number is too small, or negative padding exceeds the input.
 
     References
     ----------
-    jax-ml/jax, ``jax/_src/lax/lax.py``, ``padtype_to_pads``: which padding the names mean. The space between elements
-    of the input does not count.
+    jax-ml/jax, ``jax/_src/lax/lax.py``, ``padtype_to_pads``: the padding for each name. The space between elements of
+    the input does not count.
 
     Examples
     --------
@@ -241,14 +244,14 @@ def windows_of(
     for length, window in zip(lengths, windows, strict=True):
         if window.places(length) < 0:
             raise ValueError(
-                f"padding {[(w.low, w.high) for w in windows]} leaves out more than there is: the input has sizes "
-                f"{tuple(lengths)}. Negative padding takes away at most the size"
+                f"padding {[(w.low, w.high) for w in windows]} crops more than the input, of sizes "
+                f"{tuple(lengths)}: negative padding removes at most the size"
             )
     return windows
 
 
 def per_dimension(what: str, given: int | Sequence[int] | None, ndim: int, least: int = 1) -> tuple[int, ...]:
-    """Give one number for each dimension.
+    """Return one number for each dimension.
 
     Examples
     --------
@@ -265,7 +268,7 @@ def per_dimension(what: str, given: int | Sequence[int] | None, ndim: int, least
 
 
 def _whole_numbers(given: object) -> tuple[int | None, ...]:
-    """The elements of what was given as numbers: None for one that is none, no elements if there are none."""
+    """Return the items of an argument, None for those that are not whole numbers; () if not a sequence."""
     return tuple(map(whole_number, given)) if isinstance(given, Iterable) else ()
 
 
@@ -280,7 +283,7 @@ def _pads(lengths: Sequence[int], windows: Sequence[Window], padding: object) ->
         return given  # type: ignore[return-value]
     name = padding.upper()
     if name not in ("SAME", "SAME_LOWER", "VALID"):
-        raise ValueError(f"there is no padding {padding!r}: give 'SAME', 'SAME_LOWER', 'VALID' or pairs of numbers")
+        raise ValueError(f"{padding!r} is not a padding: pass 'SAME', 'SAME_LOWER', 'VALID' or pairs of numbers")
     if name == "VALID":
         return [(0, 0)] * len(windows)
     pads = []

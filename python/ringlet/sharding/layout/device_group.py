@@ -1,4 +1,4 @@
-"""The logical devices that arrays lie on together."""
+"""Device group: the logical devices that an array is divided over."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["DeviceGroup", "common_group"]
 class DeviceGroup:
     """Logical devices, numbered from 0, of one process or of several.
 
-    Arrays that meet in an operation are on equal groups, or one says more than the other; see :meth:`joined`. Names and
-    replicas make no difference: reports alone have them.
+    Operands of one operation are on equal groups, or on groups that :meth:`joined` merges. Names and replicas do not
+    count for equality: only reports use them.
 
     Attributes
     ----------
     num_devices : int
     names : tuple of str, length ``num_devices``
-        What reports call them.
+        Names in reports.
     member : Member or None
-        This process's part in the group of processes that have the devices; None if this process has them all.
+        This process's member of the group of processes that own the devices; None if this process owns them all.
     owner : tuple of int, length ``num_devices``
-        Rank of the process that has each device; ``()`` where there is no `member`.
+        Rank of the process that owns each device; ``()`` without `member`.
     assignment : DeviceAssignment or None
-        Their places in a topology, from which times are predicted.
+        Their positions in a topology, used to predict times.
     replica : int
-        Which of the assignment's replicas they are the logical devices of.
+        Replica of the assignment that has the devices.
 
     Examples
     --------
@@ -50,11 +50,11 @@ class DeviceGroup:
 
     @classmethod
     def of(cls, num_devices: int) -> DeviceGroup:
-        """Give the group of the first devices of this process; the same object each time."""
+        """Return the group of the first devices of this process; cached."""
         return _of(num_devices)
 
     def has(self, device: int) -> bool:
-        """Tell whether a device is of this process."""
+        """Return whether a device belongs to this process."""
         return self.member is None or self.owner[device] == self.member.rank
 
     @property
@@ -63,9 +63,9 @@ class DeviceGroup:
         return tuple(filter(self.has, range(self.num_devices)))
 
     def joined(self, other: DeviceGroup) -> DeviceGroup | None:
-        """Give the group that arrays on either are on together; None if they are not.
+        """Return the common group of arrays on either group; None if there is none.
 
-        A group of as many devices of this process goes with one that has places in a topology besides.
+        Groups of one process with equal numbers of devices join; the one with positions in a topology is returned.
         """
         if self == other:
             return self
@@ -88,12 +88,12 @@ def _of(num_devices: int) -> DeviceGroup:
 
 
 def common_group(function_name: str, arrays: Iterable[Any]) -> DeviceGroup:
-    """Give the group that the arrays of an operation are on.
+    """Return the common group of an operation's arrays.
 
     Parameters
     ----------
     function_name : str
-        What is called, for the message.
+        Name in the message.
     arrays : iterable of ShardedArray
         At least one.
 
@@ -117,8 +117,8 @@ def common_group(function_name: str, arrays: Iterable[Any]) -> DeviceGroup:
         joined = first.joined(other)
         if joined is None:
             raise ShardingError(
-                f"{function_name} was given arrays on different device groups: {first}, and {other}. Move one to the "
-                "devices of the other: ringlet.sharding.shard(np.asarray(array), other.sharding), or with "
+                f"{function_name} was given arrays on different device groups: {first}, and {other}. Move one to "
+                "the devices of the other: ringlet.sharding.shard(np.asarray(array), other.sharding), or with "
                 "mesh.sharding(...) where the other is on a mesh of processes or places"
             )
         first = joined

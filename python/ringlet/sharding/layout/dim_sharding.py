@@ -1,4 +1,4 @@
-"""Arithmetic of cuts: which of them agree, what they are together, what their coarser forms are."""
+"""Arithmetic of dimension shardings: joint cuts, coarser cuts, coverage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["coarser", "covers", "divisors", "joint"]
 
 @lru_cache(maxsize=4096)
 def joint(cuts: tuple[Cut, ...]) -> Cut:
-    """Give the cut of the product of dimensions, the first of them major.
+    """Return the cut of the product of dimensions, the first of them major.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def joint(cuts: tuple[Cut, ...]) -> Cut:
 
 @lru_cache(maxsize=4096)
 def covers(cuts: tuple[Cut, ...]) -> bool:
-    """Tell whether each combination of the tiles is on some device: whether the cuts may be those of one operation.
+    """Return whether each combination of tiles is on some device, as the cuts of one operation require.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def covers(cuts: tuple[Cut, ...]) -> bool:
 
 @lru_cache(maxsize=4096)
 def coarser(cut: Cut, count: int) -> Cut:
-    """Give the cut into fewer tiles, each of them several neighbours of the cut; `count` divides that of the cut.
+    """Return the cut into `count` tiles, each made of consecutive tiles of `cut`; `count` divides ``cut.count``.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def coarser(cut: Cut, count: int) -> Cut:
 
 
 def divisors(number: int) -> Iterable[int]:
-    """Give the divisors of a number, from the largest down to 1.
+    """Return the divisors of a number in descending order.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which dimensions of an operation's operands and result go together: all that planning needs to know about it."""
+"""Factor maps: which dimensions of an operation's operands and result correspond, as planning needs it."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ EVERY_OP = frozenset(Op)
 
 @dataclass(frozen=True)
 class FactorMap:
-    """The dimensions of an operation, as an einsum has them.
+    """Correspondence of the dimensions of an operation, as in einsum.
 
     Attributes
     ----------
     operands : tuple of tuple of (hashable or None)
-        A label, the factor, for each dimension of each operand. Dimensions that share one are cut into as many tiles,
-        on the same devices; their sizes are equal in most operations, and need not be. None for a dimension that is
-        never cut: those that broadcasting repeats, above all. No factor twice in one operand.
+        A label, the factor, for each dimension of each operand. Dimensions with the same factor are divided alike, on
+        the same devices; their sizes may differ. None for a dimension that is never divided, such as one repeated by
+        broadcasting. Each factor occurs once in an operand.
     result : tuple of (hashable or None)
-        The same for the result.
+        Factors of the result's dimensions.
     reduced : mapping of factor to Op
-        Factors that the result lacks, and how the results of their tiles combine: where one is cut, the result is
-        partial. The same operation for all.
+        Factors that the result lacks, and the operation that combines their tiles: if one is divided, the result is
+        partial. The operation is the same for all.
     whole : frozenset of factor
-        Factors whose dimensions must not be cut.
+        Factors whose dimensions must not be divided.
     linear : tuple of frozenset of int
-        Sets of operands that may be partial together, the others not, and the result is partial then as they are: the
-        operation of the combined operands is what the results combine to. Addition has ``({0, 1},)``; multiplication,
-        which is linear in each operand, ``({0}, {1})``.
+        Sets of operands that may be partial together, the others not; the result is then partial too, and the results
+        combine to the operation on the combined operands. Addition has ``({0, 1},)``; multiplication, linear in each
+        operand, ``({0}, {1})``.
     linear_ops : frozenset of Op
-        How such operands may combine: by sums in arithmetic, by any operation (`EVERY_OP`) where values only move.
+        Operations that may combine such operands: sums for arithmetic, any (`EVERY_OP`) where values only move.
     others : {"factors", "divisors", "terms"}
-        What the operands outside such a set are to those in it. Terms count in the first part alone.
+        Role of the operands outside such a set. Terms are added in the first part only.
     is_elementwise : bool
-        Whether the result has a number for each of its operands', and partial ones that are combined for it later cost
-        the same as now.
+        Whether the result has one element for each element of the operands, so that combining later costs the same as
+        now.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class FactorMap:
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Plans are looked up by it, in each operation.
+        # Cached: plans are looked up by it in each operation.
         object.__setattr__(self, "_hash", hash((self.operands, self.result, tuple(self.reduced), self.linear)))
 
     def __hash__(self) -> int:
@@ -72,12 +72,12 @@ class FactorMap:
 
     @property
     def combine(self) -> Op:
-        """How the tiles of the reduced factors combine; a sum if there are none."""
+        """Return the operation that combines the tiles of the reduced factors; a sum if there are none."""
         return next(iter(self.reduced.values()), Op.SUM)
 
 
 def broadcast_factors(shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[Labels, ...], Labels]:
-    """Give the factors of operands that are broadcast together, and of the result: its dimensions, numbered.
+    """Return the factors of broadcast operands, and of the result, whose dimensions are numbered.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where the tiles of an array are, as integers that operations compute with."""
+"""Layout: tile counts and positions as integers, the form that operations compute with."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Box = tuple[slice, ...]
 
 @dataclass(frozen=True)
 class Cut:
-    """How one dimension lies on the devices.
+    """Division of one dimension over the devices.
 
     Attributes
     ----------
     count : int
-        Tiles that the dimension is cut into.
+        Number of tiles of the dimension.
     tile : tuple of int
-        Which of them each device has; empty where `count` is 1.
+        Tile of each device; empty where `count` is 1.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class Cut:
     tile: tuple[int, ...]
 
     def tile_of(self, device: int) -> int:
-        """Which tile a device has."""
+        """Return the tile of a device."""
         return self.tile[device] if self.count > 1 else 0
 
 
@@ -42,21 +42,21 @@ WHOLE = Cut(1, ())
 
 @dataclass(frozen=True)
 class Layout:
-    """Which box of an array each of some devices has: a sharding without its spelling.
+    """Which box of an array each device holds: the normalized content of a sharding.
 
-    Equal layouts compare equal, whatever text or mesh they came from, so plans are cached by them.
+    Equal layouts compare equal, whatever text or mesh they were made from, so plans are cached by them.
 
     Attributes
     ----------
     num_devices : int
         Devices are numbered from 0.
     cuts : tuple of Cut
-        One for each dimension of the array. Joint cuts cover the array: each combination of tiles is on some device.
+        One for each dimension of the array. Jointly they cover the array: each combination of tiles is on some device.
     parts : Cut
-        The values of a partial array are those of `parts.count` arrays combined (summed, most often), each laid out in
-        the same tiles: this says which of them each device has. ``WHOLE`` for an array that has its values.
+        A partial array is a combination, usually a sum, of `parts.count` arrays in the same tiles: this records which
+        of them each device has. ``WHOLE`` for an array that is not partial.
     only : int or None
-        The one device that has the array, whole, if the others have nothing (XLA's maximal sharding).
+        The only device with the array, whole (XLA's maximal sharding).
 
     Examples
     --------
@@ -71,7 +71,8 @@ class Layout:
     only: int | None = None
 
     def __post_init__(self) -> None:
-        # Plans are looked up by layouts in each operation. Of numbers alone, so that other processes count the same.
+        # Cached: plans are looked up by layouts in each operation. Integers only, so the hash is the same in all
+        # processes.
         only = -1 if self.only is None else self.only
         object.__setattr__(self, "_hash", hash((self.num_devices, self.cuts, self.parts, only)))
 
@@ -85,48 +86,48 @@ class Layout:
 
     @classmethod
     def replicated(cls, num_devices: int, ndim: int) -> Layout:
-        """Give the layout of an array that is whole on each device."""
+        """Return the layout of an array that is whole on each device."""
         return cls(num_devices, (WHOLE,) * ndim)
 
     @property
     def ndim(self) -> int:
-        """Dimensions of the arrays that it is for."""
+        """Number of dimensions of the array."""
         return len(self.cuts)
 
     @property
     def is_partial(self) -> bool:
-        """Whether the values are still to be combined."""
+        """Return whether the values have yet to be combined."""
         return self.parts.count > 1
 
     @property
     def is_replicated(self) -> bool:
-        """Whether each device has the whole array, and its values."""
+        """Return whether each device has the whole array with combined values."""
         return self.only is None and self.parts.count == 1 and all(cut.count == 1 for cut in self.cuts)
 
     @property
     def holders(self) -> Sequence[int]:
-        """Devices that have something, in order."""
+        """Devices that hold a part, in order."""
         return range(self.num_devices) if self.only is None else (self.only,)
 
     def boxes(self, shape: tuple[int, ...]) -> tuple[Box, ...]:
-        """Tell which part of an array of a shape each device has; empty slices on devices that have nothing."""
+        """Return each device's box of an array of a shape; empty slices on devices without a part."""
         return _boxes(self, shape)
 
     def first_holders(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Give the first device of each distinct (box, part): those that compute where memory is shared."""
+        """Return the first device of each distinct (box, part): those that compute where memory is shared."""
         return _first_holders(self, shape)
 
     def without_parts(self) -> Layout:
-        """Give the layout that the same tiles have once their values are combined."""
+        """Return the layout with the same tiles and combined values."""
         return self if self.parts.count == 1 else replace(self, parts=WHOLE)
 
     def with_cuts(self, cuts: Sequence[Cut]) -> Layout:
-        """Give the layout of an array of other dimensions on the same devices, partial as this one is."""
+        """Return the layout with other cuts on the same devices, with the same parts."""
         return replace(self, cuts=tuple(cuts))
 
 
 def tile_bounds(size: int, count: int) -> tuple[tuple[int, int], ...]:
-    """Tell where tiles begin and end: all of the same length, rounded up, but the last ones, which may be empty.
+    """Return the bounds of tiles: all of equal length, rounded up, except the last ones, which may be empty.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From shardings to layouts, which operations compute with, and back."""
+"""Conversion of shardings to layouts, which operations compute with, and back."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["group_of", "layout_of", "sharding_of"]
 
 
 def layout_of(sharding: Sharding | NamedSharding, ndim: int, num_devices: int | None = None) -> Layout:
-    """Give the layout that a sharding says.
+    """Return the layout of a sharding.
 
     Parameters
     ----------
     sharding : Sharding or NamedSharding
     ndim : int
-        Dimensions of the array.
+        Number of dimensions of the array.
     num_devices : int, optional
-        Devices that there are, for a sharding that does not say it.
+        Number of devices, for a sharding that does not record it.
 
     Raises
     ------
     ShardingError
-        If the sharding is for other devices, or does not say where values are.
+        If the sharding is for other devices, or does not define where values are.
     PartitionError
-        If it is for arrays of other dimensions.
+        If the sharding is for another number of dimensions.
     TypeError
-        If it is no sharding.
+        If `sharding` is not a sharding.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def layout_of(sharding: Sharding | NamedSharding, ndim: int, num_devices: int | 
 
 
 def group_of(sharding: Sharding | NamedSharding, num_devices: int | None = None) -> DeviceGroup:
-    """Give the devices that arrays of a sharding lie on: those of its mesh, or the first ones of this process.
+    """Return the devices of a sharding: those of its mesh, or the first ones of this process.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def _for_ndim(sharding: Sharding | NamedSharding, ndim: int) -> Sharding:
     if not isinstance(sharding, Sharding):
         raise TypeError(
             "expected a Sharding, such as Sharding.tiled((2, 1)) or Sharding.parse(text), or a mesh and its axes, "
-            "mesh.sharding('x', None) or NamedSharding(mesh, PartitionSpec('x', None)), got "
-            f"{sharding!r} of type {type(sharding).__name__}"
+            f"mesh.sharding('x', None) or NamedSharding(mesh, PartitionSpec('x', None)), got {sharding!r} of type "
+            f"{type(sharding).__name__}"
         )
     return sharding
 
@@ -87,22 +87,25 @@ def _layout(sharding: Sharding, ndim: int, count: int) -> Layout:
     if sharding.kind == "unreduced":
         return Layout(count, whole, _cut(count, range(count)))
     if sharding.ndim != ndim:
-        raise PartitionError(f"{sharding} is for arrays of {sharding.ndim} dimensions, and this one has {ndim}")
+        raise PartitionError(
+            f"{sharding} is for arrays of {sharding.ndim} dimensions, and this one has {ndim}: give one number of "
+            "tiles for each dimension"
+        )
     cuts = _axis_cuts(sharding)
     parts = dict(zip(sharding.last_tile_dims, cuts[ndim:], strict=True))
     return Layout(count, cuts[:ndim], parts.get("unreduced", WHOLE))
 
 
 def _count(sharding: Sharding, num_devices: int | None) -> int:
-    """How many devices there are, if the sharding says which of them has what."""
+    """Return the number of devices of a sharding that defines where values are."""
     if sharding.kind in ("manual", "unknown", "tuple") or "manual" in sharding.last_tile_dims:
         raise ShardingError(
-            f"{sharding} does not say which part of an array a device has"
+            f"{sharding} does not define which part of an array a device has"
             + (": take one of its elements" if sharding.kind == "tuple" else ". Use a tiled or a replicated sharding")
         )
     count = sharding.num_devices if num_devices is None else num_devices
     if count is None:
-        raise ShardingError(f"{sharding} does not say how many devices there are: give num_devices=")
+        raise ShardingError(f"{sharding} does not record the number of devices: give num_devices=")
     if sharding.num_devices not in (None, count):
         raise ShardingError(f"{sharding} is for {sharding.num_devices} devices, and there are {count}")
     highest = max(sharding.tile_assignment_devices, default=0)
@@ -110,7 +113,8 @@ def _count(sharding: Sharding, num_devices: int | None) -> int:
         raise ShardingError(f"{sharding} names device {highest}, and the last of {count} devices is {count - 1}")
     if sharding.kind == "tiled" and len(sharding.tile_assignment_devices) != count:
         raise ShardingError(
-            f"{sharding} has tiles for {len(sharding.tile_assignment_devices)} of {count} devices: each has to have one"
+            f"{sharding} has tiles for {len(sharding.tile_assignment_devices)} of {count} devices: give each device "
+            "a tile"
         )
     return count
 
@@ -120,9 +124,9 @@ def _cut(count: int, tile: range | tuple[int, ...]) -> Cut:
 
 
 def _axis_cuts(sharding: Sharding) -> tuple[Cut, ...]:
-    """How each dimension of the tile assignment lies on the devices."""
+    """Return the division of each dimension of the tile assignment."""
     dimensions = sharding.tile_assignment_dimensions
-    if not dimensions:  # of which NumPy has no indices
+    if not dimensions:  # size-0 `np.indices` would fail
         return ()
     places = np.argsort(sharding.tile_assignment_devices)
     indices = np.unravel_index(places, dimensions)
@@ -131,12 +135,12 @@ def _axis_cuts(sharding: Sharding) -> tuple[Cut, ...]:
 
 @lru_cache(maxsize=4096)
 def sharding_of(layout: Layout) -> Sharding:
-    """Give the sharding of a layout, in normal form.
+    """Return the sharding of a layout, in normal form.
 
     Raises
     ------
     ShardingError
-        If some tiles are on more devices than others, which a sharding cannot say.
+        If tiles have different numbers of copies, which a sharding cannot express.
 
     Examples
     --------
@@ -156,7 +160,8 @@ def sharding_of(layout: Layout) -> Sharding:
     tiles = [keys[device] for device in devices]
     if copies == 0 or len({*tiles}) * copies != count or any(tiles[i] != tiles[i - i % copies] for i in range(count)):
         raise ShardingError(
-            f"no sharding says that {count} devices have tiles {keys}: some have more copies than others"
+            f"no sharding describes tiles {keys} on {count} devices: tiles have different numbers of copies. "
+            "Reshard with equal numbers of copies"
         )
     subgroups: list[Subgroup] = ["unreduced", "replicated"]
     return Sharding.tiled((*sizes, copies), devices, last_tile_dims=subgroups)

@@ -1,4 +1,4 @@
-"""Devices in a grid whose axes have names, and shardings that are written with these."""
+"""Meshes: grids of devices with named axes, and shardings written with these names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Mesh", "NamedSharding"]
 class Mesh:
     """Logical devices in a grid with named axes.
 
-    Meshes of the same axes, devices, processes and places are equal.
+    Meshes with the same axes, devices, processes and places are equal.
 
     Parameters
     ----------
@@ -35,20 +35,20 @@ class Mesh:
     devices : array_like of int, optional
         The logical devices, row-major; by default 0, 1, 2, …
     member : Member, optional
-        This process's part in the group of processes that have the devices, each of which makes the same mesh. By
-        default this process has them all.
+        This process's member of the group of processes that own the devices, each of which makes the same mesh. By
+        default this process owns them all.
     owner : iterable of int, optional
-        Rank of the process that has each device, by number of the device. By default all processes have as many, those
-        of rank 0 the first.
+        Rank of the process that owns each device, by number of the device. By default each process owns the same
+        number, rank 0 the first.
     assignment : DeviceAssignment, optional
-        Places of the devices in a topology: logical device i is logical core i of `replica`. With it, reports predict
-        times.
+        Places of the devices in a topology: logical device i is logical core i of `replica`. Enables predicted times in
+        reports.
     replica : int, default 0
 
     Raises
     ------
     ShardingError
-        If the axes have no sizes of at least 1, or devices, owners or cores are not as many as the mesh has places.
+        If an axis size is below 1, or the number of devices, owners or cores is not the number of places.
 
     References
     ----------
@@ -76,11 +76,15 @@ class Mesh:
         self._names, self._sizes = _checked_axes(axes)
         count = math.prod(self._sizes)
         if count > MOST_DEVICES:
-            raise ShardingError(f"a mesh has up to {MOST_DEVICES} devices, and {axes} are {count}")
+            raise ShardingError(
+                f"a mesh has at most {MOST_DEVICES} devices, and {axes} are {count}: choose smaller axes"
+            )
         self._devices = _checked_devices(devices, count)
         owners = () if member is None else _owners(owner, member.num_ranks, count)
         if owner is not None and member is None:
-            raise ShardingError("owner= says which process has a device: give member=, this process's part, too")
+            raise ShardingError(
+                "owner= gives the process of each device and requires member=, this process's member, too"
+            )
         if assignment is not None and assignment.num_cores_per_replica != count:
             raise ShardingError(
                 f"the assignment has {assignment.num_cores_per_replica} logical cores in a replica, and {self} has "
@@ -104,7 +108,7 @@ class Mesh:
 
     @cached_property
     def group(self) -> DeviceGroup:
-        """The devices, without the grid: arrays of all meshes over one group can meet."""
+        """The devices, without the grid: arrays of all meshes over one group can be operands together."""
         group = DeviceGroup.of(math.prod(self._sizes))
         if self._member is None and self._assignment is None:
             return group
@@ -113,12 +117,12 @@ class Mesh:
         )
 
     def sharding(self, *entries: Entry, unreduced: Iterable[str] = ()) -> NamedSharding:
-        """Say which axes cut the dimensions of an array; see :class:`PartitionSpec`.
+        """Return a sharding that names the axes of each dimension; see :class:`PartitionSpec`.
 
         Raises
         ------
         ShardingError
-            If the mesh has no such axis, or one is named twice.
+            If the mesh does not have the axis, or one is named twice.
 
         Examples
         --------
@@ -145,9 +149,9 @@ class Mesh:
 
 @dataclass(frozen=True, repr=False)
 class NamedSharding:
-    """A way to cut arrays of any rank, by the names of a mesh's axes.
+    """A division of arrays of any rank, by the names of a mesh's axes.
 
-    Whatever takes a :class:`Sharding` takes one of these.
+    Accepted wherever a :class:`Sharding` is.
 
     Parameters
     ----------
@@ -157,9 +161,9 @@ class NamedSharding:
     Raises
     ------
     ShardingError
-        If the mesh has no axis that the specification names.
+        If the mesh does not have an axis of the specification.
     TypeError
-        If they are something else.
+        If the arguments have other types.
 
     Examples
     --------
@@ -181,15 +185,15 @@ class NamedSharding:
             )
         for axis in self.spec.axes:
             if axis not in self.mesh.shape:
-                raise ShardingError(f"{self.spec} names the axis {axis!r}, and {self.mesh} has no such axis")
+                raise ShardingError(f"{self.spec} names the axis {axis!r}, which {self.mesh} does not have")
 
     def for_ndim(self, ndim: int) -> Sharding:
-        """Give the sharding of arrays of so many dimensions.
+        """Return the sharding of arrays of `ndim` dimensions.
 
         Raises
         ------
         ShardingError
-            If the specification has entries for more.
+            If the specification has more entries than that.
         """
         return _for_ndim(self, ndim)
 
@@ -202,8 +206,8 @@ def _for_ndim(named: NamedSharding, ndim: int) -> Sharding:
     spec, shape = named.spec, named.mesh.shape
     if len(spec.entries) > ndim:
         raise ShardingError(
-            f"{spec} is for arrays of {len(spec.entries)} dimensions or more, and this one has {ndim}: give one entry "
-            "for each dimension"
+            f"{spec} is for arrays of {len(spec.entries)} dimensions or more, and this one has {ndim}: give one "
+            "entry for each dimension"
         )
     names = list(shape)
     copied = tuple(axis for axis in names if axis not in spec.axes)
@@ -221,7 +225,7 @@ def _checked_axes(axes: object) -> tuple[tuple[str, ...], tuple[int, ...]]:
     names = tuple(given)
     sizes = tuple(whole_number(size) or 0 for size in given.values())
     if not names or min(sizes) < 1 or not all(isinstance(name, str) for name in names):
-        raise ShardingError(f'a mesh has the size of each axis by its name, such as {{"x": 4, "y": 2}}, got {axes!r}')
+        raise ShardingError(f'the axes of a mesh map names to sizes, such as {{"x": 4, "y": 2}}, got {axes!r}')
     return names, sizes
 
 
@@ -234,10 +238,11 @@ def _checked_devices(devices: ArrayLike | None, count: int) -> tuple[int, ...]:
 
 def _owners(owner: Iterable[int] | None, num_ranks: int, count: int) -> tuple[int, ...]:
     if owner is None and count % num_ranks:
-        raise ShardingError(f"{count} devices are not shared equally by {num_ranks} processes: give owner=")
+        raise ShardingError(f"{count} devices cannot be divided equally among {num_ranks} processes: give owner=")
     owners = tuple(owner) if owner is not None else tuple(device * num_ranks // count for device in range(count))
     if len(owners) != count or not set(owners) <= set(range(num_ranks)):
         raise ShardingError(
-            f"owner= has the rank, 0 to {num_ranks - 1}, of the process that has each of {count} devices, got {owners}"
+            f"owner= gives the rank, 0 to {num_ranks - 1}, of the process that owns each of {count} devices, got "
+            f"{owners}"
         )
     return owners

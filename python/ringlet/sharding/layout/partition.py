@@ -1,4 +1,4 @@
-"""What partition dimensions have to be: the checks of ``experimental_split_to_logical_devices``, in its order."""
+"""Partition dimensions: the checks of ``experimental_split_to_logical_devices``, in its order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["check_partition", "whole_number"]
 
 
 def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_devices: int) -> list[int]:
-    """Refuse partition dimensions that do not cut a tensor into equal tiles, one for each logical device.
+    """Check that partition dimensions divide a tensor into equal tiles, one for each logical device.
 
     Parameters
     ----------
     shape : sequence of int or None
-        Of the tensor; sizes that are not known are not checked.
+        Shape of the tensor; unknown sizes are not checked.
     partition_dimensions : sequence of int
         Number of tiles along each dimension.
     num_devices : int
@@ -35,10 +35,11 @@ def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_
     Raises
     ------
     PartitionError
-        For the first of these that is the case: they are not as many as the tensor has dimensions; a dimension is not a
-        multiple of its entry; their product is not the number of devices; there are negative ones.
+        For the first that applies: the length is not the tensor's rank; a dimension is not a multiple of its entry; the
+        product is not the number of devices; an entry is negative.
     TypeError
-        If they are no list, before all of these; no numbers, after the first; no whole ones, before the last.
+        If `partition_dimensions` is not a list (checked first), has entries that are not numbers (after the length), or
+        not whole numbers (before the last check).
 
     References
     ----------
@@ -58,8 +59,8 @@ def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_
     if len(given) != len(shape):
         raise PartitionError(
             f"Length of `partition_dimensions` must equal to the rank of `tensor.shape` ({len(shape)}). Received "
-            f"len(partition_dimensions)={len(given)}. Give one number of tiles for each dimension of {_shown(shape)}, "
-            "1 where it is not cut"
+            f"len(partition_dimensions)={len(given)}. Give one number of tiles for each dimension of "
+            f"{_shown(shape)}, 1 where it is not divided"
         )
     numbers = [number if type(number) is int else _real_number(number) for number in given]
     if None in numbers:
@@ -82,14 +83,14 @@ def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_
         raise _no_numbers(shape, partition_dimensions)
     if any(part < 1 for part in parts):
         raise PartitionError(
-            f"partition_dimensions are {partition_dimensions}: a dimension can only be cut into 1 tile or more. Write "
-            "1 where it is not cut"
+            f"partition_dimensions are {partition_dimensions}: a dimension has 1 tile or more. Write 1 where it is "
+            "not divided"
         )
     return parts
 
 
 def whole_number(value: Any) -> int | None:
-    """Give a whole number as Python has them, and None for anything else: truth values, and 2.0, too.
+    """Return a Python int for a whole number, None for anything else, including truth values and 2.0.
 
     Examples
     --------
@@ -115,12 +116,12 @@ def _real_number(value: Any) -> Any:
 def _listed(shape: Sequence[int | None], partition_dimensions: Any) -> list[Any]:
     if isinstance(partition_dimensions, (list, tuple)):
         return list(partition_dimensions)
-    # A set has no order, and the order of a dictionary's keys is hardly meant.
+    # Sets have no order, and a dictionary's keys are unlikely to be meant.
     is_list = not isinstance(partition_dimensions, (str, bytes, Set, Mapping))
     try:
         if is_list and len(partition_dimensions) >= 0:
             return list(partition_dimensions)
-    except TypeError:  # of numbers, of arrays without dimensions, of what is gone after one reading
+    except TypeError:  # numbers, arrays without dimensions, exhausted iterators
         pass
     raise _no_numbers(shape, partition_dimensions)
 
@@ -138,5 +139,5 @@ def _shown(shape: Sequence[int | None]) -> str:
 
 def _remedy(size: int, part: Any) -> str:
     if whole_number(part) is None or part < 1:
-        return "Write 1 where a dimension is not cut"
+        return "Write 1 where a dimension is not divided"
     return f"Choose a divisor of {size}, or pad the dimension to {-(-size // part) * part} first"

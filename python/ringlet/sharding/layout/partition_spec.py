@@ -1,4 +1,4 @@
-"""PartitionSpec: which axes of a mesh cut which dimensions of an array."""
+"""PartitionSpec: which axes of a mesh divide which dimensions of an array."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Entry = str | Iterable[str] | None
 
 @dataclass(frozen=True, init=False, repr=False)
 class PartitionSpec:
-    """The axes of a mesh that each dimension of an array is cut along.
+    """The axes of a mesh that divide each dimension of an array.
 
     Parameters
     ----------
     *entries : str, iterable of str, or None
-        For each dimension, the axis that cuts it; several, the slowest first; or None if it is not cut. Dimensions that
-        are left out at the end are not cut.
+        For each dimension, the axis that divides it; several, the slowest first; or None. Omitted trailing dimensions
+        are not divided.
     unreduced : iterable of str, optional
-        Axes along which the array is still to be summed; their order makes no difference.
+        Axes over which the array has yet to be summed; their order makes no difference.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class PartitionSpec:
     Raises
     ------
     ShardingError
-        If an entry is something else, or an axis is named twice.
+        If an entry has another type, or an axis is named twice.
 
     References
     ----------
@@ -59,7 +59,8 @@ class PartitionSpec:
         twice = next((axis for axis in named if named.count(axis) > 1), None)
         if twice is not None:
             raise ShardingError(
-                f"{self} names the axis {twice!r} {named.count(twice)} times: an axis cuts one dimension of an array"
+                f"{self} names the axis {twice!r} {named.count(twice)} times: each axis divides one dimension of an "
+                "array, so name it once"
             )
 
     @property
@@ -77,10 +78,10 @@ def _axes(entry: object) -> tuple[str, ...]:
     if entry is None or isinstance(entry, str):
         return () if entry is None else (entry,)
     axes: tuple[Any, ...] = tuple(entry) if isinstance(entry, Iterable) else (entry,)
-    # The order of a set is another one in each process.
+    # The iteration order of a set differs between processes.
     if isinstance(entry, Set) or not all(isinstance(axis, str) for axis in axes):
         raise ShardingError(
-            f"{entry!r} is no entry of a PartitionSpec: expected the name of an axis, a tuple of names, or None for a "
-            'dimension that is not cut, as in PartitionSpec("x", None, ("y", "z"))'
+            f"{entry!r} is not an entry of a PartitionSpec: expected the name of an axis, a tuple of names, or None "
+            'for an undivided dimension, as in PartitionSpec("x", None, ("y", "z"))'
         )
     return axes

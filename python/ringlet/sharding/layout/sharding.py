@@ -1,4 +1,4 @@
-"""Where the parts of a tensor are: on which logical devices, and in what tiles."""
+"""Sharding: how a tensor is divided into tiles over logical devices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["TYPES", "Kind", "Sharding"]
 
 Kind = Literal["replicated", "maximal", "tuple", "tiled", "manual", "unknown", "unreduced"]
 
-# The names that XLA's OpSharding has for them, by their numbers there.
+# XLA's OpSharding types by number.
 TYPES: dict[Kind, str] = {
     "replicated": "REPLICATED",
     "maximal": "MAXIMAL",
@@ -36,35 +36,34 @@ TYPES: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Sharding:
-    """How a tensor lies on logical devices.
+    """Division of a tensor over logical devices.
 
-    Made by :meth:`tiled`, :meth:`maximal`, :meth:`replicated` and their like, and read by :meth:`parse`. Equal if each
-    device has the same, whichever way that is written, and whether or not it is said how many devices there are.
+    Created by :meth:`tiled`, :meth:`maximal`, :meth:`replicated` and similar methods, and parsed by :meth:`parse`.
+    Equal if each device has the same part, regardless of spelling and of whether the number of devices is recorded.
 
     Attributes
     ----------
     kind : str
         ``"tiled"``; ``"maximal"``, whole on one logical device; ``"replicated"``, whole on all of them;
-        ``"unreduced"``, the sum of what all of them have; ``"tuple"``, for several tensors; ``"manual"`` or
-        ``"unknown"``, where nothing is said.
+        ``"unreduced"``, the sum of the devices' arrays; ``"tuple"``, for several tensors; ``"manual"`` or
+        ``"unknown"``, undefined.
     tile_assignment_dimensions : tuple of int
         Number of tiles along each dimension, and sizes of `last_tile_dims`; ``(1,)`` on one device, ``()`` on all.
     tile_assignment_devices : tuple of int
         The logical device of each tile, row-major; ``()`` on all.
     num_devices : int or None
-        Logical devices that there are, if that is known. A text says it of tilings only.
+        Number of logical devices, if known. Only the text of a tiling records it.
     last_tile_dims : tuple of str
-        What devices do with each other that have the same tile, for each dimension of the tile assignment beyond those
-        of the tensor: they have equal values (``"replicated"``), terms of a sum (``"unreduced"``), or what their
-        program says (``"manual"``).
+        Relation of devices with the same tile, for each dimension of the tile assignment beyond those of the tensor:
+        equal values (``"replicated"``), terms of a sum (``"unreduced"``), or defined by their program (``"manual"``).
     elements : tuple of Sharding
-        Of a tuple.
+        Shardings of the elements of a tuple.
     shard_group : tuple of (str, int), or None
-        ``("as", 3)`` or ``("like", 3)``, which compilers use: tensors of group 3 are cut alike.
+        ``("as", 3)`` or ``("like", 3)``, used by compilers: tensors of group 3 are divided alike.
     lists_devices : bool
-        Whether devices are written one by one, where they could be written as a grid too.
+        Whether devices are written one by one, although they form a grid.
     unknown_fields : bytes
-        What else the message said that it was read from.
+        Unknown fields of the message that it was parsed from.
 
     References
     ----------
@@ -101,7 +100,7 @@ class Sharding:
         *,
         last_tile_dims: Sequence[Subgroup] = (),
     ) -> Sharding:
-        """Give the sharding in tiles of one size, on a logical device each.
+        """Return the sharding in tiles of equal size, each on one logical device.
 
         Parameters
         ----------
@@ -110,16 +109,16 @@ class Sharding:
         devices : iterable of int, optional
             The logical device of each tile, row-major; by default tile number d is on device d.
         last_tile_dims : sequence of {"replicated", "unreduced", "manual"}, optional
-            What devices are to each other that differ in one of the last dimensions only.
+            Relation of devices that differ in one of the last dimensions only.
 
         Raises
         ------
         PartitionError
-            If numbers of tiles are something else.
+            If numbers of tiles are of another type.
         ShardingError
-            If there are more or fewer devices than tiles, or one twice, or a group is of no such kind.
+            If the number of devices is not that of tiles, a device is listed twice, or a group is of an unknown kind.
         TypeError
-            If one of these is no list.
+            If one of these is not a list.
 
         Examples
         --------
@@ -133,22 +132,22 @@ class Sharding:
         parts = tuple(whole for part in given if (whole := whole_number(part)) is not None and whole > 0)
         if len(parts) != len(given):
             raise PartitionError(
-                "a tensor is cut into 1 tile or more along each dimension, and the numbers of tiles are "
-                f"{partition_dimensions}: write 1 where it is not cut"
+                f"the numbers of tiles are {partition_dimensions}: expected 1 or more along each dimension. Write 1 "
+                "where it is not divided"
             )
         if math.prod(parts) > MOST_DEVICES:
-            raise ShardingError(f"these are {math.prod(parts)} tiles, {list(parts)}: there are up to {MOST_DEVICES}")
+            raise ShardingError(f"{list(parts)} are {math.prod(parts)} tiles: expected at most {MOST_DEVICES}")
         listed = None if devices is None else listed_items(devices, "the device of each tile, (1, 0)")
         return _tiled(parts, listed, listed_items(last_tile_dims, "kinds of groups"))
 
     @classmethod
     def maximal(cls, logical_device_id: int, num_devices: int | None = None) -> Sharding:
-        """Give the sharding of a tensor that is on one logical device.
+        """Return the sharding of a tensor that is on one logical device.
 
         Raises
         ------
         ShardingError
-            If there is no such device.
+            If the device does not exist.
 
         Examples
         --------
@@ -158,12 +157,12 @@ class Sharding:
         device = whole_number(logical_device_id)
         if device is None or device < 0 or (num_devices is not None and device >= num_devices):
             last = "" if num_devices is None else f" to {num_devices - 1}"
-            raise ShardingError(f"there is no device {logical_device_id!r}: expected the number of one, 0{last}")
+            raise ShardingError(f"device {logical_device_id!r} does not exist: expected a number, 0{last}")
         return cls("maximal", (1,), (device,), num_devices)
 
     @classmethod
     def replicated(cls, num_devices: int | None = None) -> Sharding:
-        """Give the sharding of a tensor that is on all logical devices.
+        """Return the sharding of a tensor that is on all logical devices.
 
         Examples
         --------
@@ -174,7 +173,7 @@ class Sharding:
 
     @classmethod
     def unreduced(cls, num_devices: int | None = None) -> Sharding:
-        """Give the sharding of a tensor that is the sum of what all logical devices have.
+        """Return the sharding of a tensor that is the sum of the logical devices' arrays.
 
         Examples
         --------
@@ -185,7 +184,7 @@ class Sharding:
 
     @classmethod
     def manual(cls, num_devices: int | None = None) -> Sharding:
-        """Give the sharding of a tensor that each logical device's program cuts for itself.
+        """Return the sharding of a tensor that each logical device's program divides itself.
 
         Examples
         --------
@@ -196,7 +195,7 @@ class Sharding:
 
     @classmethod
     def unknown(cls, num_devices: int | None = None) -> Sharding:
-        """Give the sharding that says nothing.
+        """Return the undefined sharding.
 
         Examples
         --------
@@ -207,14 +206,14 @@ class Sharding:
 
     @classmethod
     def of_tuple(cls, elements: Iterable[Sharding]) -> Sharding:
-        """Give the sharding of several tensors.
+        """Return the sharding of several tensors.
 
         Raises
         ------
         ShardingError
-            If one of them is for several tensors itself: those of all tensors are listed in one tuple.
+            If an element is a tuple itself: list the shardings of all tensors in one tuple.
         TypeError
-            If one is no sharding.
+            If an element is not a sharding.
 
         Examples
         --------
@@ -231,25 +230,25 @@ class Sharding:
 
     @classmethod
     def parse(cls, text: str, num_devices: int | None = None) -> Sharding:
-        """Read a sharding as XLA's programs write it.
+        """Parse a sharding in the syntax of XLA's programs.
 
         Parameters
         ----------
         text : str
             With the devices in a list, ``{devices=[2,2]0,2,1,3}``, or as a grid, ``{devices=[2,2]<=[2,2]T(1,0)}``.
         num_devices : int, optional
-            Logical devices that there are, which only texts of tilings say.
+            Number of logical devices, which only texts of tilings record.
 
         Returns
         -------
         Sharding
-            In normal form, but a list of devices stays one.
+            In normal form, except that a list of devices stays a list.
 
         Raises
         ------
         ShardingError
-            If the text is not of this form, or lists a device twice, or not as many as there are tiles. XLA's own
-            reader lets some of these pass. The message shows the place.
+            If the text has another form, lists a device twice, or does not list one device for each tile. XLA's parser
+            accepts some of these. The message shows the position.
 
         Examples
         --------
@@ -257,7 +256,7 @@ class Sharding:
         {devices=[2,4]<=[2,2,2]T(1,0,2)}
         >>> Sharding.parse("{devices=[2,2]0,1,1,3}")
         Traceback (most recent call last):
-        ringlet.errors.ShardingError: this is no text of a sharding: at position 18 device 1 is listed for a second time
+        ringlet.errors.ShardingError: the text of a sharding is invalid: at position 18 device 1 is listed twice
           {devices=[2,2]0,1,1,3}
                             ^
         """
@@ -267,7 +266,7 @@ class Sharding:
 
     @classmethod
     def from_serialized(cls, data: bytes, num_devices: int | None = None) -> Sharding:
-        """Read the bytes of an ``OpSharding`` message.
+        """Parse the bytes of an ``OpSharding`` message.
 
         Parameters
         ----------
@@ -278,7 +277,7 @@ class Sharding:
         Raises
         ------
         ShardingError
-            If they are no such message, or it makes no sense.
+            If the bytes are not such a message, or it is inconsistent.
 
         Examples
         --------
@@ -290,7 +289,7 @@ class Sharding:
         return sharding_proto.parse(data, num_devices)
 
     def serialized(self) -> bytes:
-        """Give the bytes of an ``OpSharding`` message, with what it said besides if it was read from one.
+        """Return the bytes of an ``OpSharding`` message, including unknown fields of the message it was parsed from.
 
         Examples
         --------
@@ -308,41 +307,41 @@ class Sharding:
 
     @property
     def ndim(self) -> int | None:
-        """Dimensions of the tensors that it is for; None if it is for any."""
+        """Number of dimensions of the tensors that it is for; None for any."""
         return len(self.tile_assignment_dimensions) - len(self.last_tile_dims) if self.kind == "tiled" else None
 
     @property
     def tile_assignment(self) -> NDArray[np.int64]:
-        """The logical devices in the order of the tiles, with the dimensions of the tile assignment; none on all."""
+        """The logical devices in tile order, with the dimensions of the tile assignment; empty if replicated."""
         devices = np.array(self.tile_assignment_devices, np.int64)
         return devices.reshape(self.tile_assignment_dimensions) if devices.size else devices
 
     @cached_property
     def iota(self) -> Iota | None:
-        """The grid whose axes give the devices in their order, if there is one."""
+        """The grid whose axes list the devices in order, if they form one."""
         return Iota.of(self.tile_assignment_devices) if self.kind == "tiled" else None
 
     def slices(self, shape: Sequence[int | None]) -> list[tuple[slice, ...]]:
-        """Tell which part of a tensor each logical device has that has one.
+        """Return the part of a tensor on each logical device that has one.
 
-        Tiles have the same length but the last ones of a dimension, which are shorter where it is no multiple of their
-        number, or empty.
+        Tiles have equal lengths, except that the last ones of a dimension are shorter, or empty, where the size is not
+        a multiple.
 
         Parameters
         ----------
         shape : sequence of int or None
-            Of the tensor; dimensions of a size that is not known are whole.
+            Shape of the tensor; dimensions of unknown size are whole.
 
         Returns
         -------
         list of tuple of slice
-            One for each device of :attr:`tile_assignment_devices`, in order of the tiles; for each device if they all
-            have the whole.
+            One for each device of :attr:`tile_assignment_devices`, in order of the tiles; for each device if
+            replicated.
 
         Raises
         ------
         PartitionError
-            As by :meth:`check_shape`.
+            Raised by :meth:`check_shape`.
 
         Examples
         --------
@@ -361,12 +360,12 @@ class Sharding:
         return [tile for tile in itertools.product(*columns) for _ in range(copies)]
 
     def check_shape(self, shape: Sequence[int | None]) -> None:
-        """Refuse a shape of more or fewer dimensions than the sharding is for.
+        """Check that a shape has the number of dimensions of the sharding.
 
         Raises
         ------
         PartitionError
-            If that is so.
+            If it does not.
 
         Examples
         --------
@@ -375,7 +374,7 @@ class Sharding:
         if self.ndim not in (None, len(shape)):
             raise PartitionError(
                 f"{self} is for tensors of {self.ndim} dimensions, and shape {tuple(shape)} has {len(shape)}. Give "
-                "one number of tiles for each dimension, 1 where it is not cut"
+                "one number of tiles for each dimension, 1 where it is not divided"
             )
 
     def __str__(self) -> str:
@@ -387,7 +386,7 @@ class Sharding:
         return f"Sharding({self})"
 
 
-@lru_cache(maxsize=256)  # a step function asks for the same one in each step
+@lru_cache(maxsize=256)  # a step function requests the same one in each step
 def _tiled(dimensions: tuple[int, ...], devices: tuple[int, ...] | None, types: tuple[Subgroup, ...]) -> Sharding:
     listed = tuple(range(math.prod(dimensions))) if devices is None else checked_devices(devices, dimensions)
     shape, listed, groups = normal_form(dimensions, listed, types)

@@ -1,4 +1,4 @@
-"""Which device has which tile: the checks of such a table, and its normal form."""
+"""Tile assignment: the table of devices by tile, its checks and its normal form."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ringlet.sharding.layout.partition import whole_number
 __all__ = ["MOST_DEVICES", "SUBGROUPS", "Subgroup", "TileAssignment", "checked_devices", "listed_items", "normal_form"]
 
 Subgroup = Literal["manual", "unreduced", "replicated"]
-# No machine has more, and a few letters must not ask for all memory.
+# Above all existing machines, and low enough that a short text cannot exhaust memory.
 MOST_DEVICES = 1 << 20
-# In the order that XLA gives them.
+# XLA's order.
 SUBGROUPS: tuple[Subgroup, ...] = ("manual", "unreduced", "replicated")
 
 
 class TileAssignment(NamedTuple):
-    """Numbers of tiles, the device of each, row-major, and what the last of the dimensions are about."""
+    """Numbers of tiles, the device of each in row-major order, and the kinds of the trailing dimensions."""
 
     dimensions: tuple[int, ...]
     devices: tuple[int, ...]
@@ -30,15 +30,15 @@ class TileAssignment(NamedTuple):
 
 
 def normal_form(dimensions: tuple[int, ...], devices: tuple[int, ...], groups: tuple[Subgroup, ...]) -> TileAssignment:
-    """Give the table that all tables become which say the same.
+    """Return the normal form of a tile assignment, equal for equivalent ones.
 
-    Groups have no dimension of size 1, each kind has one dimension, they come in one order, and devices with equal
+    Groups have no dimension of size 1, each kind has one dimension, kinds are in a fixed order, and devices with equal
     values are sorted.
 
     Raises
     ------
     ShardingError
-        If there is a group of another kind, or there are more of them than dimensions.
+        If a group is of an unknown kind, or there are more groups than dimensions.
 
     References
     ----------
@@ -68,12 +68,12 @@ def normal_form(dimensions: tuple[int, ...], devices: tuple[int, ...], groups: t
 
 
 def listed_items(given: object, expected: str) -> tuple[Any, ...]:
-    """Give the items of a list, of which an error says what they were expected to be.
+    """Return the items of a list; `expected` describes them in the error.
 
     Raises
     ------
     TypeError
-        If it is no list, or a text.
+        If the argument is not a list, or is a string.
     """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"expected a list of {expected}, got {given!r}")
@@ -81,12 +81,12 @@ def listed_items(given: object, expected: str) -> tuple[Any, ...]:
 
 
 def checked_devices(devices: Sequence[int], dimensions: Sequence[int]) -> tuple[int, ...]:
-    """Refuse devices that are not one for each tile.
+    """Check that there is one device for each tile.
 
     Raises
     ------
     ShardingError
-        If one is no number from 0 on, or listed twice, or there are more or fewer than tiles.
+        If a device is not a number from 0 on, is listed twice, or the count is not that of tiles.
     """
     numbers = tuple(whole for device in devices if (whole := whole_number(device)) is not None and whole >= 0)
     if len(numbers) != len(devices):
@@ -98,5 +98,5 @@ def checked_devices(devices: Sequence[int], dimensions: Sequence[int]) -> tuple[
         )
     if len(set(numbers)) != len(numbers):
         twice = collections.Counter(numbers).most_common(1)[0][0]
-        raise ShardingError(f"device {twice} is listed {numbers.count(twice)} times: each device has one tile")
+        raise ShardingError(f"device {twice} is listed {numbers.count(twice)} times: give each device one tile")
     return numbers

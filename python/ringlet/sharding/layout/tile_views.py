@@ -17,13 +17,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def tile_views(tensor: Array, partition_dimensions: Sequence[int]) -> list[Array]:
-    """Cut a tensor into equal tiles without copying.
+    """Divide a tensor into equal tiles without copying.
 
     Parameters
     ----------
     tensor : ndarray, shape (d0, d1, ...)
-        Tensor to cut, of any dtype and layout. Every tile shares its memory: what is written to a tile is seen in the
-        tensor. Tiles of a read-only tensor are read-only.
+        Tensor to divide, of any dtype and layout. Every tile shares its memory: writes to a tile change the tensor.
+        Tiles of a read-only tensor are read-only.
     partition_dimensions : sequence of int, length ``tensor.ndim``
         Number of tiles along each dimension; ``(2, 1)`` halves the rows.
 
@@ -36,7 +36,7 @@ def tile_views(tensor: Array, partition_dimensions: Sequence[int]) -> list[Array
     Raises
     ------
     TypeError
-        If `tensor` is not an ndarray, whose memory tiles could share.
+        If `tensor` is not an ndarray, so that tiles could not share its memory.
     PartitionError
         If a dimension is not a multiple of its number of tiles, or `partition_dimensions` does not have one whole
         number for each dimension.
@@ -53,7 +53,9 @@ def tile_views(tensor: Array, partition_dimensions: Sequence[int]) -> list[Array
     [[[0, 1, 2]], [[3, 4, 5]]]
     """
     if not isinstance(tensor, np.ndarray):
-        raise TypeError(f"cannot cut a {type(tensor).__name__} into views: expected an ndarray, as np.asarray gives.")
+        raise TypeError(
+            f"cannot divide a {type(tensor).__name__} into views: expected an ndarray; convert with np.asarray."
+        )
     try:
         parts = [operator.index(part) for part in partition_dimensions]
     except TypeError:

@@ -1,4 +1,4 @@
-"""Comparisons of whole arrays: elements tile by tile, and one answer for all, a plain truth value."""
+"""Comparisons of whole arrays: elements tile by tile, combined to one truth value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["allclose", "array_equal", "array_equiv"]
 
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
-    """Do what :func:`numpy.array_equal` does."""
+    """Implement :func:`numpy.array_equal`."""
     first, second = operand(a1), operand(a2)
     if np.shape(first) != np.shape(second):
         return False
@@ -30,7 +30,7 @@ def _may_be_nan(x: Any) -> bool:
 
 @implements(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> bool:
-    """Do what :func:`numpy.array_equiv` does."""
+    """Implement :func:`numpy.array_equiv`."""
     first, second = operand(a1), operand(a2)
     try:
         np.broadcast_shapes(np.shape(first), np.shape(second))
@@ -41,5 +41,5 @@ def array_equiv(a1: Any, a2: Any) -> bool:
 
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
-    """Do what :func:`numpy.allclose` does."""
+    """Implement :func:`numpy.allclose`."""
     return bool(np.all(np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)))

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import EVERY_OP, Factor, FactorMap, Labels
-from ringlet.sharding.products.contraction import operand, refused_by
+from ringlet.sharding.products.contraction import numpy_error, operand
 
 __all__ = ["diagonal", "merged"]
 
@@ -19,18 +19,18 @@ Array = NDArray[Any]
 
 
 def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:
-    """Take the diagonal along dimensions of one label, so that each label is there once.
+    """Return the diagonal along dimensions of one label, so that each label occurs once.
 
     Parameters
     ----------
     x : ShardedArray or ndarray
     labels : tuple of hashable
-        For each dimension; those of one label are of one size.
+        One for each dimension; those of one label have one size.
 
     Returns
     -------
     (ShardedArray or ndarray, tuple of hashable)
-        With the dimensions and labels where they were first.
+        Dimensions and labels in the order of their first occurrence.
 
     Examples
     --------
@@ -42,11 +42,11 @@ def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:
         return x, labels
     if isinstance(x, np.ndarray):
         return _diagonal(x, labels), distinct
-    # The first dimension of a label is cut as it is; of the others each tile takes the same range.
+    # The first dimension of a label keeps its division; each tile takes the same range of the others.
     places = {label: labels.index(label) for label in distinct}
     operand_labels = tuple(label if places[label] == d else None for d, label in enumerate(labels))
 
-    def kernel(tiles: list[Any], out: Array, where: Where) -> None:
+    def kernel(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         box = where.operands[0]
         ranges = (slice(None) if places[label] == d else box[places[label]] for d, label in enumerate(labels))
         out[...] = _diagonal(tiles[0][tuple(ranges)], labels)
@@ -56,7 +56,7 @@ def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:
 
 
 def _diagonal(x: Array, labels: Labels) -> Array:
-    """Give the view of the diagonal along dimensions of one label."""
+    """Return a view of the diagonal along dimensions of one label."""
     distinct = tuple(dict.fromkeys(labels))
     strides = dict.fromkeys(distinct, 0)
     for label, stride in zip(labels, x.strides, strict=True):
@@ -67,7 +67,7 @@ def _diagonal(x: Array, labels: Labels) -> Array:
 
 @implements(np.diagonal)
 def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
-    """Give the elements that lie `offset` columns right of the diagonal, along a new last dimension."""
+    """Return the elements `offset` columns right of the diagonal, along a new last dimension."""
     a, shift = operand(a), operator.index(offset)
     first, second = _places(a, axis1, axis2, shift)
     starts = {first: max(0, -shift), second: max(0, shift)}
@@ -81,7 +81,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
 
 @implements(np.trace)
 def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, *dtype_and_out: Any, **named: Any) -> Any:
-    """Sum along the diagonal; what follows the axes is the dtype and `out`."""
+    """Sum along the diagonal; the arguments after the axes are the dtype and `out`."""
     return np.sum(diagonal(a, offset, axis1, axis2), -1, *dtype_and_out, **named)
 
 
@@ -98,5 +98,5 @@ def _trace_of_matrices(x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Any:
 def _places(a: Any, axis1: Any, axis2: Any, offset: int) -> tuple[int, int]:
     places = operator.index(axis1), operator.index(axis2)
     if a.ndim < 2 or any(not -a.ndim <= place < a.ndim for place in places) or (places[0] - places[1]) % a.ndim == 0:
-        raise refused_by(np.diagonal, a, offset, *places)
+        raise numpy_error(np.diagonal, a, offset, *places)
     return places[0] % a.ndim, places[1] % a.ndim

@@ -1,4 +1,4 @@
-"""Differences of neighbours along a dimension: slices and a subtraction."""
+"""Differences of adjacent elements along a dimension: slices and a subtraction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import shaped
+from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.ops.pointwise import operand
 
 __all__ = ["diff"]
@@ -16,7 +16,7 @@ __all__ = ["diff"]
 
 @implements(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
-    """Do what :func:`numpy.diff` does.
+    """Implement :func:`numpy.diff`.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append:
     x = operand(a)
     if n == 0:
         return a
-    np.diff(shaped((1,) * x.ndim), n, axis)  # NumPy says what is wrong
+    np.diff(shape_probe((1,) * x.ndim), n, axis)  # raises NumPy's error
     axis = operator.index(axis) % x.ndim
     ends = [_end(prepend, x, axis), x, _end(append, x, axis)]
     given = [end for end in ends if end is not None]
@@ -41,7 +41,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append:
 
 
 def _end(value: Any, x: Any, axis: int) -> Any:
-    """What is put before or after an array; a single value for all along the axis."""
+    """Return the array to prepend or append, from an array or a single value."""
     if value is np._NoValue:
         return None
     value = value if hasattr(value, "shape") else np.asanyarray(value)

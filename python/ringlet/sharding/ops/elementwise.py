@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.linearity import elementwise_factors, is_known, origin_of
-from ringlet.sharding.execution.tile_execution import Where, apply, compute, prepare, tile_of, unfilled, written_to
+from ringlet.sharding.execution.tile_execution import TileBoxes, allocate, apply, compute, prepare, tile_of, write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.reductions.reduction_execution import mask_of
@@ -21,20 +21,20 @@ __all__ = ["NEEDS_OWN_MEMORY", "broadcast_shape", "effort_of", "elementwise", "r
 
 Array = NDArray[Any]
 
-# Those of which NumPy 2.4 writes wrong values to memory with gaps (negative: if what it reads has gaps, too), or truth
-# values in another order than it reads: they make the arrays for them.
+# Ufuncs of which NumPy 2.4 writes wrong values to strided memory (negative: if it also reads strided memory), or
+# Booleans in another order than it reads: they allocate their results.
 NEEDS_OWN_MEMORY = frozenset((np.isfinite, np.isinf, np.isnan, np.negative, np.signbit))
-# What NumPy takes for the layout of memory and the class of results, which are always the same here.
+# Options for memory layout and class of results, which are fixed here.
 _WITHOUT_EFFECT = ("order", "subok")
 
 
 def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Give the shape that operands have together.
+    """Return the shape that operands broadcast to.
 
     Raises
     ------
     ValueError
-        NumPy's, if they have none.
+        NumPy's, if they do not broadcast.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        # The error of ufuncs names the shapes as they were given.
+        # The error of ufuncs shows the original shapes.
         np.nditer([np.broadcast_to(0, shape) for shape in shapes], ["zerosize_ok"])
         raise
 
@@ -52,7 +52,7 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def result_dtypes(
     ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any], outs: Sequence[Any] = ()
 ) -> list[np.dtype[Any]]:
-    """Ask NumPy for the dtypes of a ufunc's results, by calling it with arrays without elements.
+    """Return the dtypes of a ufunc's results, by calling it with arrays without elements.
 
     Parameters
     ----------
@@ -60,14 +60,14 @@ def result_dtypes(
     operands : sequence of (dtype or type)
         Of each operand; the type of a Python number, whose value does not count.
     options : dict
-        What else the ufunc is to be called with.
+        Other arguments of the ufunc.
     outs : sequence of (dtype or None)
-        Of the arrays that results are to go to, None for those that have none.
+        Data types of the arrays in `out`, None for results without one.
 
     Raises
     ------
     TypeError
-        NumPy's, if there is no loop for the dtypes, or results do not go into `outs`.
+        NumPy's, if there is no loop for the dtypes, or results cannot be cast to `outs`.
 
     Examples
     --------
@@ -77,13 +77,13 @@ def result_dtypes(
     empties = [np.empty(0, it) if isinstance(it, np.dtype) else it(1) for it in operands]
     if outs:
         options = {**options, "out": tuple(None if it is None else np.empty(0, it) for it in outs)}
-    with np.errstate(all="ignore"):  # numbers alone are computed with
+    with np.errstate(all="ignore"):  # NumPy computes with numbers alone
         results = ufunc(*empties, **options)
     return [result.dtype for result in (results if ufunc.nout > 1 else (results,))]
 
 
 def effort_of(ufunc: np.ufunc) -> int:
-    """Tell how long a ufunc takes, as a multiple of what a sum takes: those without loops for integers compute more.
+    """Return the time of a ufunc as a multiple of a sum's: ufuncs without integer loops take longer.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def effort_of(ufunc: np.ufunc) -> int:
 
 @implements_ufunc(None)
 def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a ufunc that computes each element from those at its place, with all that calls may have."""
+    """Call an elementwise ufunc with all options of calls."""
     if ufunc.signature is not None:
         return NotImplemented
     outs = kwargs.get("out", (None,) * ufunc.nout)
@@ -106,19 +106,21 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     dtypes = _checked_dtypes(ufunc, operands, mask, outs, options)
     arguments = operands if mask is True else [*operands, mask]
     shape = _checked_shape([_shape(x) for x in arguments], outs)
-    # What a mask leaves alone is read, and an array that is the only one with a layout says where to compute.
+    # Masked elements keep the old values; an `out` that is the only sharded array determines the layout.
     is_read = mask is not True or not any(isinstance(x, ShardedArray) for x in operands)
     kept = [k for k, out in enumerate(outs) if out is not None and is_read]
     arguments += [outs[k] for k in kept]
     labels, result = broadcast_factors([*map(_shape, arguments), shape])
-    # A result that goes to an array with values has to have its own.
+    # Results cast to an `out` must not be partial.
     if options or len(arguments) > ufunc.nin or (outs[0] is not None and is_known(outs[0])):
         factor_map = FactorMap(labels[:-1], result)
     else:
         factor_map = elementwise_factors(ufunc, operands, labels[:-1], result, dtypes[0])
     fill = _kernel(ufunc, mask is not True, kept, options)
     if ufunc.nout > 1:
-        return _several(ufunc, factor_map, fill=fill, operands=arguments, dtypes=dtypes, shape=shape, outs=outs)
+        return _multiple_results(
+            ufunc, factor_map, fill=fill, operands=arguments, dtypes=dtypes, shape=shape, outs=outs
+        )
     made = apply(
         ufunc.__name__,
         factor_map,
@@ -137,7 +139,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 def _kernel(
     ufunc: np.ufunc, has_mask: bool, kept: Sequence[int], options: dict[str, Any]
 ) -> Callable[[list[Any], Sequence[Array]], None]:
-    """Give what computes one tile of all results, from tiles of the operands, the mask and what results replace."""
+    """Return the kernel of one tile of all results, from tiles of the operands, the mask and the old values."""
 
     def fill(tiles: list[Any], places: Sequence[Array]) -> None:
         for k, old in zip(kept, tiles[len(tiles) - len(kept) :], strict=True):
@@ -152,7 +154,7 @@ def _kernel(
 
 
 def _operand(value: Any) -> Any:
-    """An array or number as it is, anything else as the array that NumPy makes of it."""
+    """Return an array or number unchanged, anything else as an ndarray."""
     if isinstance(value, (ShardedArray, np.generic)) or type(value) in (bool, int, float, complex):
         return value
     return np.asarray(value)
@@ -179,7 +181,7 @@ def _checked_dtypes(
 
 
 def _checked_shape(shapes: Sequence[tuple[int, ...]], outs: Sequence[Any]) -> tuple[int, ...]:
-    """The shape of the results: what operands are broadcast to, or more, if arrays for the results have more."""
+    """Return the broadcast shape of operands and `out` arrays."""
     given = [out.shape for out in outs if out is not None]
     shape = broadcast_shape([*shapes, *given])
     for other in given:
@@ -190,7 +192,7 @@ def _checked_shape(shapes: Sequence[tuple[int, ...]], outs: Sequence[Any]) -> tu
     return shape
 
 
-def _several(
+def _multiple_results(
     ufunc: np.ufunc,
     factor_map: FactorMap,
     *,
@@ -203,14 +205,14 @@ def _several(
     """Run a ufunc of several results, all of the same layout."""
 
     def work() -> tuple[Any, ...]:
-        ready = prepare(ufunc.__name__, factor_map, operands, dtypes[0], shape=shape)
-        results = [unfilled(ready._replace(dtype=dtype)) for dtype in dtypes]
+        prepared = prepare(ufunc.__name__, factor_map, operands, dtypes[0], shape=shape)
+        results = [allocate(prepared._replace(dtype=dtype)) for dtype in dtypes]
 
-        def compute_tile(_: Array, where: Where) -> None:
-            tiles = [tile_of(x, box, where.device) for x, box in zip(ready.operands, where.operands, strict=True)]
+        def compute_tile(_: Array, where: TileBoxes) -> None:
+            tiles = [tile_of(x, box, where.device) for x, box in zip(prepared.operands, where.operands, strict=True)]
             fill(tiles, [tile_of(result, where.result, where.device) for result in results])
 
-        compute(results[0], compute_tile, ready, effort_of(ufunc))
-        return tuple(r if out is None else written_to(out, r) for out, r in zip(outs, results, strict=True))
+        compute(results[0], compute_tile, prepared, effort_of(ufunc))
+        return tuple(r if out is None else write_out(out, r) for out, r in zip(outs, results, strict=True))
 
-    return noted_as_one(ufunc.__name__, operands, work)
+    return recorded_as_one(ufunc.__name__, operands, work)

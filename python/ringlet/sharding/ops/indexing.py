@@ -1,4 +1,4 @@
-"""Indexing of sharded arrays: slices and numbers are views or moves between neighbours; the rest takes, or gathers."""
+"""Indexing of sharded arrays: slices and numbers are views or neighbour exchanges; others take rows, or gather."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import gathered
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.layout import WHOLE, Layout
-from ringlet.sharding.resharding.regions import Form, Piece, Run, plan_assignment
-from ringlet.sharding.resharding.reshard import settled
-from ringlet.sharding.resharding.tile_assembly import fill, note_copies, picked, through, viewed
+from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region, plan_assignment
+from ringlet.sharding.resharding.reshard import materialized
+from ringlet.sharding.resharding.tile_assembly import fill, range_view, record_copies, region_views, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["get_item", "set_item"]
@@ -27,52 +27,51 @@ class _Basic(NamedTuple):
 
     Attributes
     ----------
-    runs : tuple of Run
-        What it takes along each dimension.
+    ranges : tuple of IndexRange
+        Index range along each dimension.
     key : tuple
-        What it then makes of the dimensions: 0 drops one, of which a number took one index, ``slice(None)`` keeps one,
-        None makes one.
+        Resulting dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts one.
     """
 
-    runs: tuple[Run, ...]
+    ranges: tuple[IndexRange, ...]
     key: tuple[int | slice | None, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of what it gives."""
-        runs = iter(self.runs)
-        counts = [(entry, 1 if entry is None else next(runs).length) for entry in self.key]
+        """Shape of the indexed array."""
+        ranges = iter(self.ranges)
+        counts = [(entry, 1 if entry is None else next(ranges).length) for entry in self.key]
         return tuple(count for entry, count in counts if entry != 0)
 
     def taken_layout(self, layout: Layout) -> Layout:
-        """Where values are before dimensions are dropped and made: slices are in as many tiles as what they are of."""
+        """Return the layout before dimensions are dropped and inserted: slices keep the number of tiles."""
         entries = [entry for entry in self.key if entry is not None]
         if 0 not in entries:
             return layout
         return layout.with_cuts([WHOLE if e == 0 else cut for e, cut in zip(entries, layout.cuts, strict=True)])
 
     def layout(self, taken: Layout) -> Layout:
-        """Where values are in the end, given :meth:`taken_layout`."""
+        """Return the final layout, given :meth:`taken_layout`."""
         cuts = iter(taken.cuts)
         placed = [(entry, WHOLE if entry is None else next(cuts)) for entry in self.key]
         return taken.with_cuts([cut for entry, cut in placed if entry != 0])
 
 
 def get_item(x: ShardedArray, key: Any) -> Any:
-    """Give what ``x[key]`` gives.
+    """Return ``x[key]``.
 
     Parameters
     ----------
     x : ShardedArray
     key : index
-        Slices, numbers, ``None`` and ``...`` keep each dimension in as many tiles as it has, but those of which a
-        number takes one index. An array of integers along one dimension is as :func:`numpy.take`. Masks and several
-        arrays gather `x`.
+        Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except those that a number
+        indexes. An array of integers along one dimension works as :func:`numpy.take`. Masks and several arrays gather
+        `x`.
 
     Returns
     -------
     ShardedArray or ndarray
-        Values, which are not written to; a plain array where `x` was gathered.
+        Read-only values; a plain array where `x` was gathered.
 
     Raises
     ------
@@ -87,38 +86,38 @@ def get_item(x: ShardedArray, key: Any) -> Any:
     [array([1]), array([5]), array([9])]
     """
     if _is_field(x, key):
-        inner = np.empty((), x.dtype)[key].ndim  # NumPy says what is wrong
-        return x._derive(lambda space: space[key], x._layout.with_cuts([*x._layout.cuts, *(WHOLE,) * inner]))
+        inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
+        return x._derive(lambda buffer: buffer[key], x._layout.with_cuts([*x._layout.cuts, *(WHOLE,) * inner]))
     basic = _basic(x.shape, key)
     if basic is None:
         return _advanced(x, key)
 
     def work() -> ShardedArray:
-        taken = picked("slice", x, basic.runs, basic.taken_layout(x._layout))
+        taken = select_ranges("slice", x, basic.ranges, basic.taken_layout(x._layout))
         if all(isinstance(entry, slice) for entry in basic.key):
             return taken
         key = (*basic.key, ...)
-        return taken._derive(lambda space: space[key], basic.layout(taken._layout))
+        return taken._derive(lambda buffer: buffer[key], basic.layout(taken._layout))
 
-    return noted_as_one("slice", (x,), work)
+    return recorded_as_one("slice", (x,), work)
 
 
 def set_item(x: ShardedArray, key: Any, value: Any) -> None:
-    """Do what ``x[key] = value`` does.
+    """Implement ``x[key] = value``.
 
     Parameters
     ----------
     x : ShardedArray
     key : index
-        For slices and numbers, and for masks if one value or one row is for all that they choose, each device writes
-        what it has. Anything else gathers `x`, and lays out what becomes of it.
+        For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its
+        own tile. Anything else gathers `x`, and shards the changed array.
     value : array-like
-        Brought where it is needed.
+        Resharded as required.
 
     Raises
     ------
     ShardingError
-        If `x` is a value taken from another array, which is not written to.
+        If `x` is a value taken from another array, which is read-only.
     IndexError, ValueError
         NumPy's.
 
@@ -133,10 +132,10 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     """
     basic = None if _is_field(x, key) else _basic(x.shape, key)
     if basic is not None:
-        noted_as_one("assign", (x, value), lambda: _assign(x, basic, value))
-    elif _is_mask(x, key) and _goes_everywhere(value, x.ndim - key.ndim):
+        recorded_as_one("assign", (x, value), lambda: _assign(x, basic, value))
+    elif _is_mask(x, key) and _is_uniform(value, x.ndim - key.ndim):
         mask = key.reshape(key.shape + (1,) * (x.ndim - key.ndim))
-        value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)  # which may refuse it
+        value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)  # may raise for read-only arrays
         np.copyto(x, value, casting="unsafe", where=mask)  # type: ignore[arg-type]  # dispatched
     else:
         whole = np.array(gathered(_ASSIGNMENT, x))
@@ -144,13 +143,13 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
         x[...] = whole
 
 
-# What warnings call it.
+# Names in warnings.
 _INDEX = "an index of arrays"
 _ASSIGNMENT = "assignment to an index of arrays"
 
 
 def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
-    """An index as runs; None if there are arrays in it.
+    """Convert an index to ranges; None if it contains arrays.
 
     Raises
     ------
@@ -160,7 +159,7 @@ def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
     entries = _entries(shape, key)
     if entries is None:
         return None
-    sizes, runs = iter(shape), []
+    sizes, ranges = iter(shape), []
     later: list[int | slice | None] = []
     for entry in entries:
         if entry is None:
@@ -168,19 +167,19 @@ def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
         elif isinstance(entry, slice):
             start, stop, step = entry.indices(next(sizes))
             count = len(range(start, stop, step))
-            runs.append(Run(start if count else 0, step, count))
+            ranges.append(IndexRange(start if count else 0, step, count))
             later.append(slice(None))
         else:
             size = next(sizes)
             if not -size <= entry < size:
                 _stand_in(shape)[key]
-            runs.append(Run(entry % size, 1, 1))
+            ranges.append(IndexRange(entry % size, 1, 1))
             later.append(0)
-    return _Basic(tuple(runs), tuple(later))
+    return _Basic(tuple(ranges), tuple(later))
 
 
 def _entries(shape: tuple[int, ...], key: Any) -> list[Any] | None:
-    """One for each dimension and each new one: slices, numbers and None."""
+    """Return one entry for each old and new dimension: slices, numbers and None."""
     entries: list[Any] = []
     ellipsis = None
     for entry in key if isinstance(key, tuple) else (key,):
@@ -192,7 +191,7 @@ def _entries(shape: tuple[int, ...], key: Any) -> list[Any] | None:
             entries.append(number)
         elif _is_array(entry):
             return None
-        else:  # NumPy refuses it, or it is something rare
+        else:  # NumPy refuses it, or it is a rare form
             _stand_in(shape)[key]
             return None
     missing = len(shape) - sum(entry is not None for entry in entries)
@@ -219,12 +218,12 @@ def _is_array(entry: Any) -> bool:
 
 
 def _stand_in(shape: tuple[int, ...]) -> Array:
-    """An array of a shape that takes no memory."""
+    """Return an array of a shape without memory."""
     return np.broadcast_to(np.empty((), bool), shape)
 
 
 def _advanced(x: ShardedArray, key: Any) -> Any:
-    """Take along the dimension of the one array of integers in an index, or gather."""
+    """Take along the dimension of the only integer array in an index, or gather."""
     entries = key if isinstance(key, tuple) else (key,)
     arrays = [place for place, entry in enumerate(entries) if not isinstance(entry, slice) and entry is not Ellipsis]
     if len(arrays) == 1 and _is_array(entries[arrays[0]]):
@@ -236,68 +235,72 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
             axis = place if Ellipsis not in entries[:place] else place - len(entries)
             others = (*entries[:place], slice(None), *entries[place + 1 :])
             if 0 in x.shape:
-                _stand_in(x.shape)[gathered(_INDEX, key)]  # take does not ask for each of these
+                _stand_in(x.shape)[gathered(_INDEX, key)]  # take does not accept all of these
             try:
                 return np.take(x[others], index, axis=axis)
             except IndexError:
-                _stand_in(x.shape)[gathered(_INDEX, key)]  # NumPy names the axis of `x`
+                _stand_in(x.shape)[gathered(_INDEX, key)]  # NumPy's error names the axis of `x`
                 raise
     return gathered(_INDEX, x)[gathered(_INDEX, key)]
 
 
 def _is_field(x: ShardedArray, key: Any) -> bool:
-    """Tell whether an index names fields of a structured array."""
+    """Return whether an index names fields of a structured array."""
     names = key if isinstance(key, list) else [key]
     return x.dtype.names is not None and bool(names) and all(isinstance(name, str) for name in names)
 
 
 def _is_mask(x: ShardedArray, key: Any) -> bool:
-    """Tell whether an index is an array of truth values along the first dimensions."""
+    """Return whether an index is a Boolean array along the first dimensions."""
     return isinstance(key, (np.ndarray, ShardedArray)) and key.dtype == bool and key.shape == x.shape[: key.ndim] != ()
 
 
-def _goes_everywhere(value: Any, ndim: int) -> bool:
-    """Tell whether a value is the same wherever a mask is true, which leaves so many dimensions."""
+def _is_uniform(value: Any, ndim: int) -> bool:
+    """Return whether the value is the same for all elements of a mask that leaves `ndim` dimensions."""
     return isinstance(value, (int, float, complex, np.generic, np.ndarray, ShardedArray)) and np.ndim(value) <= ndim
 
 
 def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
-    """Write a value where an index of slices and numbers says."""
+    """Write a value to an index of slices and numbers."""
     value = _aligned(_as_value(value, x.dtype, basic), basic)
     if isinstance(value, ShardedArray):
         common_group("assign", [x, value])
-        value = settled(value)
-    spaces = x._spaces_to_write()
+        value = materialized(value)
+    buffers = x._writable_buffers()
     start = (0,) * x.ndim
-    runs = zip(value.shape, basic.runs, strict=True)
-    piece = Piece(0, start, tuple(Run(0, int(size == run.length), run.length) for size, run in runs))
+    ranges = zip(value.shape, basic.ranges, strict=True)
+    piece = Region(
+        0,
+        start,
+        tuple(IndexRange(0, int(size == index_range.length), index_range.length) for size, index_range in ranges),
+    )
     everywhere = Layout.replicated(x._layout.num_devices, x.ndim)
     layout = value._layout if isinstance(value, ShardedArray) else everywhere
     target, copies = plan_assignment(
         piece,
-        Form(tuple(value.shape), value.dtype, layout),
-        Piece(0, start, basic.runs),
-        Form(x.shape, x.dtype, x._layout),
+        ArraySpec(tuple(value.shape), value.dtype, layout),
+        Region(0, start, basic.ranges),
+        ArraySpec(x.shape, x.dtype, x._layout),
     )
-    views = {id(space): viewed(space, basic.runs) for space in spaces if space is not None}
-    places = [None if space is None else views[id(space)] for space in spaces]
-    fill(x._group, places, target, [through(value, piece, len(places))], copies)
-    note_copies("assign", value, x, copies)
+    views = {id(buffer): range_view(buffer, basic.ranges) for buffer in buffers if buffer is not None}
+    places = [None if buffer is None else views[id(buffer)] for buffer in buffers]
+    fill(x._group, places, target, [region_views(value, piece, len(places))], copies)
+    record_copies("assign", value, x, copies)
 
 
 def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
-    """A value as an array; what is none yet becomes one as NumPy has it that is written to one of a dtype."""
+    """Convert a value to an array, as NumPy does when it is assigned to an array of a dtype."""
     if isinstance(value, (ShardedArray, np.ndarray)):
         return value if isinstance(value, ShardedArray) else np.asarray(value)
-    if isinstance(value, np.generic) or (dtype.hasobject and basic.shape == ()):  # numbers that do not fit are refused
-        held = np.empty((), dtype)
-        held[()] = value
-        return held
+    if isinstance(value, np.generic) or (dtype.hasobject and basic.shape == ()):  # refuses numbers out of range
+        device_boxes = np.empty((), dtype)
+        device_boxes[()] = value
+        return device_boxes
     return np.asarray(value, dtype)
 
 
 def _aligned(value: Any, basic: _Basic) -> Any:
-    """Give a value the dimensions of what is written to, of size 1 where it is the same along them.
+    """Reshape a value to the dimensions of its destination, with size 1 where it is broadcast.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Functions that write to an array that they are given: the array is gathered, changed, and laid out again."""
+"""In-place fallback: functions that write to an argument gather it, change it, and shard it again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _changed(function: Callable[..., Any]) -> Callable[..., Any]:
     def implementation(array: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(array, ShardedArray):
             return NotImplemented
-        array._spaces_to_write()
+        array._writable_buffers()
         whole = np.array(gathered(name, array))
         function(whole, *gathered(name, args), **gathered(name, kwargs))
         array[...] = whole

@@ -1,4 +1,4 @@
-"""Concatenate and its family: each device copies its part of the result from whoever has it."""
+"""Concatenate and similar functions: each device copies its part of the result from the holders."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.sharding.creation import placed_with
+from ringlet.sharding.creation import replicated_with
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import shaped, typed
-from ringlet.sharding.execution.tile_execution import written_to
+from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
+from ringlet.sharding.execution.tile_execution import write_out
 from ringlet.sharding.layout.dim_sharding import covers
 from ringlet.sharding.layout.layout import WHOLE, Layout
-from ringlet.sharding.resharding.regions import Form, Piece
-from ringlet.sharding.resharding.reshard import settled
-from ringlet.sharding.resharding.tile_assembly import assembled, full_runs
+from ringlet.sharding.resharding.regions import ArraySpec, Region
+from ringlet.sharding.resharding.reshard import materialized
+from ringlet.sharding.resharding.tile_assembly import assemble, full_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
@@ -27,12 +27,12 @@ __all__ = ["concatenate"]
 def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    """Do what :func:`numpy.concatenate` does.
+    """Implement :func:`numpy.concatenate`.
 
     Returns
     -------
     ShardedArray
-        In the tiles of that operand for which the fewest bytes have to be sent, or in those of several together.
+        In the tiles of the operand for which the fewest bytes are sent, or in those of several together.
 
     Examples
     --------
@@ -45,26 +45,26 @@ def concatenate(
     if axis is None:
         operands, axis = [np.ravel(x) for x in operands], 0
     if not _fit(operands, axis):
-        np.concatenate([shaped(x.shape) for x in operands], axis)  # NumPy says what is wrong
+        np.concatenate([shape_probe(x.shape) for x in operands], axis)  # raises NumPy's error
     axis = operator.index(axis) % operands[0].ndim
     if out is not None and dtype is not None:
         np.concatenate([np.empty(0)], out=np.empty(0), dtype=dtype)
-    kind = np.concatenate([typed(x) for x in operands], dtype=dtype, casting=casting).dtype
-    operands = list(placed_with(out, operands))
-    pieces, place = [], 0
+    kind = np.concatenate([dtype_probe(x) for x in operands], dtype=dtype, casting=casting).dtype
+    operands = list(replicated_with(out, operands))
+    regions, place = [], 0
     for number, x in enumerate(operands):
         offset = tuple(place if dimension == axis else 0 for dimension in range(x.ndim))
-        pieces.append(Piece(number, offset, full_runs(x.shape)))
+        regions.append(Region(number, offset, full_ranges(x.shape)))
         place += x.shape[axis]
     shape = (*operands[0].shape[:axis], place, *operands[0].shape[axis + 1 :])
     layouts = [x._layout for x in operands if isinstance(x, ShardedArray)]
     candidates = dict.fromkeys([*layouts, _merged(layouts)])
-    result = assembled("concatenate", operands, pieces, [Form(shape, kind, layout) for layout in candidates])
-    return result if out is None else written_to(out, result)
+    result = assemble("concatenate", operands, regions, [ArraySpec(shape, kind, layout) for layout in candidates])
+    return result if out is None else write_out(out, result)
 
 
 def _merged(layouts: Sequence[Layout]) -> Layout:
-    """Cut each dimension as the first layout does that cuts it, and whose cut goes with the others."""
+    """Divide each dimension as the first layout does that divides it compatibly with the others."""
     cuts = [WHOLE] * layouts[0].ndim
     for layout in layouts:
         for dimension, cut in enumerate(layout.cuts):
@@ -75,11 +75,11 @@ def _merged(layouts: Sequence[Layout]) -> Layout:
 
 def _operand(array: Any) -> Any:
     array = plain(array)
-    return settled(array) if isinstance(array, ShardedArray) else np.asarray(array)
+    return materialized(array) if isinstance(array, ShardedArray) else np.asarray(array)
 
 
 def _fit(operands: Sequence[Any], axis: Any) -> bool:
-    """Whether arrays have the same shape but along an axis that they have."""
+    """Return whether arrays have the same shape except along an axis that they have."""
     ndim = operands[0].ndim
     if any(x.ndim != ndim for x in operands) or not -ndim <= operator.index(axis) < ndim:
         return False
@@ -89,10 +89,10 @@ def _fit(operands: Sequence[Any], axis: Any) -> bool:
 
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    """Do what :func:`numpy.stack` does."""
+    """Implement :func:`numpy.stack`."""
     operands = [_operand(array) for array in arrays]
     if len({x.shape for x in operands}) != 1:
-        np.stack([shaped(x.shape) for x in operands], axis)  # NumPy says what is wrong
+        np.stack([shape_probe(x.shape) for x in operands], axis)  # raises NumPy's error
     raised = [np.expand_dims(x, axis) for x in operands]
     return concatenate(raised, axis, out, dtype=dtype, casting=casting)
 
@@ -113,13 +113,13 @@ implements(np.column_stack)(_stacked(lambda x: x if x.ndim > 1 else np.atleast_2
 
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """Do what :func:`numpy.append` does."""
+    """Implement :func:`numpy.append`."""
     return concatenate([_operand(arr), _operand(values)], axis)
 
 
 @implements(np.block)
 def block(arrays: Any) -> Any:
-    """Do what :func:`numpy.block` does."""
+    """Implement :func:`numpy.block`."""
     if not isinstance(arrays, list):
         return np.copy(arrays)
     depth = _depth(arrays)
@@ -130,7 +130,7 @@ def block(arrays: Any) -> Any:
 
 
 def _depth(arrays: Any) -> int | None:
-    """How deep lists are nested; None if not equally deep everywhere, or empty, which NumPy refuses."""
+    """Return the depth of nested lists; None if it varies, or a list is empty, which NumPy refuses."""
     if not isinstance(arrays, list):
         return 0
     depths = {_depth(inner) for inner in arrays}
@@ -147,7 +147,7 @@ def _leaves(arrays: Any) -> Any:
 
 
 def _blocked(arrays: Any, depth: int, ndim: int) -> Any:
-    """Lists so deep become one array, joined along the axis that is so many from the end."""
+    """Join lists of each depth along the corresponding axis from the end."""
     if depth == 0:
         array = _operand(arrays)
         return array[(None,) * (ndim - array.ndim) + (...,)]

@@ -1,4 +1,4 @@
-"""Arrays like others: copies, other dtypes, new values in the same tiles."""
+"""Functions of an array's layout: copies, dtype conversions, new values in the same tiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import gathered, implements
 from ringlet.sharding.execution.device_threads import on_devices
-from ringlet.sharding.execution.shape_inference import shaped
+from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import EVERY_OP, FactorMap
 from ringlet.sharding.layout.layout import WHOLE, Layout
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 def astype(  # noqa: PLR0917  # NumPy's
     x: ShardedArray, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
 ) -> ShardedArray:
-    """Do what ``x.astype(dtype)`` does.
+    """Implement ``x.astype(dtype)``.
 
     Examples
     --------
@@ -33,20 +33,20 @@ def astype(  # noqa: PLR0917  # NumPy's
     dtype('float32')
     """
     target = np.empty(0, x.dtype).astype(dtype, order, casting, subok).dtype
-    if _is_found_in_values(x.dtype, np.dtype(dtype)):
+    if _depends_on_values(x.dtype, np.dtype(dtype)):
         target = gathered("astype", x).astype(dtype).dtype
     if not copy and target == x.dtype:
         return x
     labels = tuple(range(x.ndim))
-    # Partial values stay so only where each part has the dtype: rounding twice is not rounding once.
+    # Partial values stay partial only if the dtype is unchanged: rounding twice differs from rounding once.
     linear = (frozenset({0}),) if target == x.dtype else ()
     same = FactorMap((labels,), labels, linear=linear, linear_ops=EVERY_OP)
     made: ShardedArray = apply("astype", same, _cast, [x], target)
     return made
 
 
-def _is_found_in_values(source: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Tell whether NumPy looks for the longest text of objects, or for the finest unit of dates."""
+def _depends_on_values(source: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Return whether NumPy derives the text length or date unit from the values of objects."""
     if wanted.kind in "mM":
         return source.kind in "OSU" and np.datetime_data(wanted)[0] == "generic"
     return source.kind == "O" and wanted.itemsize == 0
@@ -59,27 +59,27 @@ def _cast(tiles: list[Array], out: Array, _: Any) -> None:
 @implements("astype")
 def _astype(x: ShardedArray, dtype: Any, /, *, copy: bool = True, device: Any = None) -> ShardedArray:
     if device not in (None, "cpu"):
-        np.astype(np.empty(0), dtype, device=device)  # NumPy says what is wrong
+        np.astype(np.empty(0), dtype, device=device)  # raises NumPy's error
     return astype(x, dtype, copy=copy)
 
 
 @implements(np.copy)
 def copy(a: ShardedArray, order: Any = "K", subok: bool = False) -> ShardedArray:
-    """Do what :func:`numpy.copy` does: values that may be written to, in the same tiles."""
+    """Implement :func:`numpy.copy`: a writable array in the same tiles."""
     return a.copy(order)
 
 
 def _new(a: ShardedArray, dtype: Any, shape: Any) -> ShardedArray:
-    """Memory for an array with the tiles of another one; whole on each device if it has other dimensions."""
+    """Allocate an array with the tiles of another one; whole on each device if the rank differs."""
     layout = a._layout.without_parts()
-    sizes = a.shape if shape is None else shaped(shape).shape if not isinstance(shape, int) else (shape,)
+    sizes = a.shape if shape is None else shape_probe(shape).shape if not isinstance(shape, int) else (shape,)
     if len(sizes) != a.ndim:
         layout = Layout(layout.num_devices, (WHOLE,) * len(sizes), only=layout.only)
     return empty(tuple(sizes), np.dtype(a.dtype if dtype is None else dtype), layout, a._group)
 
 
 def _filled(x: ShardedArray, value: Any) -> ShardedArray:
-    """The array with one value everywhere."""
+    """Fill an array with one value."""
     devices = filling_devices(x)
     on_devices(
         lambda device: np.copyto(x._tile(device), value, casting="unsafe"),
@@ -100,7 +100,7 @@ def empty_like(
     *,
     device: Any = None,
 ) -> ShardedArray:
-    """Do what :func:`numpy.empty_like` does."""
+    """Implement :func:`numpy.empty_like`."""
     _check(dtype, order, device)
     return _new(prototype, dtype, shape)
 
@@ -109,7 +109,7 @@ def empty_like(
 def zeros_like(
     a: ShardedArray, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ShardedArray:
-    """Do what :func:`numpy.zeros_like` does."""
+    """Implement :func:`numpy.zeros_like`."""
     _check(dtype, order, device)
     made = _new(a, dtype, shape)
     return _filled(made, np.zeros((), made.dtype)[()])
@@ -119,7 +119,7 @@ def zeros_like(
 def ones_like(
     a: ShardedArray, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ShardedArray:
-    """Do what :func:`numpy.ones_like` does."""
+    """Implement :func:`numpy.ones_like`."""
     _check(dtype, order, device)
     return _filled(_new(a, dtype, shape), 1)
 
@@ -135,7 +135,7 @@ def full_like(  # noqa: PLR0917  # NumPy's
     *,
     device: Any = None,
 ) -> Any:
-    """Do what :func:`numpy.full_like` does."""
+    """Implement :func:`numpy.full_like`."""
     if not isinstance(a, ShardedArray):
         return NotImplemented
     _check(dtype, order, device)
@@ -147,5 +147,5 @@ def full_like(  # noqa: PLR0917  # NumPy's
 
 
 def _check(dtype: Any, order: Any, device: Any) -> None:
-    """Have NumPy say what is wrong with arguments that are the same for tiles."""
+    """Let NumPy check arguments that are the same for all tiles."""
     np.empty_like(np.empty(0), dtype, order, **({} if device is None else {"device": device}))

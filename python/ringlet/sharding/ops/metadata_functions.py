@@ -1,4 +1,4 @@
-"""Questions about an array that its shape and dtype answer, and texts: nothing is computed with, or counted."""
+"""Functions of an array's shape, dtype or text alone: nothing is computed or reported."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import shaped, typed
+from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__: list[str] = []
 
-# What they are given are shapes or dtypes of arrays.
+# Called with shapes or dtypes of arrays.
 _OF_SHAPES = (
     np.einsum_path,
     np.ndim,
@@ -32,27 +32,27 @@ def _with(function: Callable[..., Any], change: Callable[[Any], Any]) -> Callabl
 
 
 def _shaped(value: Any) -> Any:
-    return shaped(value.shape, value.dtype) if isinstance(value, ShardedArray) else value
+    return shape_probe(value.shape, value.dtype) if isinstance(value, ShardedArray) else value
 
 
 def _whole(value: Any) -> Any:
     return value._gathered() if isinstance(value, ShardedArray) else value
 
 
-for _functions, _change in ((_OF_SHAPES, _shaped), (_OF_DTYPES, typed), (_TEXTS, _whole)):
+for _functions, _change in ((_OF_SHAPES, _shaped), (_OF_DTYPES, dtype_probe), (_TEXTS, _whole)):
     for _function in _functions:
         implements(_function)(_with(_function, _change))
 
 
 @implements(np.min_scalar_type)
 def _min_scalar_type(a: Any, /) -> Any:
-    return np.min_scalar_type(typed(a)) if a.ndim else NotImplemented  # found in the value of a single number
+    return np.min_scalar_type(dtype_probe(a)) if a.ndim else NotImplemented  # depends on the value of a single number
 
 
 def _tiles(x: Any) -> list[Any]:
     if not isinstance(x, ShardedArray):
         return [x]
-    return [x._tile(device) for device in x._layout.holders if x._space(device) is not None]
+    return [x._tile(device) for device in x._layout.holders if x._buffer(device) is not None]
 
 
 def _of_tiles(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Functions that are no ufuncs, and compute each element from those at its place all the same."""
+"""Elementwise functions that are not ufuncs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements, numpy_function
-from ringlet.sharding.execution.shape_inference import typed
+from ringlet.sharding.execution.shape_inference import dtype_probe
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.ops.elementwise import broadcast_shape
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["operand", "tilewise"]
+__all__ = ["apply_pointwise", "operand"]
 
 Array = NDArray[Any]
 
-# Names below numpy, and of the arguments that are arrays; the others are the same for each tile.
+# Names below numpy, and of the array arguments; the others are the same for each tile.
 _FUNCTIONS: dict[str, tuple[str, ...]] = {
     "angle": ("z",),
     "around": ("a",),
@@ -43,7 +43,7 @@ _FUNCTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def tilewise(
+def apply_pointwise(
     name: str,
     function: Callable[..., Any],
     operands: Sequence[Any],
@@ -56,26 +56,26 @@ def tilewise(
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     function : callable
-        Takes the operands; called without elements, it says what dtype the result has.
+        Takes the operands; called without elements to find the dtype of the result.
     operands : sequence of (ShardedArray, ndarray or number)
     kernel : callable, optional
         ``kernel(tiles, out)`` does the same into `out`, faster.
     out : ShardedArray or ndarray, optional
-        What to write the result to.
+        Array to write the result to.
 
     Examples
     --------
     >>> from ringlet.sharding import Sharding, shard
-    >>> tilewise("sinc", np.sinc, [shard(np.zeros(2), Sharding.tiled((2,)))]).shards
+    >>> apply_pointwise("sinc", np.sinc, [shard(np.zeros(2), Sharding.tiled((2,)))]).shards
     [array([1.]), array([1.])]
     """
     operands = [operand(value) for value in operands]
     shapes = [np.shape(x) for x in operands]
     shape = broadcast_shape(shapes)
     labels, result = broadcast_factors([*shapes, shape])
-    dtype = np.asarray(function(*map(typed, operands))).dtype
+    dtype = np.asarray(function(*map(dtype_probe, operands))).dtype
 
     def fill(tiles: list[Any], place: Array, _: Any) -> None:
         if kernel is None:
@@ -87,7 +87,7 @@ def tilewise(
 
 
 def operand(value: Any) -> Any:
-    """Give what an operation takes: arrays and numbers as they are, anything else as the array that it is."""
+    """Return arrays and numbers unchanged, anything else as an ndarray."""
     value = plain(value)
     if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
         return value
@@ -102,7 +102,7 @@ def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) 
         operands = [bound.pop(array) for array in arrays]
         out = bound.pop("out", None)
         if any(isinstance(value, ShardedArray) for value in bound.values()):
-            return NotImplemented  # what is the same for each tile would have to be gathered
+            return NotImplemented  # sharded arguments that are the same for each tile require a gather
         if name == "nan_to_num" and not bound.get("copy", True):
             out, bound["copy"] = operands[0], True
 
@@ -113,8 +113,8 @@ def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) 
             with np.errstate(invalid="ignore"):
                 place[...] = call(*tiles)
 
-        # NumPy's isclose warns of its tolerances, once for all tiles, and of nothing else.
-        return tilewise(name, call, operands, out=out, kernel=quiet if name == "isclose" else None)
+        # NumPy's isclose warns of its tolerances only, once for all tiles.
+        return apply_pointwise(name, call, operands, out=out, kernel=quiet if name == "isclose" else None)
 
     return implementation
 
@@ -127,13 +127,13 @@ for _name, _arrays in _FUNCTIONS.items():
 
 @implements(np.real)
 def real(val: ShardedArray) -> ShardedArray:
-    """Do what :func:`numpy.real` does."""
+    """Implement :func:`numpy.real`."""
     parts: ShardedArray = val.real
     return parts
 
 
 @implements(np.imag)
 def imag(val: ShardedArray) -> ShardedArray:
-    """Do what :func:`numpy.imag` does."""
+    """Implement :func:`numpy.imag`."""
     parts: ShardedArray = val.imag
     return parts

@@ -1,4 +1,4 @@
-"""Reshape: tiles stay where they are as long as they are tiles of the new shape, too."""
+"""Reshape: tiles stay where they are if they are also tiles of the new shape."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.device_threads import on_devices
 from ringlet.sharding.execution.shape_inference import shape_of_reshape
-from ringlet.sharding.explain import note
+from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
-from ringlet.sharding.resharding.device_buffers import fresh, spaces_for
-from ringlet.sharding.resharding.regions import Copies, Held, copies_between, held
+from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
+from ringlet.sharding.resharding.regions import CopyPlan, DeviceBoxes, copies_between, device_boxes
 from ringlet.sharding.resharding.reshard import redistribute
-from ringlet.sharding.resharding.tile_assembly import as_own, fill, note_copies, writers
+from ringlet.sharding.resharding.tile_assembly import as_writable, fill, record_copies, writers
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["ravel", "reshape"]
@@ -31,16 +31,16 @@ Shape = tuple[int, ...]
 def reshape(
     a: ShardedArray, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: bool | None = None
 ) -> ShardedArray:
-    """Do what :func:`numpy.reshape` does.
+    """Implement :func:`numpy.reshape`.
 
-    Dimensions that are merged or split keep their tiles if these are runs of rows of the result, as those along the
-    first of them are: no traffic. Along a dimension that is not the first to be merged they are gathered; where tiles
-    of the result begin elsewhere, neighbours exchange what is between.
+    Merged or split dimensions keep their tiles if these are contiguous runs of the result, as those along the first
+    dimension are: nothing is sent. Other merged dimensions are gathered; where tiles of the result begin elsewhere,
+    neighbours exchange the difference.
 
     Returns
     -------
     ShardedArray
-        Values, which are not written to, unless `copy` is true.
+        A read-only value, unless `copy` is true.
 
     Examples
     --------
@@ -56,14 +56,14 @@ def reshape(
         made: ShardedArray = reshape(x.transpose(), given).transpose()
     else:
         made = _reshaped(x, shape_of_reshape(x.shape, given))
-    return as_own(made) if copy else made
+    return as_writable(made) if copy else made
 
 
 @implements(np.ravel)
 def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
-    """Do what :func:`numpy.ravel` does, but that the result is not written to.
+    """Implement :func:`numpy.ravel`, except that the result is read-only.
 
-    The orders "A" and "K" are those in which memory is that was given, and views of it; of all else it is in C order.
+    Orders "A" and "K" follow the memory of arrays passed to `shard`, and of their views; everything else is in C order.
     """
     if order == "K":
         strides = _memory(a).strides
@@ -73,15 +73,15 @@ def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
 
 
 def _memory(x: ShardedArray) -> Array:
-    """An array that lies in memory as this one does; in C order between processes, not all of which may have a part."""
+    """Return an array with the same memory order; C order for several processes, as some may not have a part."""
     if x._group.member is not None:
         return fresh(x.shape, x.dtype)
-    return next(space for space in map(x._space, range(x._layout.num_devices)) if space is not None)
+    return next(buffer for buffer in map(x._buffer, range(x._layout.num_devices)) if buffer is not None)
 
 
 def _order_of(x: ShardedArray, order: Any) -> str:
     if order not in ("C", "F", "A"):
-        np.reshape(0, 0, order)  # NumPy says what is wrong
+        np.reshape(0, 0, order)  # raises NumPy's error
     if order != "A":
         return str(order)
     flags = _memory(x).flags
@@ -93,28 +93,28 @@ def _reversed(shape: Any) -> Any:
 
 
 class _Plan(NamedTuple):
-    """How an array is reshaped.
+    """Plan of a reshape.
 
     Attributes
     ----------
     source : Layout
-        Where it has to be first.
+        Required layout of the operand.
     target : Layout
-        Where the result comes to be.
+        Layout of the result.
     flat_shape : tuple of int
-        The dimensions that both shapes have in common once those are merged that become others.
-    sources, targets : Held
-        What each device has in coordinates of `flat_shape`, before and after.
-    copies : Copies or None
-        What moves; None if nothing does.
+        Common dimensions of both shapes, once the dimensions that are reshaped together are merged.
+    sources, targets : DeviceBoxes
+        Boxes of each device in coordinates of `flat_shape`, before and after.
+    copies : CopyPlan or None
+        Copies to run; None if nothing moves.
     """
 
     source: Layout
     target: Layout
     flat_shape: Shape
-    sources: Held
-    targets: Held
-    copies: Copies | None
+    sources: DeviceBoxes
+    targets: DeviceBoxes
+    copies: CopyPlan | None
 
 
 def _reshaped(x: ShardedArray, shape: Shape) -> ShardedArray:
@@ -122,25 +122,25 @@ def _reshaped(x: ShardedArray, shape: Shape) -> ShardedArray:
     x = redistribute(x, plan.source)
     if plan.copies is None:
         made = _in_place(x, shape, plan.target)
-        note("reshape", x, made)
+        record_operation("reshape", x, made)
         return made
-    spaces = spaces_for(plan.target, x._group, lambda _: fresh(shape, x.dtype))
-    views = {id(space): space.reshape(plan.flat_shape) for space in spaces if space is not None}
-    places = [None if space is None else views[id(space)] for space in spaces]
+    buffers = buffers_for(plan.target, x._group, lambda _: fresh(shape, x.dtype))
+    views = {id(buffer): buffer.reshape(plan.flat_shape) for buffer in buffers if buffer is not None}
+    places = [None if buffer is None else views[id(buffer)] for buffer in buffers]
     flat = [_flat(x, device, plan) for device in range(x._group.num_devices)]
     fill(x._group, places, plan.targets, [(flat, (0,) * len(plan.flat_shape))], plan.copies)
-    made = ShardedArray._build(spaces, plan.target, x._group, x._combine)
+    made = ShardedArray._build(buffers, plan.target, x._group, x._combine)
     made._is_view = True
-    note_copies("reshape", x, made, plan.copies)
+    record_copies("reshape", x, made, plan.copies)
     return made
 
 
 def _flat(x: ShardedArray, device: int, plan: _Plan) -> Array | None:
-    """A device's values in an array of the flat shape."""
-    space = x._space(device)
-    if space is None:
+    """Return a device's values in an array of the flat shape."""
+    buffer = x._buffer(device)
+    if buffer is None:
         return None
-    view = _view_of(space, plan.flat_shape)
+    view = _view_of(buffer, plan.flat_shape)
     if view is None:
         box = tuple(slice(*bounds) for bounds in plan.sources.boxes[device])
         view = fresh(plan.flat_shape, x.dtype)
@@ -149,11 +149,13 @@ def _flat(x: ShardedArray, device: int, plan: _Plan) -> Array | None:
 
 
 def _in_place(x: ShardedArray, shape: Shape, layout: Layout) -> ShardedArray:
-    """An array of which each device has the values that it had, in another shape."""
-    if all(space is None or _view_of(space, shape) is not None for space in map(x._space, range(x._group.num_devices))):
-        return x._derive(lambda space: space.reshape(shape), layout)
-    spaces = spaces_for(layout, x._group, lambda _: fresh(shape, x.dtype))
-    made = ShardedArray._build(spaces, layout, x._group, x._combine)
+    """Return an array of another shape whose devices keep their values."""
+    if all(
+        buffer is None or _view_of(buffer, shape) is not None for buffer in map(x._buffer, range(x._group.num_devices))
+    ):
+        return x._derive(lambda buffer: buffer.reshape(shape), layout)
+    buffers = buffers_for(layout, x._group, lambda _: fresh(shape, x.dtype))
+    made = ShardedArray._build(buffers, layout, x._group, x._combine)
 
     def copy_tile(device: int) -> None:
         tile, given = made._tile(device), x._tile(device)
@@ -163,17 +165,17 @@ def _in_place(x: ShardedArray, shape: Shape, layout: Layout) -> ShardedArray:
         else:
             view[...] = given
 
-    devices = writers(spaces, held(layout, shape))
+    devices = writers(buffers, device_boxes(layout, shape))
     on_devices(copy_tile, devices, 2 * x.size * x.dtype.itemsize // max(1, len(devices)))
     made._is_view = True
     return made
 
 
-def _view_of(space: Array, shape: Shape) -> Array | None:
-    """A view of another shape; None if a copy would be needed."""
-    if space.flags.c_contiguous:
-        return space.reshape(shape)
-    view: Array = space.view()
+def _view_of(buffer: Array, shape: Shape) -> Array | None:
+    """Return a view of another shape; None if that requires a copy."""
+    if buffer.flags.c_contiguous:
+        return buffer.reshape(shape)
+    view: Array = buffer.view()
     try:
         view.shape = shape
     except AttributeError:
@@ -183,7 +185,7 @@ def _view_of(space: Array, shape: Shape) -> Array | None:
 
 @lru_cache(maxsize=4096)
 def _planned(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any]) -> _Plan:
-    """Of the two ways to cut a dimension into more tiles than it has indices, the one that moves less."""
+    """Of the two ways to divide a dimension into more tiles than it has indices, plan the one that moves less."""
     plans = [_planned_as(shape, new, layout, dtype, may_be_idle) for may_be_idle in (False, True)]
     return min(plans, key=lambda plan: 0 if plan.copies is None else plan.copies.nbytes)
 
@@ -205,14 +207,14 @@ def _planned_as(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any], 
             target[d] = cut
     before, after = layout.with_cuts(source), layout.with_cuts(target)
     flat_shape = tuple(math.prod(shape[d] for d in dimensions) for dimensions, _ in groups)
-    sources = _flattened(held(before, shape), shape, [dimensions for dimensions, _ in groups])
-    targets = _flattened(held(after, new), new, [becoming for _, becoming in groups])
+    sources = _flattened(device_boxes(before, shape), shape, [dimensions for dimensions, _ in groups])
+    targets = _flattened(device_boxes(after, new), new, [becoming for _, becoming in groups])
     copies = None if sources == targets else copies_between([sources], targets, dtype)
     return _Plan(before, after, flat_shape, sources, targets, copies)
 
 
 def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
-    """Dimensions that become others, as few together as can be; those of size 1 come and go."""
+    """Group the dimensions that are reshaped together, as few as possible; those of size 1 are inserted or dropped."""
     if 0 in shape:
         return
     olds = iter([d for d, size in enumerate(shape) if size > 1])
@@ -231,9 +233,9 @@ def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None:
-    """Leave those cuts of merged dimensions of which each tile is a run of elements.
+    """Keep the cuts of merged dimensions whose tiles are contiguous runs.
 
-    After a tile of more than one index along a dimension, the next ones are whole.
+    After a tile of more than one index along a dimension, the next dimensions are whole.
     """
     is_run = True
     for d in dimensions:
@@ -243,7 +245,7 @@ def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None
 
 
 def _joined(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
-    """The tiles of several dimensions as those of one."""
+    """Return the tiles of several dimensions as those of one."""
     count, tiles = 1, [0] * num_devices
     for cut in cuts:
         count *= cut.count
@@ -252,10 +254,10 @@ def _joined(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
 
 
 def _split(sizes: Sequence[int], count: int, tiles: Sequence[int], may_be_idle: bool) -> Iterator[Cut]:
-    """Cut dimensions into so many tiles together: the first ones into single indices, as long as there are tiles.
+    """Divide dimensions into `count` tiles together: the first ones into single indices, while tiles remain.
 
-    More tiles than the last of them has indices either stay, some of them empty, or become fewer, which several devices
-    have each.
+    Tiles in excess of the last dimension's indices either stay, some of them empty, or are replaced by copies on
+    several devices.
     """
     for size in sizes:
         if count == 1:
@@ -271,8 +273,8 @@ def _split(sizes: Sequence[int], count: int, tiles: Sequence[int], may_be_idle: 
             count = 1
 
 
-def _flattened(boxes: Held, shape: Shape, groups: Sequence[Sequence[int]]) -> Held:
-    """Boxes in coordinates of the merged dimensions, along each of which they are runs."""
+def _flattened(boxes: DeviceBoxes, shape: Shape, groups: Sequence[Sequence[int]]) -> DeviceBoxes:
+    """Convert boxes to coordinates of the merged dimensions, along which they are contiguous."""
     made = []
     for bounds in boxes.boxes:
         is_empty = any(begin == end for begin, end in bounds)
@@ -284,4 +286,4 @@ def _flattened(boxes: Held, shape: Shape, groups: Sequence[Sequence[int]]) -> He
                 length *= bounds[d][1] - bounds[d][0]
             runs.append((0, 0) if is_empty else (start, start + length))
         made.append(tuple(runs))
-    return Held(tuple(made), boxes.parts)
+    return DeviceBoxes(tuple(made), boxes.parts)

@@ -1,4 +1,4 @@
-"""Sort and its family, along dimensions that are not cut."""
+"""Sort and similar functions, along dimensions that are not divided."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import WHOLE
-from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["along_lines"]
 
 Array = NDArray[Any]
 
-# How often sorting goes over its lines, about.
+# Approximate passes of a sort over its lines.
 _EFFORT = 8.0
 
 
 def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function that changes the order of elements along one dimension with each tile.
+    """Call a function that reorders elements along one dimension with each tile.
 
     Parameters
     ----------
     function : callable
-        Of NumPy, with an argument `axis`.
+        NumPy function with an argument `axis`.
     a : ShardedArray
     *args, **kwargs
-        As `function` has them.
+        Further arguments of `function`.
 
     Returns
     -------
     ShardedArray
-        ``NotImplemented`` if the dimension is cut: to gather the array once sends less than to bring each device whole
-        lines, and its part of the result back.
+        ``NotImplemented`` if the dimension is divided: gathering the array once sends less than exchanging whole lines
+        and results.
 
     Examples
     --------
@@ -54,14 +54,14 @@ def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any)
     axis = given.get("axis", -1)
     if not isinstance(a, ShardedArray) or axis is None or not a.ndim or a.dtype.hasobject:
         return NotImplemented
-    line = operator.index(axis) % a.ndim if "kth" in given else None  # places in a line are checked, too
+    line = operator.index(axis) % a.ndim if "kth" in given else None  # indices within a line are checked too
     shape = tuple(size if place == line else min(size, 1) for place, size in enumerate(a.shape))
-    model = function(np.zeros(shape, a.dtype), *args, **kwargs)  # raises what there is to raise
-    x = settled(a)
+    model = function(np.zeros(shape, a.dtype), *args, **kwargs)  # raises NumPy's error
+    x = materialized(a)
     if x._layout.cuts[axis] != WHOLE:
         return NotImplemented
 
-    def kernel(tiles: list[Any], result: Array, _: Where) -> None:
+    def kernel(tiles: list[Any], result: Array, _: TileBoxes) -> None:
         result[...] = function(tiles[0], *args, **kwargs)
 
     labels = tuple(range(x.ndim))

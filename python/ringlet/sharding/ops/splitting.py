@@ -1,4 +1,4 @@
-"""Split and its family: slices."""
+"""Split and similar functions: slices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__: list[str] = []
 
 
 def _own_body(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What NumPy runs for arrays of its own: here it consists of slices and swapped axes, which sharded arrays have."""
+    """Return the Python body of a NumPy function, which consists of slices and swapped axes."""
     body: Callable[..., Any] = function._implementation  # type: ignore[attr-defined]
     return body
 

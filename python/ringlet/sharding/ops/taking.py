@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import shaped
-from ringlet.sharding.execution.tile_execution import Where, apply, written_to
-from ringlet.sharding.explain import note
+from ringlet.sharding.execution.shape_inference import shape_probe
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply, write_out
+from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import WHOLE, Layout, tile_bounds
 from ringlet.sharding.ops.pointwise import operand
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.sharding.resharding.device_buffers import empty, filling_devices
-from ringlet.sharding.resharding.regions import Copy, Form, Piece, plan_pieces
-from ringlet.sharding.resharding.reshard import redistribute, settled
+from ringlet.sharding.resharding.regions import ArraySpec, Copy, Region, plan_regions
+from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.resharding.reshard_time import timed
-from ringlet.sharding.resharding.tile_assembly import as_own, full_runs, nothing_moves
+from ringlet.sharding.resharding.tile_assembly import as_writable, full_ranges, nothing_moves
 from ringlet.sharding.resharding.tile_transport import Transfer, transfer
 from ringlet.sharding.resharding.transfers import components
 from ringlet.sharding.sharded_array import ShardedArray
@@ -34,10 +34,10 @@ Array = NDArray[Any]
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise") -> Any:
-    """Do what :func:`numpy.take` does.
+    """Implement :func:`numpy.take`.
 
-    Along a dimension that is cut, each device gives the others the rows that it has of those that are wanted; where
-    more are wanted than there are, the array is gathered along it instead.
+    Along a divided dimension, each device sends the requested rows that it has; if more are requested than exist, the
+    array is gathered along the dimension instead.
 
     Examples
     --------
@@ -51,31 +51,31 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
     if axis is None or x.ndim == 0:
         x, axis = np.ravel(x), 0 if axis is None else axis
     if not isinstance(indices, (ShardedArray, np.ndarray)):
-        np.take(shaped((1,) * x.ndim), 0, axis, mode=mode)  # an axis or a mode that is wrong is told first
-        indices = np.asarray(indices, getattr(indices, "dtype", np.intp))  # as NumPy has it, also of 1.5
-    np.take(shaped((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # NumPy says what is wrong
+        np.take(shape_probe((1,) * x.ndim), 0, axis, mode=mode)  # axis and mode are checked first
+        indices = np.asarray(indices, getattr(indices, "dtype", np.intp))  # as NumPy does, also for 1.5
+    np.take(shape_probe((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # raises NumPy's error
     axis = operator.index(axis) % x.ndim
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if isinstance(x, ShardedArray) and x.size and x._layout.cuts[axis].count > 1 and indices.size < x.shape[axis]:
-        rows: Any = _taken_by_owners(settled(x), _checked(indices, x.shape, axis, mode).ravel(), axis)
-        result = as_own(rows.reshape(shape))
-        return result if out is None else written_to(out, result)
-    is_asked = 0 not in x.shape[:axis] or x.shape[axis] == 0  # as NumPy asks whether they are in bounds
+        rows: Any = _taken_from_holders(materialized(x), _checked(indices, x.shape, axis, mode).ravel(), axis)
+        result = as_writable(rows.reshape(shape))
+        return result if out is None else write_out(out, result)
+    is_asked = 0 not in x.shape[:axis] or x.shape[axis] == 0  # with NumPy's bounds check
     if 0 in x.shape and indices.size and is_asked and (mode == "raise" or 0 not in shape):
-        _checked(indices, x.shape, axis, mode)  # tiles without elements would not ask
+        _checked(indices, x.shape, axis, mode)  # tiles without elements skip the check
     before, after = [("a", d) for d in range(axis)], [("a", d) for d in range(axis + 1, x.ndim)]
     taking = tuple(("i", d) for d in range(indices.ndim))
     factors = FactorMap(((*before, "taken", *after), taking), (*before, *taking, *after), whole=frozenset({"taken"}))
 
-    def kernel(tiles: list[Array], place: Array, _: Where) -> None:
-        if place.size:  # or NumPy might never end, going round a dimension without elements
+    def kernel(tiles: list[Array], place: Array, _: TileBoxes) -> None:
+        if place.size:  # else NumPy loops endlessly in wrap mode on a dimension without elements
             place[...] = np.take(tiles[0], tiles[1], axis, mode=mode)
 
     return apply("take", factors, kernel, [x, indices], x.dtype, out=out, shape=shape)
 
 
 def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArray[np.intp]:
-    """Indices from 0 up, the same on all devices.
+    """Return indices from 0 up, the same on all devices.
 
     Raises
     ------
@@ -83,21 +83,21 @@ def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArra
         NumPy's, if one is out of bounds.
     """
     if isinstance(indices, ShardedArray):
-        indices = redistribute(settled(indices), Layout.replicated(indices._layout.num_devices, indices.ndim))
+        indices = redistribute(materialized(indices), Layout.replicated(indices._layout.num_devices, indices.ndim))
         indices = indices._gathered()
     every = np.arange(shape[axis]).reshape([-1 if d == axis else 1 for d in range(len(shape))])
     taken: NDArray[np.intp] = np.take(every, indices, axis, mode=mode)  # type: ignore[call-overload]
     return np.asarray(taken.reshape(indices.shape), np.intp)
 
 
-def _taken_by_owners(x: ShardedArray, indices: NDArray[np.intp], axis: int) -> ShardedArray:
-    """Rows of an array that is cut along an axis, one after the other, from those who have them."""
+def _taken_from_holders(x: ShardedArray, indices: NDArray[np.intp], axis: int) -> ShardedArray:
+    """Return rows of an array divided along an axis, sent by their holders."""
     cuts = x._layout.cuts
     gathered = x._layout.with_cuts([*cuts[:axis], WHOLE, *cuts[axis + 1 :]])
     made = empty((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype, gathered, x._group)
-    # Messages are those that would gather the array along the axis, less the rows that nobody wants.
-    piece = Piece(0, (0,) * x.ndim, full_runs(x.shape))
-    copies = plan_pieces((piece,), (x._layout,), (x.shape,), Form(x.shape, x.dtype, gathered))
+    # The messages are those of a gather along the axis, without unused rows.
+    piece = Region(0, (0,) * x.ndim, full_ranges(x.shape))
+    copies = plan_regions((piece,), (x._layout,), (x.shape,), ArraySpec(x.shape, x.dtype, gathered))
     bounds = tile_bounds(x.shape[axis], cuts[axis].count)
     places = {begin: np.nonzero((indices >= begin) & (indices < end)) for begin, end in bounds if begin < end}
     wanted = [
@@ -109,13 +109,13 @@ def _taken_by_owners(x: ShardedArray, indices: NDArray[np.intp], axis: int) -> S
     if nothing_moves(x, copies):
         boxes = gathered.boxes(x.shape)
         for device in filling_devices(made):
-            space = x._space(device)
-            if space is not None:
-                # They are in bounds; with the mode that asks, NumPy would go round through memory of its own.
-                np.take(space[boxes[device]], indices, axis, made._tile(device), mode="clip")
+            buffer = x._buffer(device)
+            if buffer is not None:
+                # Indices are in bounds; with the checking mode, NumPy would use a buffer of its own.
+                np.take(buffer[boxes[device]], indices, axis, made._tile(device), mode="clip")
     else:
         _exchange(x, made, indices, axis, wanted)
-    note("take", x, made, _collectives(x, made, axis, wanted))
+    record_operation("take", x, made, _collectives(x, made, axis, wanted))
     return made
 
 
@@ -123,13 +123,13 @@ _Wanted = Sequence[tuple[Copy, tuple[NDArray[np.intp], ...]]]
 
 
 def _exchange(x: ShardedArray, made: ShardedArray, indices: NDArray[np.intp], axis: int, wanted: _Wanted) -> None:
-    """Bring rows to where they are wanted, each through memory of its own."""
+    """Send rows to the devices that need them, each through a temporary buffer."""
     transfers = []
     for (source, target, box), places in ((copy[1:], places) for copy, places in wanted):
-        space, shape = x._space(source), [side.stop - side.start for side in box]
+        buffer, shape = x._buffer(source), [side.stop - side.start for side in box]
         shape[axis] = places[0].size
-        given = None if space is None else np.take(space[box], indices[places] - box[axis].start, axis)
-        taken = None if made._space(target) is None else np.empty(shape, x.dtype)
+        given = None if buffer is None else np.take(buffer[box], indices[places] - box[axis].start, axis)
+        taken = None if made._buffer(target) is None else np.empty(shape, x.dtype)
         transfers.append(Transfer(source, target, given, taken))
     transfer(x._group, transfers)
     for (_, places), (_, target, _, taken) in zip(wanted, transfers, strict=True):
@@ -153,12 +153,12 @@ def _collectives(x: ShardedArray, made: ShardedArray, axis: int, wanted: _Wanted
 
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    """Do what :func:`numpy.take_along_axis` does: along the other dimensions, tile by tile."""
+    """Implement :func:`numpy.take_along_axis`: along the other dimensions, tile by tile."""
     array, indices = operand(arr), operand(indices)
     if axis is None and indices.ndim == 1:
         array, axis = np.ravel(array), 0
     if not _fits_along(array.shape, indices, axis):
-        np.take_along_axis(shaped(array.shape), np.broadcast_to(np.zeros((), indices.dtype), indices.shape), axis)
+        np.take_along_axis(shape_probe(array.shape), np.broadcast_to(np.zeros((), indices.dtype), indices.shape), axis)
     axis = operator.index(axis) % array.ndim
     shape = [max(a, b) if a and b else 0 for a, b in zip(array.shape, indices.shape, strict=True)]
     shape[axis] = indices.shape[axis]
@@ -175,14 +175,14 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
         whole=frozenset({"taken"}),
     )
 
-    def kernel(tiles: list[Array], out: Array, _: Where) -> None:
+    def kernel(tiles: list[Array], out: Array, _: TileBoxes) -> None:
         out[...] = np.take_along_axis(tiles[0], tiles[1], axis)
 
     return apply("take_along_axis", factors, kernel, [array, indices], array.dtype, shape=tuple(shape))
 
 
 def _fits_along(shape: Sequence[int], indices: Any, axis: Any) -> bool:
-    """Whether indices select from an array of a shape; if not, NumPy raises an error before it reads any element."""
+    """Return whether indices fit an array of a shape; if not, NumPy raises before it reads any element."""
     if indices.ndim != len(shape) or indices.dtype.kind not in "iu" or axis is None:
         return False
     if not -len(shape) <= operator.index(axis) < len(shape):

@@ -1,4 +1,4 @@
-"""``ufunc.at`` of sharded indices and values: each device accumulates those that it has, and the results combine."""
+"""``ufunc.at`` of sharded indices and values: each device accumulates its own, and the results combine."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.propagation import plan
-from ringlet.sharding.execution.tile_execution import Where, apply
-from ringlet.sharding.explain import unnoted
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.explain import recording_suspended
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.ops.elementwise import result_dtypes
 from ringlet.sharding.reductions.reductions import LOGICAL, op_of
 from ringlet.sharding.resharding.partial_combine import identity
-from ringlet.sharding.resharding.reshard import redistribute, settled
+from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.resharding.transfer_bytes import moved_bytes
 from ringlet.sharding.sharded_array import ShardedArray
 
@@ -27,16 +27,16 @@ Array = NDArray[Any]
 
 
 class Scatter(NamedTuple):
-    """A call of ``ufunc.at`` whose indices may be taken in any order.
+    """A call of ``ufunc.at`` whose indices may be applied in any order.
 
     Attributes
     ----------
     ufunc : ufunc
     op : Op
-        How results of devices combine.
+        Combines the results of devices.
     target : ShardedArray or ndarray
     operands : list
-        The indices of the first dimensions of `target`, arrays of integers that are broadcast together, and the values.
+        Broadcastable integer arrays, the indices of the first dimensions of `target`, and the values.
     labels : tuple of tuple of hashable
         Of the operands and, last, of the result: ``("i", d)`` for dimension `d` of the indices, ``("t", d)`` for `d` of
         the target.
@@ -50,14 +50,14 @@ class Scatter(NamedTuple):
 
     @property
     def factor_map(self) -> FactorMap:
-        """The factors: the result of tiles of the indices is partial."""
+        """Return the factors: if indices are divided, the result is partial."""
         *operands, result = self.labels
         indices = [label for given in operands[:-1] for label in given if label is not None]
         return FactorMap(tuple(operands), result, dict.fromkeys(indices, self.op))
 
     @property
     def nbytes(self) -> int:
-        """What devices send."""
+        """Bytes sent by all devices."""
         target, operands = self.target, self.operands
         shapes = tuple(np.shape(x) for x in operands)
         layouts = tuple(x._layout if isinstance(x, ShardedArray) else None for x in operands)
@@ -71,12 +71,12 @@ class Scatter(NamedTuple):
 
 
 def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) -> Scatter | None:
-    """Return a call of ``ufunc.at`` as one whose indices may be taken in any order, None if it is not.
+    """Return a call of ``ufunc.at`` whose indices may be applied in any order, None if they may not.
 
     Parameters
     ----------
     ufunc, target, key, values
-        Those of the call, sharded arrays not partial.
+        Arguments of the call, sharded arrays not partial.
 
     Examples
     --------
@@ -108,27 +108,27 @@ def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) ->
 
 
 def _op(ufunc: np.ufunc, dtype: np.dtype[Any], value: Any) -> Op | None:
-    """Return how results combine; None if the order counts, also because each is rounded to the dtype of the array."""
+    """Return the combining operation; None if the order matters, also because of rounding to the array's dtype."""
     if ufunc in LOGICAL and dtype.kind != "b":
         return None
     op = op_of(np.add if ufunc is np.subtract and dtype.kind != "b" else ufunc, dtype)
     try:
         (computed,) = result_dtypes(ufunc, [dtype, getattr(value, "dtype", type(value))], {})
-    except TypeError:  # NumPy's `at` raises it, too
+    except TypeError:  # NumPy's `at` raises it too
         return None
     wraps = op in (Op.SUM, Op.PROD) and computed.kind in "iu" and dtype.kind in "iu"
     return op if computed == dtype or wraps or (computed.kind == dtype.kind and dtype.kind in "fc") else None
 
 
 def _aligned(shape: Sequence[int], labels: Sequence[Any], sizes: Sequence[int]) -> Labels:
-    """Return the labels of what is broadcast, aligned at the end."""
+    """Return the labels of broadcast operands, aligned at the end."""
     skipped = len(labels) - len(shape)
     each = zip(shape, labels[skipped:], sizes[skipped:], strict=True)
     return tuple(label if size == whole else None for size, label, whole in each)
 
 
 def cost_of_gathering(arrays: Sequence[Any]) -> int:
-    """Return the bytes that devices send if each is to have all of some arrays.
+    """Return the bytes sent to gather arrays on each device.
 
     Examples
     --------
@@ -144,14 +144,14 @@ def cost_of_gathering(arrays: Sequence[Any]) -> int:
 
 
 def is_in_bounds(call: Scatter) -> bool:
-    """Return whether the target has elements at all indices: the same on all devices, also of other processes."""
+    """Return whether the target has elements at all indices: equal on all devices and processes."""
     sizes = zip(call.operands[:-1], call.target.shape, strict=False)
-    with unnoted():
+    with recording_suspended():
         return not any(bool(np.any((x < -size) | (x >= size))) for x, size in sizes)
 
 
 def scatter(call: Scatter) -> None:
-    """Do what ``ufunc.at`` does, for indices that are in bounds.
+    """Run ``ufunc.at`` for indices that are in bounds.
 
     Examples
     --------
@@ -162,15 +162,15 @@ def scatter(call: Scatter) -> None:
     array([1, 0, 3])
     """
     ufunc, op, target, operands, _ = call
-    # What changes no number that it is added to, not even -0.0.
+    # Neutral element for addition, which keeps -0.0.
     start = -np.zeros((), target.dtype) if target.dtype.kind in "fc" and op is Op.SUM else identity(op, target.dtype)
 
-    def kernel(tiles: list[Any], place: Array, _: Where) -> None:
+    def kernel(tiles: list[Any], place: Array, _: TileBoxes) -> None:
         place[...] = start
         ufunc.at(place, tuple(tiles[:-1]), tiles[-1])
 
     name = f"{ufunc.__name__}.at"
     total = apply(name, call.factor_map, kernel, operands, target.dtype, shape=target.shape)
     if not isinstance(target, ShardedArray):
-        total = redistribute(settled(total), Layout.replicated(total._layout.num_devices, total.ndim))._gathered()
+        total = redistribute(materialized(total), Layout.replicated(total._layout.num_devices, total.ndim))._gathered()
     (np.add if ufunc is np.subtract else ufunc)(target, total, out=target)

@@ -1,4 +1,4 @@
-"""The methods ``at`` and ``outer`` of NumPy's ufuncs."""
+"""Methods ``at`` and ``outer`` of NumPy's ufuncs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import gathered
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.layout import Box, Layout
 from ringlet.sharding.ops.ufunc_at import cost_of_gathering, is_in_bounds, scatter, scatter_of
-from ringlet.sharding.resharding.reshard import redistribute, settled
+from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["at", "outer"]
@@ -24,21 +24,21 @@ Array = NDArray[Any]
 
 @implements_ufunc(None, "outer")
 def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Apply a ufunc to all pairs of elements: elementwise, the first operand with more dimensions, of size 1."""
+    """Apply a ufunc to all pairs of elements: elementwise, with dimensions of size 1 appended to the first operand."""
     if ufunc.signature is not None or ufunc.nin != 2 or len(inputs) != 2:
         return NotImplemented
     first, second = (x if isinstance(x, ShardedArray) else np.asarray(x) for x in inputs)
     if second.ndim:
         first = first[(...,) + (None,) * second.ndim]
-    return noted_as_one(f"{ufunc.__name__}.outer", inputs, lambda: ufunc(first, second, **kwargs))
+    return recorded_as_one(f"{ufunc.__name__}.outer", inputs, lambda: ufunc(first, second, **kwargs))
 
 
 @implements_ufunc(None, "at")
 def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Apply a ufunc to some elements of an array, in place.
 
-    Each device does what falls on its tile of the array, and has all indices and values for that; or it does what it
-    has indices and values of, to an array of its own, and these combine: whichever sends less.
+    Either each device updates its tile of the array, with all indices and values, or it applies its own indices and
+    values to a temporary array, and these combine: whichever sends fewer bytes.
     """
     target, key, *values = inputs
     operands = [target, *_leaves(key), *values]
@@ -47,13 +47,13 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
         _at(ufunc, target, key, values)
         return target
 
-    noted_as_one(f"{ufunc.__name__}.at", operands, work)
+    recorded_as_one(f"{ufunc.__name__}.at", operands, work)
 
 
 def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
     if isinstance(target, ShardedArray):
-        target._spaces_to_write()
-    key, values = _known(key), [_known(value) for value in values]
+        target._writable_buffers()
+    key, values = _materialized(key), [_materialized(value) for value in values]
     arrays = [x for x in (target, *_leaves(key), *values) if isinstance(x, ShardedArray)]
     common_group(f"{ufunc.__name__}.at", arrays)
     cost = cost_of_gathering([*_leaves(key), *values])
@@ -61,7 +61,7 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
     if call is not None and call.nbytes < cost and is_in_bounds(call):
         scatter(call)
         return
-    if call is None and not isinstance(target, ShardedArray):  # it has no tiles
+    if call is None and not isinstance(target, ShardedArray):  # the target has no tiles
         name = f"np.{ufunc.__name__}.at"
         ufunc.at(target, gathered(name, key), *gathered(name, values))
         return
@@ -69,49 +69,49 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
     if not isinstance(target, ShardedArray):
         ufunc.at(target, _of_device(key, None), *(_of_device(value, None) for value in values))
         return
-    spaces, boxes = target._spaces_to_write(), target._layout.boxes(target.shape)
+    buffers, boxes = target._writable_buffers(), target._layout.boxes(target.shape)
     done: set[tuple[int, ...]] = set()
     for device in target._layout.holders:
-        space = spaces[device]
-        bounds = (id(space), *(bound for s in boxes[device] for bound in (s.start, s.stop)))
-        if space is None or bounds in done:
+        buffer = buffers[device]
+        bounds = (id(buffer), *(bound for s in boxes[device] for bound in (s.start, s.stop)))
+        if buffer is None or bounds in done:
             continue
         done.add(bounds)
         arguments = (_of_device(key, device), *(_of_device(value, device) for value in values))
         if target._whole is not None:  # all boxes at once
-            ufunc.at(space, *arguments)
+            ufunc.at(buffer, *arguments)
             return
-        _at_in_box(ufunc, space, boxes[device], *arguments)
+        _at_in_box(ufunc, buffer, boxes[device], *arguments)
 
 
-def _at_in_box(ufunc: np.ufunc, space: Array, box: Box, key: Any, *values: Any) -> None:
-    """Do what falls into a box of an array, in the order in which the whole array would have it done."""
-    if not space.shape:  # of which there is one box
-        ufunc.at(space, key, *values)
+def _at_in_box(ufunc: np.ufunc, buffer: Array, box: Box, key: Any, *values: Any) -> None:
+    """Apply the updates inside a box of an array, in the order of the whole call."""
+    if not buffer.shape:  # there is a single box
+        ufunc.at(buffer, key, *values)
         return
-    size = math.prod(space.shape)
-    chosen = np.arange(size).reshape(space.shape)[key]
-    places = np.unravel_index(chosen.ravel(), space.shape)
+    size = math.prod(buffer.shape)
+    chosen = np.arange(size).reshape(buffer.shape)[key]
+    places = np.unravel_index(chosen.ravel(), buffer.shape)
     inside = np.ones(chosen.size, bool)
     for place, extent in zip(places, box, strict=True):
         inside &= (place >= extent.start) & (place < extent.stop)
     index = tuple(place[inside] for place in places)
-    ufunc.at(space, index, *(np.broadcast_to(v, chosen.shape).ravel()[inside] for v in values))
+    ufunc.at(buffer, index, *(np.broadcast_to(v, chosen.shape).ravel()[inside] for v in values))
 
 
 def _leaves(key: Any) -> list[Any]:
     return list(key) if isinstance(key, tuple) else [key]
 
 
-def _known(value: Any) -> Any:
-    """An argument with the partial arrays in it combined."""
+def _materialized(value: Any) -> Any:
+    """Return an argument with the partial arrays in it combined."""
     if isinstance(value, tuple):
-        return tuple(map(_known, value))
-    return settled(value) if isinstance(value, ShardedArray) else value
+        return tuple(map(_materialized, value))
+    return materialized(value) if isinstance(value, ShardedArray) else value
 
 
 def _everywhere(value: Any) -> Any:
-    """An argument with all sharded arrays in it on each device."""
+    """Return an argument with all sharded arrays in it on each device."""
     if isinstance(value, tuple):
         return tuple(map(_everywhere, value))
     if not isinstance(value, ShardedArray):
@@ -120,7 +120,7 @@ def _everywhere(value: Any) -> Any:
 
 
 def _of_device(value: Any, device: int | None) -> Any:
-    """What a device has of such an argument; a device of this process for None."""
+    """Return a device's part of such an argument; that of a device of this process for None."""
     if isinstance(value, tuple):
         return tuple(_of_device(item, device) for item in value)
     if not isinstance(value, ShardedArray):

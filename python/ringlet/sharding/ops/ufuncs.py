@@ -1,9 +1,9 @@
-"""Calls of NumPy's ufuncs, and the short way of those that are plain: elementwise, in memory that devices share.
+"""Calls of NumPy's ufuncs, with a fast path for plain elementwise ones in memory that devices share.
 
-A plan is kept for each (ufunc, shapes, dtypes, layouts). An operation that moves nothing then costs little more than
-the ufunc. Where devices share memory each element is computed once, from the elements at its place and to the same bits
-whoever does it. So what is little is computed in one call, and else the devices' threads take as many slabs as there
-are devices: runs of memory, which tiles of columns are not (sums of such tiles take four times as long).
+A plan is cached for each (ufunc, shapes, dtypes, layouts), so an operation that moves nothing costs little more than
+the ufunc. Where devices share memory each element is computed once, from its operands alone, with identical bits on any
+device. Small work is therefore computed in one call; otherwise the device threads compute as many contiguous slabs as
+there are devices (tiles of columns are not contiguous, and take four times as long to add).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ringlet.sharding.execution.array_function_table import gathered, has_subcla
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, in_threads
 from ringlet.sharding.execution.propagation import plan
 from ringlet.sharding.execution.ufunc_table import handler_of, is_cached
-from ringlet.sharding.explain import note
+from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
@@ -35,29 +35,29 @@ _NUMBERS = frozenset((bool, int, float, complex))
 
 
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a method of a ufunc, one argument of which is a ShardedArray: tile by tile, or on gathered arrays.
+    """Run a method of a ufunc with a ShardedArray among its arguments: tile by tile, or on gathered arrays.
 
     Parameters
     ----------
     ufunc, method, inputs, kwargs
-        As ``__array_ufunc__`` gets them.
+        As passed to ``__array_ufunc__``.
 
     Returns
     -------
     ShardedArray or what the method gives
-        What it gives for gathered arrays, without a sharding; ``NotImplemented`` if there are arrays of other kinds.
+        Unsharded if computed from gathered arrays; ``NotImplemented`` if other array types take part.
 
     Raises
     ------
     TypeError
-        If there is a matrix, of which operators mean something else than functions do.
+        If there is a matrix, whose operators are not the ufuncs.
     """
     if ufunc is np.square and method == "__call__" and _is_complex(inputs[0]):
-        # NumPy rounds otherwise where the numbers are few; products are the same in tiles of any size.
+        # NumPy rounds differently for few complex numbers; products are the same in tiles of any size.
         ufunc, inputs = np.multiply, inputs * 2
     out = kwargs.get("out", ())
     if method == "__call__" and len(kwargs) == len(out) < 2 and ufunc.signature is None:
-        short = _short_way(ufunc, inputs, *out)
+        short = _fast_path(ufunc, inputs, *out)
         if short is not None:
             return short if out else short._as_result()
     if any(_is_foreign(value) for value in (*inputs, *out)):
@@ -75,7 +75,7 @@ def _is_complex(value: Any) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Whether a value has its own way with ufuncs."""
+    """Return whether a value has its own ``__array_ufunc__``."""
     kind = type(value)
     return (
         kind not in _NUMBERS
@@ -104,16 +104,16 @@ def _call_gathered(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs
 
 
 class _Plan(NamedTuple):
-    """What the short way does with operands of one kind.
+    """Plan of the fast path for operands of one kind.
 
     Attributes
     ----------
     shape, dtype, layout : tuple of int, dtype, Layout
-        Of the result.
+        Data type of the result.
     bytes_per_slab : int
-        What is read and written for one, times the effort.
+        Bytes read and written for one element, times the effort.
     boxes : tuple of tuple of Box
-        ``[slab][array]``: what each is of each operand, and of the result.
+        ``[slab][array]``: box of each operand, and of the result.
     """
 
     shape: tuple[int, ...]
@@ -123,16 +123,16 @@ class _Plan(NamedTuple):
     boxes: tuple[tuple[Box, ...], ...]
 
 
-# An operand as far as plans depend on it: layout (None for a plain array), shape, dtype; the type of a Python number.
+# Key of an operand in plans: layout (None for a plain array), shape, dtype; the type of a Python number.
 _Kind = tuple["Layout | None", "tuple[int, ...]", "np.dtype[Any]"] | type
 
 
-def _short_way(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> ShardedArray | None:
-    """Compute what is elementwise and needs no movement, into a target if there is one; None for all else."""
+def _fast_path(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> ShardedArray | None:
+    """Compute an elementwise call without transfers, into a target if given; None for all other calls."""
     if target is not None:
         if type(target) is not ShardedArray or ufunc in NEEDS_OWN_MEMORY or target._layout.is_partial:
             return None
-        target._spaces_to_write()  # first: arrays that read its memory are operands, too
+        target._writable_buffers()  # first: operands may read the target's memory
     kinds = [_kind_of(value) for value in inputs]
     sharded = [value for value in inputs if type(value) is ShardedArray]
     if None in kinds or not sharded:
@@ -153,21 +153,21 @@ def _short_way(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> 
         ufunc(*arrays, out=result._whole)
     else:
         _fill(ufunc, arrays, result, chosen)
-    note(ufunc.__name__, inputs, result)
+    record_operation(ufunc.__name__, inputs, result)
     return result
 
 
 def _kind_of(value: Any) -> _Kind | None:
     kind = type(value)
     if kind is ShardedArray:
-        return None if value._spaces is not None else (value._layout, value._shape, value._dtype)
+        return None if value._buffers is not None else (value._layout, value._shape, value._dtype)
     if kind in _NUMBERS:
         return kind
     return (None, value.shape, value.dtype) if kind is np.ndarray or isinstance(value, np.generic) else None
 
 
 def _takes(target: ShardedArray, chosen: _Plan, group: DeviceGroup) -> bool:
-    """Whether a result may be computed where an array is."""
+    """Return whether a result may be computed in the memory of an array."""
     return (
         target._whole is not None
         and target.dtype == chosen.dtype
@@ -178,7 +178,7 @@ def _takes(target: ShardedArray, chosen: _Plan, group: DeviceGroup) -> bool:
 
 
 def _overlaps(target: ShardedArray, inputs: tuple[Any, ...], arrays: list[Any]) -> bool:
-    """Whether a slab that is written may be one that another thread still reads."""
+    """Return whether a slab may be written while another thread still reads it."""
     return any(
         x is not target and isinstance(array, np.ndarray) and np.may_share_memory(target._whole, array)
         for x, array in zip(inputs, arrays, strict=True)
@@ -199,7 +199,7 @@ def _fill(ufunc: np.ufunc, arrays: list[Any], result: ShardedArray, chosen: _Pla
 
 
 def _slabs(shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]], count: int) -> tuple[tuple[Box, ...], ...]:
-    """Cut a result and what is broadcast to it along the first dimension that is long enough, or the longest."""
+    """Divide a result and its broadcast operands along the first dimension that is long enough, else the longest."""
     if not shape:
         return (((),) * (len(shapes) + 1),)
     axis = next((axis for axis, size in enumerate(shape) if size >= count), int(np.argmax(shape)))
@@ -218,7 +218,7 @@ def _slabs(shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]], count: int
 
 @lru_cache(maxsize=4096)
 def _planned(ufunc: np.ufunc, *kinds: Any) -> _Plan | None:
-    """Give the plan for operands of some kinds; None if the short way is not for them."""
+    """Return the plan for kinds of operands; None if the fast path does not apply."""
     if ufunc.signature is not None or ufunc.nout != 1 or (ufunc in NEEDS_OWN_MEMORY and ufunc is not np.negative):
         return None
     shapes = tuple(() if isinstance(kind, type) else kind[1] for kind in kinds)
@@ -226,7 +226,7 @@ def _planned(ufunc: np.ufunc, *kinds: Any) -> _Plan | None:
     itemsizes = tuple(0 if isinstance(kind, type) else kind[2].itemsize for kind in kinds)
     try:
         (dtype,) = result_dtypes(ufunc, [kind if isinstance(kind, type) else kind[2] for kind in kinds], {})
-    except TypeError:  # text times a number has no dtype but that of an array to be written to
+    except TypeError:  # the dtype of text times a number is known only with `out`
         return None
     shape = broadcast_shape(shapes)
     operands, result = broadcast_factors(shapes)

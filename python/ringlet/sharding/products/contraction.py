@@ -1,4 +1,4 @@
-"""Sums of products of sharded arrays: one operation that products of matrices and all their relatives are."""
+"""Contraction: sums of products of sharded arrays, the basis of all matrix products."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Op
-from ringlet.sharding.execution.tile_execution import Kernel, Where, apply
+from ringlet.sharding.execution.tile_execution import Kernel, TileBoxes, apply
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
 from ringlet.sharding.products.product_kernel import sum_along, sum_of_products
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["contract", "dtype_of", "operand", "refused_by", "standing_in"]
+__all__ = ["contract", "dtype_of", "numpy_error", "operand", "shape_only"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-# A byte that threads go over takes as long as about so many multiplications and additions in a product of matrices.
+# Multiply-adds of a matrix product that take as long as a pass of the threads over one byte.
 _PRODUCTS_PER_BYTE = 3.0
 
 
@@ -41,26 +41,26 @@ def contract(
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     operands : sequence of (ShardedArray or ndarray)
-        One ShardedArray at least.
+        At least one ShardedArray.
     labels : tuple of tuple of hashable
         One label for each dimension of each operand and, last, of the result; none twice in one array. Dimensions of
         one label have one size, or 1, which is repeated.
     dtype : dtype
-        Of the result. A sum of Booleans is true if one of them is.
+        Data type of the result. A sum of Booleans is true if one of them is.
     out : ShardedArray, ndarray or None
-        What to write the result to.
+        Array to write the result to.
     kernel : callable or None
-        Computes a tile, as :func:`~ringlet.sharding.execution.tile_execution.apply` wants it; None for the kernel of
-        one operand or two.
+        Computes a tile, as in :func:`~ringlet.sharding.execution.tile_execution.apply`; None for the default kernel of
+        one or two operands.
     takes_stacks : bool
-        What it says there of the kernel.
+        As in :func:`~ringlet.sharding.execution.tile_execution.apply`.
 
     Returns
     -------
     ShardedArray
-        Partial if a dimension that is summed along is cut.
+        Partial if a dimension that is summed along is divided.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def contract(
 def _rule(
     labels: tuple[Labels, ...], shapes: tuple[Shape, ...], is_linear: tuple[bool, ...], dtype: np.dtype[Any]
 ) -> tuple[FactorMap, Shape, float]:
-    """Give the factors of a product, the shape of its result, and how much work it is."""
+    """Return the factors of a product, the shape of its result, and its amount of work."""
     sizes = _sizes(labels, shapes)
     operands = tuple(
         tuple(label if size == sizes[label] else None for label, size in zip(given, shape, strict=True))
@@ -94,19 +94,19 @@ def _rule(
         operands,
         labels[-1],
         dict.fromkeys(summed, op),
-        # Objects are added by themselves alone: nothing else knows how.
+        # Collectives cannot add objects.
         whole=frozenset(summed) if dtype.hasobject else frozenset(),
         linear=tuple(frozenset({n}) for n, linear in enumerate(is_linear) if linear),
         linear_ops=frozenset({op}),
     )
-    # How much longer the products take than going over the bytes once.
+    # Time of the products relative to one pass over the bytes.
     products, nbytes = math.prod(sizes.values()), sum(map(math.prod, shapes)) * dtype.itemsize
     effort = max(1.0, products / _PRODUCTS_PER_BYTE / max(1, nbytes))
     return factor_map, tuple(sizes[label] for label in labels[-1]), effort
 
 
 def _sizes(labels: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[Factor, int]:
-    """Give the size of each label; 1 gives way to any other."""
+    """Return the size of each label; 1 is replaced by any other size."""
     sizes: dict[Factor, int] = {}
     for given, shape in zip(labels, shapes, strict=False):
         for label, size in zip(given, shape, strict=True):
@@ -116,52 +116,53 @@ def _sizes(labels: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[Factor
 
 
 def _kernel_for(labels: tuple[Labels, ...]) -> Kernel:
-    def sums(tiles: list[Any], out: Array, where: Where) -> None:
+    def sums(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         sum_along(np.asarray(tiles[0]), labels[0], labels[1], out)
 
-    def products(tiles: list[Any], out: Array, where: Where) -> None:
+    def products(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         sum_of_products(np.asarray(tiles[0]), np.asarray(tiles[1]), (labels[0], labels[1], labels[2]), out)
 
     return sums if len(labels) == 2 else products
 
 
 def operand(x: Any) -> Any:
-    """Give a sharded array as it is, and whatever else NumPy takes for an array as one."""
+    """Return a sharded array unchanged, anything else as an ndarray."""
     x = plain(x)
     return x if isinstance(x, ShardedArray) else np.asarray(x)
 
 
-def standing_in(shape: Shape, dtype: Any) -> Array:
-    """Give an array of a shape and no memory, for NumPy to say what it thinks of it."""
+def shape_only(shape: Shape, dtype: Any) -> Array:
+    """Return an array of a shape without memory, for NumPy to check."""
     return np.broadcast_to(np.empty((), dtype), shape)
 
 
-def _standing_in(x: Any) -> Any:
+def _shape_only(x: Any) -> Any:
     if isinstance(x, list):
-        return [_standing_in(each) for each in x]
-    return standing_in(x.shape, x.dtype) if hasattr(x, "dtype") else x
+        return [_shape_only(each) for each in x]
+    return shape_only(x.shape, x.dtype) if hasattr(x, "dtype") else x
 
 
-def refused_by(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
-    """Give the error that a function of NumPy raises for operands of such shapes and dtypes.
+def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
+    """Return the error that a NumPy function raises for operands of such shapes and dtypes.
 
     Examples
     --------
-    >>> refused_by(np.matmul, np.ones((2, 3)), np.ones(2))  # doctest: +ELLIPSIS
+    >>> numpy_error(np.matmul, np.ones((2, 3)), np.ones(2))  # doctest: +ELLIPSIS
     ValueError('matmul: Input operand 1 has a mismatch in its core dimension 0...
     """
     try:
-        function(*(_standing_in(x) for x in args), **kwargs)
-    except Exception as error:  # whatever NumPy raises is the answer
+        function(*(_shape_only(x) for x in args), **kwargs)
+    except Exception as error:  # any exception of NumPy is the result
         return error
     return ValueError(
-        f"{function.__name__} was given shapes {[getattr(x, 'shape', x) for x in args]}: they do not go together"
+        f"{function.__name__} was given shapes {[getattr(x, 'shape', x) for x in args]}, which are incompatible: "
+        "align the dimensions that are summed"
     )
 
 
 @lru_cache(maxsize=1024)
 def dtype_of(function: Callable[..., Any], dtypes: tuple[Any, ...], ndims: tuple[int, ...], **kwargs: Any) -> Any:
-    """Give the dtype of the result that a function of NumPy gives, by asking it about arrays without elements.
+    """Return the dtype of a NumPy function's result, computed on arrays without elements.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The subscripts of an einsum, as labels."""
+"""Subscripts of einsum, parsed to labels."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 from ringlet.sharding.layout.factors import Labels
 
-__all__ = ["labels_of", "spelled"]
+__all__ = ["labels_of", "text_and_operands"]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def spelled(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Give the subscripts as text and the operands, of either form of the arguments of ``np.einsum``.
+def text_and_operands(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Return the subscripts as text and the operands, for either form of the arguments of ``np.einsum``.
 
     Raises
     ------
     ValueError, TypeError
-        If a list of subscripts has anything but numbers below 52 and an ellipsis.
+        If a list of subscripts has entries other than numbers below 52 and an ellipsis.
 
     Examples
     --------
-    >>> spelled([1.5, [0, 1], 2.5, [1, ...], [...]])
+    >>> text_and_operands([1.5, [0, 1], 2.5, [1, ...], [...]])
     ('AB,B...->...', [1.5, 2.5])
     """
     if isinstance(arguments[0], str):
@@ -34,27 +34,29 @@ def spelled(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
 
 def _letters(numbers: Sequence[Any]) -> str:
     if any(number is not Ellipsis and not 0 <= number < len(_LETTERS) for number in numbers):
-        raise ValueError(f"subscripts {list(numbers)} are to be numbers from 0 to {len(_LETTERS) - 1}, or an ellipsis")
+        raise ValueError(
+            f"subscripts are {list(numbers)}: expected numbers from 0 to {len(_LETTERS) - 1}, or an ellipsis"
+        )
     return "".join("..." if number is Ellipsis else _LETTERS[number] for number in numbers)
 
 
 def labels_of(text: str, ndims: Sequence[int]) -> tuple[Labels, ...] | None:
-    """Give one label for each dimension of each operand and, last, of the result.
+    """Return one label for each dimension of each operand and, last, of the result.
 
-    Those of an ellipsis are numbers, counted from the last. Without an arrow the result has the dimensions of the
-    ellipsis and then, in order of the alphabet, the letters that are there once.
+    Dimensions of an ellipsis are numbers, counted from the last. Without an arrow the result has the dimensions of the
+    ellipsis and then, in alphabetical order, the letters that occur once.
 
     Parameters
     ----------
     text : str
         Without blanks.
     ndims : sequence of int
-        Of the operands.
+        Numbers of dimensions of the operands.
 
     Returns
     -------
     tuple of tuple of (str or int), or None
-        None for text that makes no sense.
+        None for invalid text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices that are ufuncs: matmul, vecdot, matvec and vecmat."""
+"""Generalized ufuncs of vectors and matrices: matmul, vecdot, matvec and vecmat."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import Labels
-from ringlet.sharding.products.contraction import contract, dtype_of, operand, refused_by, standing_in
+from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand, shape_only
 
 __all__ = ["generalized"]
 
 Shape = tuple[int, ...]
 
-# The dimensions of each operand and of the result that the sums run over, or that are not repeated.
+# Core dimensions of each operand and of the result.
 _CORES: dict[str, tuple[Labels, Labels, Labels]] = {
     "matmul": (("i", "j"), ("j", "k"), ("i", "k")),
     "vecdot": (("j",), ("j",), ()),
@@ -27,23 +27,23 @@ _CORES: dict[str, tuple[Labels, Labels, Labels]] = {
 
 
 def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Run one of these ufuncs; ``keepdims`` is left to gathered arrays.
+    """Run a generalized ufunc; ``keepdims`` is left to gathered arrays.
 
     Parameters
     ----------
     ufunc, inputs, kwargs
-        As ``__array_ufunc__`` gets them.
+        As passed to ``__array_ufunc__``.
 
     Raises
     ------
     TypeError, ValueError
-        As NumPy, for operands that do not go together.
+        As NumPy, for incompatible operands.
     """
     if kwargs.get("keepdims"):
         return NotImplemented
     options = {name: value for name, value in kwargs.items() if name not in ("out", "order", "subok", "keepdims")}
     operands = [operand(x) for x in inputs]
-    rule = _rule.__wrapped__ if "axes" in options else _rule  # a list is no key
+    rule = _rule.__wrapped__ if "axes" in options else _rule  # a list is not hashable
     dtypes = tuple([x.dtype for x in operands])
     labels, dtype = rule(ufunc, tuple([x.shape for x in operands]), dtypes, **options)
     out = kwargs.get("out", (None,))[0]
@@ -51,7 +51,7 @@ def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
     def kernel(tiles: list[Any], target: Any, _: Any) -> None:
         ufunc(*tiles, out=target, **options)
 
-    # Integers are multiplied faster by the kernel of einsums; they have no conjugates.
+    # einsum's kernel multiplies integers faster, but does not conjugate.
     if dtype.kind in "iu":
         return contract(ufunc.__name__, operands, labels, dtype, out=out)
     repeated = {x.ndim - len(core) for x, core in zip(operands, _CORES[ufunc.__name__], strict=False)}
@@ -63,24 +63,24 @@ def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
 def _rule(
     ufunc: np.ufunc, shapes: tuple[Shape, ...], dtypes: tuple[np.dtype[Any], ...], **options: Any
 ) -> tuple[tuple[Labels, ...], np.dtype[Any]]:
-    """Label the dimensions of the operands and of the result, and give its dtype; raise what NumPy raises."""
+    """Return the labels of operands and result, and the result's dtype; raises NumPy's errors."""
     ndims = tuple(map(len, shapes))
     labels = _labels(ufunc.__name__, ndims, _axes(options))
-    if labels is None or not _go_together(labels, shapes):
-        raise refused_by(ufunc, *map(standing_in, shapes, dtypes), **options)
+    if labels is None or not _are_compatible(labels, shapes):
+        raise numpy_error(ufunc, *map(shape_only, shapes, dtypes), **options)
     named = {name: value for name, value in options.items() if name in ("dtype", "casting", "signature", "sig")}
     return labels, dtype_of(ufunc, dtypes, tuple(max(2, ndim) for ndim in ndims), **named)
 
 
 def _axes(options: dict[str, Any]) -> Sequence[Any] | None:
-    """Give where the core dimensions of the operands and of the result are; None if they are last."""
+    """Return the axes of the core dimensions of operands and result; None if they are last."""
     if (axis := options.get("axis")) is not None:
         return [axis, axis, ()]
     return options.get("axes")
 
 
 def _labels(name: str, ndims: Sequence[int], axes: Sequence[Any] | None) -> tuple[Labels, ...] | None:
-    """Label the dimensions, those that are repeated by their number from the last; None for what NumPy refuses."""
+    """Label the dimensions, loop dimensions by their number from the last; None for what NumPy refuses."""
     first, second, result = _CORES[name]
     if name == "matmul":
         first = first[-ndims[0] :] if ndims[0] else first
@@ -103,8 +103,8 @@ def _labels(name: str, ndims: Sequence[int], axes: Sequence[Any] | None) -> tupl
     return tuple(labels)
 
 
-def _go_together(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool:
-    """Tell whether dimensions of one label have one size; those that are repeated may have 1."""
+def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool:
+    """Return whether dimensions of one label have one size; loop dimensions may have 1."""
     sizes: dict[Any, set[int]] = {}
     for given, shape in zip(labels, shapes, strict=False):
         for label, size in zip(given, shape, strict=True):
@@ -113,7 +113,7 @@ def _go_together(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool:
 
 
 for _name in _CORES:
-    if hasattr(np, _name):  # matvec and vecmat came with NumPy 2.2, vecdot with 2.0
+    if hasattr(np, _name):  # matvec and vecmat were added in NumPy 2.2, vecdot in 2.0
         implements_ufunc(getattr(np, _name))(generalized)
 
 

@@ -1,4 +1,4 @@
-"""Functions of matrices and vectors, each of which is whole on a device: stacks of them are computed where they are."""
+"""Functions of matrices and vectors that are whole on a device: stacks of them are computed locally."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
-from ringlet.sharding.products.contraction import operand, refused_by
+from ringlet.sharding.products.contraction import numpy_error, operand
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["cross", "diag", "of_each", "solve"]
 
 Array = NDArray[Any]
 
-# What takes a matrix and gives one array: numbers such as a tolerance may follow.
+# Functions of a matrix that return one array; further arguments such as a tolerance may follow.
 _OF_ONE = ("cholesky", "det", "eigvalsh", "inv", "matrix_rank", "pinv", "svdvals")
 
 
 def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequence[int], **options: Any) -> Any:
-    """Call a function of NumPy that takes stacks of vectors or matrices with the stacks that each device has.
+    """Apply a NumPy function of stacks of vectors or matrices to the stacks on each device.
 
     Parameters
     ----------
     function : callable
     operands : sequence of (ShardedArray or ndarray)
     cores : sequence of int
-        How many of the last dimensions of each operand are those of one vector or matrix.
+        Number of trailing dimensions of each operand that form one vector or matrix.
     options
-        For the function.
+        Passed to the function.
 
     Returns
     -------
     ShardedArray, or NotImplemented
-        That if vectors or matrices are cut themselves: the arrays are to be gathered.
+        NotImplemented if vectors or matrices are divided themselves: the arrays are to be gathered.
 
     Examples
     --------
@@ -51,16 +51,16 @@ def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequen
     stacks = [x.shape[: x.ndim - core] for x, core in zip(operands, cores, strict=True)]
     try:
         shape = np.broadcast_shapes(*stacks)
-        # Stacks of none tell the shape and dtype of a result.
+        # Empty stacks give the shape and dtype of the result.
         empty = [
             np.empty((0, *x.shape[len(stack) :]) if stack or n == 0 else x.shape, x.dtype)
             for n, (x, stack) in enumerate(zip(operands, stacks, strict=True))
         ]
         sample = np.asarray(function(*empty, **options))
     except (TypeError, ValueError):
-        raise refused_by(function, *operands, **options) from None
+        raise numpy_error(function, *operands, **options) from None
 
-    def kernel(tiles: list[Any], out: Array, where: Where) -> None:
+    def kernel(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         out[...] = function(*tiles, **options)
 
     labels, result = broadcast_factors(stacks)
@@ -84,7 +84,7 @@ def _implement(function: Callable[..., Any]) -> None:
 
 
 for _name in _OF_ONE:
-    if hasattr(np.linalg, _name):  # svdvals came with NumPy 2.0
+    if hasattr(np.linalg, _name):  # svdvals was added in NumPy 2.0
         _implement(getattr(np.linalg, _name))
 
 
@@ -99,7 +99,7 @@ def solve(a: Any, b: Any) -> Any:
 
 @implements(np.cross)
 def cross(a: Any, b: Any, *axes: Any, **options: Any) -> Any:
-    """Give cross products of vectors along the last dimensions; others are left to gathered arrays."""
+    """Return cross products of vectors along the last dimensions; others are left to gathered arrays."""
     a, b = operand(a), operand(b)
     if axes or options or not a.ndim or not b.ndim or {a.shape[-1], b.shape[-1]} != {3}:
         return NotImplemented
@@ -113,16 +113,16 @@ def _cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @implements(np.diag)
 def diag(v: Any, k: Any = 0) -> Any:
-    """Give the diagonal of a matrix, or the matrix that has it."""
+    """Return the diagonal of a matrix, or the matrix with a diagonal."""
     x = operand(v)
     if x.ndim == 2:
         return np.diagonal(x, k)
     if x.ndim != 1:
-        raise refused_by(np.diag, x, k)
+        raise numpy_error(np.diag, x, k)
     if k != 0:
         return NotImplemented
 
-    def kernel(tiles: list[Any], out: Array, where: Where) -> None:
+    def kernel(tiles: list[Any], out: Array, where: TileBoxes) -> None:
         out[...] = 0
         rows = where.result[0]
         out[np.arange(len(out)), np.arange(rows.start, rows.stop)] = tiles[0]

@@ -1,4 +1,4 @@
-"""Sums of products of two tiles along any dimensions, as products of matrices."""
+"""Product kernel: sums of products of two tiles along any dimensions, as matrix products."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def sum_of_products(a: Array, b: Array, labels: tuple[Labels, Labels, Labels], o
     Parameters
     ----------
     a, b : ndarray
-        Converted to the dtype of `out` before they are multiplied.
+        Converted to the dtype of `out` before the multiplication.
     labels : tuple of tuple of hashable
         One label for each dimension of `a`, of `b` and of `out`, none twice in one array, and each of those of `out` in
         an operand. Dimensions of one label have one size, or 1, which is repeated.
     out : ndarray
-        What is written to: of any strides, and apart from `a` and `b`.
+        Destination, with any strides, that does not overlap `a` and `b`.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def sum_of_products(a: Array, b: Array, labels: tuple[Labels, Labels, Labels], o
     how = _arrangement(labels)
     _multiply(a, b, how, out)
     if (how.a_alone or how.b_alone) and out.dtype.kind in "fc" and not np.isfinite(out).all():
-        # With infinite numbers, to sum first is something else: inf * (1 - 1 + 1) is inf, inf - inf + inf is NaN.
+        # Summing first differs with infinities: inf * (1 - 1 + 1) is inf, inf - inf + inf is NaN.
         places = {label: place for place, label in enumerate(dict.fromkeys((*labels[0], *labels[1])))}
         lists = [[places[label] for label in given] for given in labels]
         np.einsum(a, lists[0], b, lists[1], lists[2], out=out, dtype=out.dtype, casting="unsafe")
@@ -65,10 +65,10 @@ def _multiply(a: Array, b: Array, how: _Arrangement, out: Array) -> None:
 
 
 class _Arrangement(NamedTuple):
-    """How the dimensions of a product are those of products of matrices.
+    """Assignment of a product's dimensions to those of matrix products.
 
-    There are those that all three have, `both`; `rows`, of the result and `a`; `columns`, of the result and `b`; and
-    `summed`, of `a` and `b`. What one operand has alone is summed before, and is not there in its order.
+    Dimensions of all three arrays are `both`; those of the result and `a`, `rows`; of the result and `b`, `columns`; of
+    `a` and `b`, `summed`. Dimensions of one operand only are summed before, and are not in its order.
     """
 
     counts: tuple[int, int, int, int]  # of both, rows, columns and summed
@@ -118,7 +118,7 @@ def sum_along(x: Array, labels: Labels, out_labels: Labels, out: Array) -> None:
 def _without_ones(
     a: Array, b: Array, labels: tuple[Labels, Labels, Labels]
 ) -> tuple[Array, Array, tuple[Labels, Labels, Labels]]:
-    """Drop the dimensions of size 1 that the other operand has in another size."""
+    """Drop the dimensions of size 1 that have another size in the other operand."""
     shapes = [dict(zip(given, x.shape, strict=True)) for given, x in zip(labels[:2], (a, b), strict=True)]
     places = [
         tuple(0 if size == 1 and other.get(label, 1) != 1 else slice(None) for label, size in shape.items())
@@ -132,7 +132,7 @@ def _without_ones(
 
 
 def _summed(x: Array, alone: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Convert, and sum along dimensions that nothing else has."""
+    """Convert, and sum along dimensions of this operand only."""
     x = x.astype(dtype, copy=False)
     if not alone:
         return x
@@ -148,7 +148,7 @@ def _sums_of_rows(a: Array, b: Array, num_both: int, target: Array) -> None:
 
 
 def _product(a: Array, b: Array, target: Array, counts: tuple[int, int, int, int]) -> None:
-    """Multiply matrices of merged dimensions, one for each place along those that both operands have."""
+    """Multiply matrices of merged dimensions, one for each index of the dimensions in both operands."""
     num_both, num_rows, num_columns, _ = counts
     both = target.shape[:num_both]
     rows = target.shape[num_both : num_both + num_rows]
@@ -164,14 +164,14 @@ def _product(a: Array, b: Array, target: Array, counts: tuple[int, int, int, int
 
 
 def _matmul(a: Array, b: Array, out: Array | None) -> Array:
-    # Of integers, which BLAS does not know, NumPy's einsum is many times faster: it sums along rows.
+    # BLAS has no integers; NumPy's einsum, which sums along rows, is many times faster than its matmul.
     if a.dtype.kind in "iu":
         return np.einsum("...ij,...jk->...ik", a, b, out=out)
     return np.matmul(a, b, out=out)
 
 
 def _merges(x: Array, first: int, number: int) -> bool:
-    """Tell whether neighbouring dimensions are one, in the strides that they have."""
+    """Return whether consecutive dimensions can be merged given their strides."""
     sides = [
         (size, stride)
         for size, stride in zip(x.shape[first : first + number], x.strides[first : first + number], strict=True)

@@ -1,4 +1,4 @@
-"""In which order many arrays are multiplied."""
+"""Order in which several arrays are multiplied."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ringlet.sharding.layout.factors import Factor, Labels
 
 __all__ = ["product_order"]
 
-# Beyond as many arrays the cheapest pair is taken each time; up to here every order is tried.
+# Up to this number of arrays every order is tried; beyond, the cheapest pair is taken each time.
 _MOST_TRIED = 5
 
 Pairs = tuple[tuple[int, int], ...]
 
 
 def product_order(labels: Sequence[Labels], shapes: Sequence[tuple[int, ...]], wanted: Labels) -> Pairs:
-    """Choose pairs of arrays, so that all products together are few.
+    """Choose pairs of arrays that minimize the number of multiplications.
 
     Parameters
     ----------
     labels : sequence of tuple of hashable
-        Of each array's dimensions.
+        Labels of each array's dimensions.
     shapes : sequence of tuple of int
     wanted : tuple of hashable
         The labels of the result.
@@ -32,7 +32,7 @@ def product_order(labels: Sequence[Labels], shapes: Sequence[tuple[int, ...]], w
     Returns
     -------
     tuple of (int, int)
-        Places in the list of arrays; each product is put at its end in place of the two.
+        Positions in the list of arrays; each product replaces its pair at the end of the list.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""NumPy's functions that are sums of products of two arrays, in all but notation."""
+"""NumPy functions that are sums of products of two arrays."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.products.contraction import contract, dtype_of, operand, refused_by
-from ringlet.sharding.resharding.tile_assembly import as_own
+from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand
+from ringlet.sharding.resharding.tile_assembly import as_writable
 
 __all__ = ["dot", "inner", "kron", "matrix_power", "outer", "tensordot", "vdot"]
 
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Sum along the last dimension of one and the last but one of the other."""
+    """Sum along the last dimension of `a` and the last but one of `b`."""
     a, b = operand(a), operand(b)
     if 0 in (a.ndim, b.ndim):
         return np.multiply(a, b, out=out)
     if a.shape[-1] != b.shape[max(0, b.ndim - 2)]:
-        raise refused_by(np.dot, a, b)
+        raise numpy_error(np.dot, a, b)
     return _along("dot", a, b, [(a.ndim - 1, max(0, b.ndim - 2))], out)
 
 
@@ -32,7 +32,7 @@ def inner(a: Any, b: Any, /) -> Any:
     if 0 in (a.ndim, b.ndim):
         return np.multiply(a, b)
     if a.shape[-1] != b.shape[-1]:
-        raise refused_by(np.inner, a, b)
+        raise numpy_error(np.inner, a, b)
     return _along("inner", a, b, [(a.ndim - 1, b.ndim - 1)])
 
 
@@ -43,17 +43,17 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     try:
         pairs = _pairs(axes, a.ndim)
     except TypeError:
-        raise refused_by(np.tensordot, a, b, axes) from None
+        raise numpy_error(np.tensordot, a, b, axes) from None
     in_range = all(-a.ndim <= i < a.ndim and -b.ndim <= j < b.ndim for i, j in pairs)
     pairs = [(i % max(1, a.ndim), j % max(1, b.ndim)) for i, j in pairs]
     apart = all(len(set(places)) == len(places) for places in zip(*pairs, strict=True))
     if not in_range or not apart or any(a.shape[i] != b.shape[j] for i, j in pairs):
-        raise refused_by(np.tensordot, a, b, axes)
+        raise numpy_error(np.tensordot, a, b, axes)
     return _along("tensordot", a, b, pairs)
 
 
 def _pairs(axes: Any, ndim: int) -> list[tuple[int, int]]:
-    """Give which dimensions belong together, as tensordot is told."""
+    """Return the pairs of dimensions in an `axes` argument of tensordot."""
     try:
         first, second = axes
     except TypeError:
@@ -61,12 +61,12 @@ def _pairs(axes: Any, ndim: int) -> list[tuple[int, int]]:
         return [(ndim - count + i, i) for i in range(count)]
     lists = [[operator.index(place) for place in np.atleast_1d(np.array(side, int))] for side in (first, second)]
     if len(lists[0]) != len(lists[1]):
-        raise TypeError("as many dimensions of one array as of the other")
+        raise TypeError("equally many dimensions of both arrays")
     return list(zip(*lists, strict=True))
 
 
 def _along(name: str, a: Any, b: Any, pairs: list[tuple[int, int]], out: Any = None) -> Any:
-    """Sum along pairs of dimensions; the result has those of `a` that are left and then those of `b`."""
+    """Sum along pairs of dimensions; the result has the other dimensions of `a`, then those of `b`."""
     a_labels: list[Any] = [("a", i) for i in range(a.ndim)]
     b_labels: list[Any] = [("b", j) for j in range(b.ndim)]
     for number, (i, j) in enumerate(pairs):
@@ -74,16 +74,16 @@ def _along(name: str, a: Any, b: Any, pairs: list[tuple[int, int]], out: Any = N
     left = tuple(label for label in (*a_labels, *b_labels) if not isinstance(label, int))
     dtype = dtype_of(np.dot, (a.dtype, b.dtype), (2, 2))
     if dtype.kind in "mMSU" or dtype.names:
-        return NotImplemented  # products that no ufunc knows
+        return NotImplemented  # products without a ufunc
     return contract(name, [a, b], (tuple(a_labels), tuple(b_labels), left), dtype, out=out)
 
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    """Sum all products of the elements, those of the first array conjugated."""
+    """Sum the products of all elements, those of the first array conjugated."""
     a, b = operand(a), operand(b)
     if a.size != b.size:
-        raise refused_by(np.vdot, a, b)
+        raise numpy_error(np.vdot, a, b)
     if a.shape != b.shape:
         a, b = np.ravel(a), np.ravel(b)
     if not {a.dtype.kind, b.dtype.kind} <= {*"biufc"}:
@@ -99,28 +99,28 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """Multiply each element of one array with each of the other."""
+    """Multiply each element of one array by each of the other."""
     a, b = (x if x.ndim == 1 else np.ravel(x) for x in (operand(a), operand(b)))
     return np.multiply(a[:, None], b, out=out)
 
 
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
-    """Repeat one array in place of each element of the other, multiplied by it."""
+    """Replace each element of `a` by `b` multiplied by it."""
     a, b = operand(a), operand(b)
     ndim = max(a.ndim, b.ndim)
     a, b = (np.reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (a, b))
     apart = [tuple(size for n in x.shape for size in ((n, 1), (1, n))[side]) for side, x in enumerate((a, b))]
     product: Any = np.multiply(np.reshape(a, apart[0]), np.reshape(b, apart[1]))
-    return as_own(product.reshape(tuple(i * j for i, j in zip(a.shape, b.shape, strict=True))))
+    return as_writable(product.reshape(tuple(i * j for i, j in zip(a.shape, b.shape, strict=True))))
 
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: Any) -> Any:
-    """Multiply square matrices with themselves; inverses are left to gathered arrays."""
+    """Return a power of square matrices; inverses are left to gathered arrays."""
     a, exponent = operand(a), operator.index(n)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise refused_by(np.linalg.matrix_power, a, n)
+        raise numpy_error(np.linalg.matrix_power, a, n)
     if exponent < 1 or a.dtype.hasobject:
         return NotImplemented
     result, square = None, a
@@ -141,5 +141,5 @@ def _tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 def _outer(x1: Any, x2: Any, /) -> Any:
     x1, x2 = operand(x1), operand(x2)
     if x1.ndim != 1 or x2.ndim != 1:
-        raise refused_by(np.linalg.outer, x1, x2)
+        raise numpy_error(np.linalg.outer, x1, x2)
     return outer(x1, x2)

@@ -1,4 +1,4 @@
-"""Where the extremes of an array are: tiles give pairs of value and index, of which the first best one wins."""
+"""Argmax and argmin: tiles give (value, index) pairs, of which the first best one is chosen."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import small, stand_in
-from ringlet.sharding.execution.tile_execution import Where, written_to
+from ringlet.sharding.execution.shape_inference import probe_array, small
+from ringlet.sharding.execution.tile_execution import TileBoxes, write_out
 from ringlet.sharding.reductions.reduction_execution import Reducer, Reduction, without_nan
 from ringlet.sharding.sharded_array import ShardedArray
 
@@ -34,16 +34,16 @@ def _implement(name: str) -> None:
         if not isinstance(a, ShardedArray) or a.dtype.hasobject:
             return NotImplemented
         axis = None if axis is None else operator.index(axis)
-        model = function(stand_in(small(a)), axis=axis)  # raises what there is to raise
+        model = function(probe_array(small(a)), axis=axis)  # raises NumPy's errors
         if out is not None:
-            function(stand_in(small(a)), axis=axis, out=np.empty(np.shape(model), out.dtype))
+            function(probe_array(small(a)), axis=axis, out=np.empty(np.shape(model), out.dtype))
         reduction = Reduction.of(name, a, axis, keepdims)
         skips_nan = function is not search and a.dtype.kind in "fc"
         if skips_nan:
             _refuse_all_nan(reduction)
         if out is None or out.dtype == _INDEX:
             return _found(reduction, search, worst if skips_nan else None, out)
-        return written_to(out, _found(reduction, search, worst if skips_nan else None, None).astype(out.dtype))
+        return write_out(out, _found(reduction, search, worst if skips_nan else None, None).astype(out.dtype))
 
     implements(name)(find)
 
@@ -51,13 +51,13 @@ def _implement(name: str) -> None:
 def _found(reduction: Reduction, search: Callable[..., Any], instead_of_nan: float | None, out: Any) -> Any:
     x, axes = reduction.x, reduction.axes
 
-    def whole(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+    def whole(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
         axis = axes[0] if len(axes) == 1 else None
         result[...] = search(without_nan(tile, instead_of_nan), axis=axis, keepdims=reduction.keepdims)
 
     if not reduction.is_cut:
         return reduction.undivided(whole, _INDEX, out)
-    # Pairs are what is sent: the index takes no more than it needs.
+    # Pairs are sent, so the index has the smallest sufficient dtype.
     index = np.dtype(np.int32 if math.prod(x.shape) < 2**31 else np.int64)
     pair = np.dtype([("value", x.dtype), ("index", index)])
     pairs = _pairs(reduction, search, instead_of_nan)
@@ -67,7 +67,7 @@ def _found(reduction: Reduction, search: Callable[..., Any], instead_of_nan: flo
 def _pairs(reduction: Reduction, search: Callable[..., Any], instead_of_nan: float | None) -> Reducer:
     axes, shape = reduction.axes, reduction.x.shape
 
-    def reducer(tile: Array, _: Array | None, result: Array, where: Where) -> None:
+    def reducer(tile: Array, _: Array | None, result: Array, where: TileBoxes) -> None:
         tile = without_nan(tile, instead_of_nan)
         box = where.operands[0]
         if len(axes) == 1:
@@ -84,7 +84,7 @@ def _pairs(reduction: Reduction, search: Callable[..., Any], instead_of_nan: flo
 
 
 def _first_best(axes: tuple[int, ...], search: Callable[..., Any]) -> Callable[[Array, Array], None]:
-    """Choose from pairs: of those with the best value, which NaN is, the one with the smallest index."""
+    """Choose from pairs: the smallest index among those with the best value (NaN is best)."""
 
     def last(pieces: Array, result: Array) -> None:
         # All axes, or one.
@@ -101,7 +101,7 @@ def _first_best(axes: tuple[int, ...], search: Callable[..., Any]) -> Callable[[
 
 
 def _refuse_all_nan(reduction: Reduction) -> None:
-    def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+    def reducer(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
         np.isnan(tile).all(axis=reduction.axes, out=result, keepdims=reduction.keepdims)
 
     if np.any(reduction.combined(reducer, np.dtype(bool), Op.AND)):

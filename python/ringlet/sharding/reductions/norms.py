@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, tile by tile; those that need singular values are not among them."""
+"""Norms of vectors and matrices, tile by tile, except those that need singular values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import small, stand_in
-from ringlet.sharding.execution.tile_execution import Where
-from ringlet.sharding.explain import noted_as_one
-from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, add_up, normalized_axes
-from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.execution.shape_inference import probe_array, small
+from ringlet.sharding.execution.tile_execution import TileBoxes
+from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, normalized_axes, sum_tile
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__: list[str] = []
@@ -39,22 +39,22 @@ def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 def _checked(function: Callable[..., Any], x: Any, *, is_vector: bool, **kwargs: Any) -> Any:
-    """Have NumPy refuse what it does not know, then compute the norm of vectors or matrices."""
+    """Let NumPy check the arguments, then compute the norm of vectors or matrices."""
     if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
         return NotImplemented
     with np.errstate(all="ignore"):
-        dtype = np.asarray(function(stand_in(small(x)), **kwargs)).dtype
+        dtype = np.asarray(function(probe_array(small(x)), **kwargs)).dtype
     order, axis = kwargs["ord"], kwargs.get("axis", (-2, -1))
     if np.ndim(order):
         return NotImplemented
     if axis is not None and not isinstance(axis, tuple):
-        axis = int(axis)  # as NumPy has it, also of 1.5
+        axis = int(axis)  # as NumPy does, also for 1.5
     axes = tuple(each % x.ndim for each in axis) if isinstance(axis, tuple) else normalized_axes(axis, x.ndim)
     if not is_vector and len(axes) == 2 and order in (2, -2, "nuc"):
         return NotImplemented
     norm = _of_vectors if is_vector or len(axes) != 2 else _of_matrices
     norms = _Norms(x, kwargs["keepdims"], dtype)
-    return noted_as_one(function.__name__, x, lambda: norm(norms, order, axes))
+    return recorded_as_one(function.__name__, x, lambda: norm(norms, order, axes))
 
 
 def _of_vectors(norms: _Norms, order: Any, axes: tuple[int, ...]) -> Any:
@@ -94,21 +94,21 @@ _COMBINED: Mapping[np.ufunc, tuple[Op, float]] = {
 
 @dataclass(frozen=True)
 class _Norms:
-    """Of what norms are computed, and of which dtype they are."""
+    """Elementwise values and dtype of norms."""
 
     x: ShardedArray
     keepdims: bool
     dtype: np.dtype[Any]
 
     def reduced(self, ufunc: np.ufunc, function: Callable[[Array], Array], axes: tuple[int, ...]) -> Any:
-        """Reduce what a function gives for each element, which is no less than 0."""
-        reduction = Reduction.of("norm", settled(self.x), axes, self.keepdims)
+        """Reduce the non-negative values that a function returns for each element."""
+        reduction = Reduction.of("norm", materialized(self.x), axes, self.keepdims)
         op, least = _COMBINED[ufunc]
 
-        def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+        def reducer(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
             tile = function(tile)
             if ufunc is np.add:
-                add_up(tile, axes, result, keepdims=self.keepdims)
+                sum_tile(tile, axes, result, keepdims=self.keepdims)
             else:
                 ufunc.reduce(tile, axes, self.dtype, out=result, keepdims=self.keepdims, initial=least)
 

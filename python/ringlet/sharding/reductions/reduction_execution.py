@@ -1,4 +1,4 @@
-"""The two ways to reduce an array along dimensions that are cut: tiles' results that combine, or that are gathered."""
+"""Reduction execution along divided dimensions: partial results that combine, or gathered pieces."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.shape_inference import loop_dtype
-from ringlet.sharding.execution.tile_execution import Where, apply
-from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.layout import WHOLE, Layout, tile_bounds
 from ringlet.sharding.memory_modes import current_mode
-from ringlet.sharding.resharding.reshard import redistribute, settled
+from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["Axes", "Reducer", "Reduction", "add_up", "mask_of", "normalized_axes", "without_nan"]
+__all__ = ["Axes", "Reducer", "Reduction", "mask_of", "normalized_axes", "sum_tile", "without_nan"]
 
 Array = NDArray[Any]
 Axes = int | Sequence[int] | None
 
-# From here on it pays to go over an array twice, row by row first, in the order of memory.
+# Minimum size for two passes, row by row first, in memory order.
 _BY_ROWS_BYTES = 1 << 20
 
-# Reduces a tile, of which the elements count that a mask chooses (all where that is None), into `out`.
-Reducer = Callable[[Array, Array | None, Array, Where], object]
+# Reduces the elements of a tile selected by a mask (None for all) into `out`.
+Reducer = Callable[[Array, Array | None, Array, TileBoxes], object]
 
 
 def normalized_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
-    """Give the axes that an argument of that name means, which NumPy has found to be right.
+    """Return the axes of an `axis` argument that NumPy has validated.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def normalized_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
 
 
 def mask_of(where: Any) -> Any:
-    """Give the array that says which elements count; None if all do.
+    """Return the mask array of `where`; None if all elements count.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def mask_of(where: Any) -> Any:
 
 
 def without_nan(tile: Array, number: float | None) -> Array:
-    """Give a tile with a number in place of NaN; the tile itself if there is none for it.
+    """Return a tile with NaN replaced by a number; the tile itself if its dtype has no NaN.
 
     Examples
     --------
@@ -76,11 +76,11 @@ def without_nan(tile: Array, number: float | None) -> Array:
     return np.where(np.isnan(tile), tile.dtype.type(number), tile)
 
 
-def add_up(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
-    """Add up the elements of a tile, as ``np.add.reduce`` does for a whole array.
+def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
+    """Sum the elements of a tile, as ``np.add.reduce`` does for a whole array.
 
-    That adds neighbours in memory in pairs, and then one such sum after the other, which loses digits if there are many
-    because the tile is a part of longer rows: the sums of rows are added in pairs too.
+    NumPy sums contiguous elements pairwise and then accumulates such sums in sequence, which loses digits for the many
+    short rows of a tile; here the sums of rows are added pairwise too.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def add_up(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
     Examples
     --------
     >>> total = np.empty((), np.float32)
-    >>> add_up(np.ones((4, 4), np.float32)[:, :3], (0, 1), total)
+    >>> sum_tile(np.ones((4, 4), np.float32)[:, :3], (0, 1), total)
     >>> total
     array(12., dtype=float32)
     """
@@ -106,19 +106,19 @@ def add_up(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What is reduced: which elements of an array, along which dimensions.
+    """Arguments of a reduction: elements of an array, along some dimensions.
 
     Attributes
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     x : ShardedArray
     axes : tuple of int
-        In order.
+        In ascending order.
     keepdims : bool
-        Whether the result has them still, of size 1.
+        Whether the result keeps them, with size 1.
     mask : ShardedArray, ndarray or None
-        Which elements count; it broadcasts to the shape of `x`.
+        Selected elements; broadcasts to the shape of `x`.
     """
 
     name: str
@@ -129,7 +129,7 @@ class Reduction:
 
     @classmethod
     def of(cls, name: str, x: ShardedArray, axis: Axes, keepdims: Any, where: Any = True) -> Reduction:
-        """Give the reduction that a function of NumPy was called for.
+        """Build the reduction of a NumPy call.
 
         Raises
         ------
@@ -140,13 +140,13 @@ class Reduction:
         if mask is not None and not _broadcasts(mask.shape, x.shape):
             raise ValueError(
                 f"{name} of shape {x.shape} was given where= of shape {mask.shape}, which does not broadcast to it: "
-                "give one whose dimensions are the last of the array's, each of the same size or of size 1"
+                "pass a mask whose dimensions are the last of the array's, each of the same size or of size 1"
             )
         return cls(name, x, normalized_axes(axis, x.ndim), keepdims is not np._NoValue and bool(keepdims), mask)
 
     @property
     def count(self) -> int:
-        """How many elements each of the result is reduced from, if all count."""
+        """Number of elements reduced to one, without a mask."""
         return math.prod(self.x.shape[axis] for axis in self.axes)
 
     @property
@@ -157,23 +157,23 @@ class Reduction:
 
     @property
     def is_cut(self) -> bool:
-        """Whether tiles have to be put together."""
+        """Whether tiles have to be combined."""
         return any(self.x._layout.cuts[axis].count > 1 for axis in self.axes)
 
     def combined(self, reducer: Reducer, dtype: Any, op: Op, out: Any = None, *, takes_stacks: bool = False) -> Any:
-        """Reduce each tile; the result is partial, to be combined by `op`, where a reduced dimension is cut.
+        """Reduce each tile; the result is partial, to be combined by `op`, where a reduced dimension is divided.
 
-        Of an array whose parts combine by `op`, parts are reduced: if that is not the same, settle the array first.
-        `takes_stacks` says of the reducer that it counts its axes from the last, and needs to know no place.
+        A partial array that combines by `op` is reduced part by part; combine others first. `takes_stacks` states that
+        the reducer counts its axes from the last, and does not use its boxes.
         """
         if out is None and self._may_join_columns(np.dtype(dtype)):
-            return noted_as_one(
+            return recorded_as_one(
                 self.name, self.x, lambda: self._joined(self.x.ndim - 1, reducer, dtype, op, takes_stacks)
             )
         return self._apply(reducer, dtype, out, op)
 
     def undivided(self, reducer: Reducer, dtype: Any, out: Any = None) -> Any:
-        """Reduce where each device has all of the reduced dimensions."""
+        """Reduce with all of the reduced dimensions on each device."""
         return self._apply(reducer, dtype, out, None)
 
     def in_two_stages(
@@ -191,12 +191,12 @@ class Reduction:
         reducer : callable
             Reduces a tile that has elements into pieces; all dimensions kept.
         piece_dtype : dtype
-            Structured, where a piece is of several numbers.
+            Structured, if a piece has several numbers.
         last : callable
-            ``last(pieces, out)``: reduces pieces, one along each dimension for each tile that has elements, in their
-            order; all dimensions kept.
+            ``last(pieces, out)``: reduces pieces, one along each dimension for each tile with elements, in order; all
+            dimensions kept.
         dtype : dtype
-            Of the result.
+            Data type of the result.
         out : ShardedArray, ndarray or None
         """
 
@@ -205,28 +205,28 @@ class Reduction:
             pieces = aligned._pieces(reducer, piece_dtype)
             gathered = replace(aligned, x=pieces, mask=None)
 
-            def finish(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+            def finish(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
                 if result.size:
                     last(tile, _kept(result, tile.shape, self.axes))
 
             return gathered.undivided(finish, dtype, out)
 
-        return noted_as_one(self.name, self.x, work)
+        return recorded_as_one(self.name, self.x, work)
 
     def by_rows(self, ufunc: np.ufunc, dtype: np.dtype[Any]) -> Reduction:
-        """Reduce what tiles have of each row, where that is the way to read memory in one go; give what is left to do.
+        """Reduce each row of a tile first, where that reads memory sequentially; return the remaining reduction.
 
         Parameters
         ----------
         ufunc : ufunc
-            Reduces an array to the same, but for rounding, if it reduces a part of its dimensions first.
+            Reduction ufunc that allows partial reductions, up to rounding.
         dtype : dtype
-            Of the result.
+            Data type of the result.
 
         Returns
         -------
         Reduction
-            Of the results for each row and tile; this one where tiles are whole rows, small, or not all as wide.
+            Over the results of each row and tile; this one where tiles are whole rows, small, or of different widths.
         """
         x = self.x
         if self.mask is not None or not x.ndim or x.ndim - 1 not in self.axes or x._layout.is_partial:
@@ -238,26 +238,26 @@ class Reduction:
         if not self._is_exact_by_rows(dtype):
             return self
 
-        def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+        def reducer(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
             ufunc.reduce(tile, x.ndim, out=result)
 
         layout = x._layout.with_cuts((*others, cut, WHOLE))
-        apart = x._derive(lambda space: space.reshape(*x.shape[:-1], cut.count, width), layout)
+        apart = x._derive(lambda buffer: buffer.reshape(*x.shape[:-1], cut.count, width), layout)
         rows = Reduction(self.name, apart, (x.ndim,))
         return replace(self, x=rows._joined(x.ndim - 1, reducer, dtype, None))
 
     def _is_exact_by_rows(self, dtype: np.dtype[Any]) -> bool:
-        """Whether a tile's bits are the same with its neighbours and without: rows in order and not converted."""
+        """Return whether a tile's bits do not depend on neighbouring tiles: rows in order and not converted."""
         x = self.x
         if dtype.kind in "fc" and dtype != x._dtype:
             return False
-        spaces = (x._whole,) if x._spaces is None else x._spaces
-        return all(space is None or space.flags.c_contiguous for space in spaces)
+        buffers = (x._whole,) if x._buffers is None else x._buffers
+        return all(buffer is None or buffer.flags.c_contiguous for buffer in buffers)
 
     def _may_join_columns(self, dtype: np.dtype[Any]) -> bool:
-        """Whether to reduce tiles that are neighbours in memory as one: where rows are added to rows.
+        """Return whether to reduce tiles adjacent in memory as one: where rows are added to rows.
 
-        Not where a row is reduced itself, or a tile is so narrow (one column) that NumPy takes it for one.
+        False if a row is reduced itself, or a tile is so narrow (one column) that NumPy treats it as a row.
         """
         x = self.x
         if self.mask is not None or not x.ndim or x.ndim - 1 in self.axes or x._whole is None:
@@ -265,20 +265,20 @@ class Reduction:
         return _has_columns(x.shape[-1], x._layout.cuts[-1].count) and self._is_exact_by_rows(dtype)
 
     def _joined(self, axis: int, reducer: Reducer, dtype: Any, op: Op | None, takes_stacks: bool = False) -> Any:
-        """Reduce with all of a dimension that stays, where memory is shared: much faster than by narrow tiles."""
+        """Reduce with a kept dimension whole, where memory is shared: much faster than narrow tiles."""
         x = self.x
-        if x._whole is None or current_mode() != "shared":  # results, too, have to be in shared memory
+        if x._whole is None or current_mode() != "shared":  # results have to be in shared memory too
             return self._apply(reducer, dtype, None, op)
         joined = ShardedArray._of_whole(x._whole, _joined_layout(x._layout, axis, self.axes), x._group)
         found = Reduction(self.name, joined, self.axes, self.keepdims)._apply(reducer, dtype, None, op, takes_stacks)
         layout = _cut_again(found._layout, x._layout, self.axes, self.keepdims)
-        if found._spaces is None:
+        if found._buffers is None:
             return ShardedArray._of_whole(found._whole, layout, x._group)
-        return ShardedArray._build(found._spaces, layout, x._group, found._combine)
+        return ShardedArray._build(found._buffers, layout, x._group, found._combine)
 
     def _aligned(self) -> Reduction:
-        """Settle the array, and have the mask cut as it is: pieces are of its tiles then."""
-        x = settled(self.x)
+        """Combine the array, and divide the mask alike, so that pieces are of its tiles."""
+        x = materialized(self.x)
         if not isinstance(self.mask, ShardedArray):
             return replace(self, x=x)
         first = x.ndim - self.mask.ndim
@@ -286,7 +286,7 @@ class Reduction:
             x._layout.cuts[first + d] if size == x.shape[first + d] else WHOLE for d, size in enumerate(self.mask.shape)
         ]
         layout = Layout(x._layout.num_devices, tuple(cuts), only=x._layout.only)
-        return replace(self, x=x, mask=redistribute(settled(self.mask), layout))
+        return replace(self, x=x, mask=redistribute(materialized(self.mask), layout))
 
     def _pieces(self, reducer: Reducer, dtype: Any) -> Any:
         x = self.x
@@ -295,7 +295,7 @@ class Reduction:
             for axis, size in enumerate(x.shape)
         )
 
-        def kernel(tiles: list[Any], out: Array, where: Where) -> None:
+        def kernel(tiles: list[Any], out: Array, where: TileBoxes) -> None:
             if out.size:
                 reducer(tiles[0], tiles[1] if len(tiles) > 1 else None, out, where)
 
@@ -303,7 +303,7 @@ class Reduction:
         return apply(self.name, FactorMap(self._operand_labels(), labels), kernel, self._operands, dtype, shape=shape)
 
     def _apply(self, reducer: Reducer, dtype: Any, out: Any, op: Op | None, takes_stacks: bool = False) -> Any:
-        def kernel(tiles: list[Any], result: Array, where: Where) -> None:
+        def kernel(tiles: list[Any], result: Array, where: TileBoxes) -> None:
             if result.size:
                 reducer(tiles[0], tiles[1] if len(tiles) > 1 else None, result, where)
 
@@ -329,7 +329,7 @@ class Reduction:
 
 @lru_cache(maxsize=1024)
 def _joined_layout(layout: Layout, axis: int, axes: tuple[int, ...]) -> Layout:
-    """Leave a dimension whole; if that was the only one that is cut, cut the first, or one thread had all the work."""
+    """Leave a dimension whole; if no other one is divided, divide the first, so that all threads have work."""
     wider = [WHOLE if each == axis else cut for each, cut in enumerate(layout.cuts)]
     if axis and 0 not in axes and all(cut.count == 1 for cut in wider):
         wider[0] = layout.cuts[axis]
@@ -338,14 +338,14 @@ def _joined_layout(layout: Layout, axis: int, axes: tuple[int, ...]) -> Layout:
 
 @lru_cache(maxsize=1024)
 def _cut_again(result: Layout, reduced: Layout, axes: tuple[int, ...], keepdims: bool) -> Layout:
-    """Cut the result of a reduction as what was reduced is cut."""
+    """Divide the result of a reduction as its operand is divided."""
     kept = [d for d in range(reduced.ndim) if keepdims or d not in axes]
     return result.with_cuts([WHOLE if d in axes else reduced.cuts[d] for d in kept])
 
 
 @lru_cache(maxsize=1024)
 def _has_columns(size: int, count: int) -> bool:
-    """Whether a dimension is cut, into tiles that are all wider than one element."""
+    """Return whether a dimension is divided into tiles that are all wider than one element."""
     widths = {end - begin for begin, end in tile_bounds(size, count)}
     return count > 1 and not widths & {0, 1}
 
@@ -363,14 +363,14 @@ def _factor_map(
 
 
 def _kept(array: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    """View a result with all the dimensions of what it is reduced from."""
+    """View a result with all the dimensions of its operand."""
     view: Array = array.view()
     view.shape = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     return view
 
 
 def _num_pieces(size: int, num_tiles: int) -> int:
-    """How many tiles have elements; one for none at all, which is the first's to make of nothing."""
+    """Return the number of tiles with elements; 1 for none, as the first tile then gives the empty result."""
     return -(-size // -(-size // num_tiles)) if size else 1
 
 

@@ -1,4 +1,4 @@
-"""Sums, products, extremes and whatever else ``reduce`` of a ufunc gives, tile by tile."""
+"""Sums, products, extremes and other results of a ufunc's ``reduce``, tile by tile."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import Small, loop_dtype, small, stand_in
-from ringlet.sharding.execution.tile_execution import Where, written_to
+from ringlet.sharding.execution.shape_inference import Small, loop_dtype, probe_array, small
+from ringlet.sharding.execution.tile_execution import TileBoxes, write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
-from ringlet.sharding.explain import noted_as_one
-from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, add_up, mask_of, without_nan
-from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile, without_nan
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["LOGICAL", "op_of", "reduce"]
 
 Array = NDArray[Any]
 
-_NO_VALUE: Any = np._NoValue  # what NumPy's functions have for what is not given
+_NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 
-# How the tiles' results combine, of dtypes that collectives know; of bool, where addition is OR.
+# How tile results combine, for dtypes that collectives support; of bool, where addition is OR.
 _OPS: Mapping[np.ufunc, Op] = {
     np.add: Op.SUM,
     np.multiply: Op.PROD,
@@ -42,13 +42,12 @@ _OPS: Mapping[np.ufunc, Op] = {
 }
 _OPS_OF_BOOL: Mapping[np.ufunc, Op] = {**_OPS, np.add: Op.OR, np.multiply: Op.AND}
 
-# Those of which tiles' results may be reduced again, by the ufunc itself, once they are gathered. The order does not
-# matter to any of these, but for rounding.
+# Ufuncs that may reduce gathered tile results again. All are commutative, up to rounding.
 _ASSOCIATIVE: frozenset[np.ufunc] = frozenset(
     {*_OPS, np.fmax, np.fmin, np.gcd, np.lcm, np.hypot, np.logaddexp, np.logaddexp2}
 )
 
-# Results that are bool whatever the array to be written to is of.
+# Ufuncs whose result is bool whatever the dtype of `out`.
 LOGICAL: frozenset[np.ufunc] = frozenset({np.logical_and, np.logical_or, np.logical_xor})
 
 
@@ -67,22 +66,22 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
 ) -> Any:
     """Reduce an array with a ufunc, as ``ufunc.reduce`` does.
 
-    Where a reduced dimension is cut, the result is partial, or the tiles' results are gathered if no collective
-    combines such values. For ufuncs that are not associative the dimension is gathered first.
+    Where a reduced dimension is divided, the result is partial, or tile results are gathered if no collective combines
+    such values. For ufuncs that are not associative the dimension is gathered first.
 
     Parameters
     ----------
     ufunc, x, axis, dtype, out, keepdims, initial, where
-        As NumPy has them.
+        As for ``numpy.ufunc.reduce``.
     name : str or None
-        What reports call it; by default ``add.reduce`` and so on.
+        Name in reports; by default ``add.reduce`` and so on.
     instead_of_nan : number or None
-        What stands in for NaN, which is computed with otherwise.
+        Replacement for NaN; None to compute with NaN.
 
     Returns
     -------
     ShardedArray
-        `out` if that is given; ``NotImplemented`` if `x` is not sharded, or of objects.
+        `out` if given; ``NotImplemented`` if `x` is not sharded, or of objects.
 
     Examples
     --------
@@ -106,15 +105,15 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
         (dtype, None if out is None else out.dtype),
     )
     if dtype is not None and ufunc not in LOGICAL and not np.can_cast(x.dtype, result_dtype, "same_kind"):
-        # Elements are converted, not what they are reduced to: sums of halves as integers are 0.
+        # Elements are converted, not their reduction: sums of halves as integers are 0.
         known = x if instead_of_nan is None else np.where(np.isnan(x), x.dtype.type(instead_of_nan), x)
         x = known.astype(result_dtype)
     reduction = Reduction.of(name or f"{ufunc.__name__}.reduce", x, axis, keepdims, where)
     axes = tuple([axis - x.ndim for axis in reduction.axes])
-    recipe = _Recipe(ufunc, axes, _NO_VALUE if initial is None else initial, instead_of_nan)
+    tile_reduction = _TileReduction(ufunc, axes, _NO_VALUE if initial is None else initial, instead_of_nan)
     if out is None or out.dtype == result_dtype:
-        return _reduced(reduction, recipe, result_dtype, out)
-    return written_to(out, _reduced(reduction, recipe, result_dtype, None).astype(out.dtype))
+        return _reduced(reduction, tile_reduction, result_dtype, out)
+    return write_out(out, _reduced(reduction, tile_reduction, result_dtype, None).astype(out.dtype))
 
 
 @lru_cache(maxsize=1024)
@@ -125,14 +124,14 @@ def _result_dtype(
     axis: int | tuple[int, ...] | None,
     dtypes: tuple[np.dtype[Any] | None, np.dtype[Any] | None],
 ) -> np.dtype[Any]:
-    """Have NumPy tell the dtype in which it reduces, or what is wrong with the arguments.
+    """Return the dtype in which NumPy reduces, or raise its error.
 
-    `dtypes` are the one that was asked for and that of an array to be written to.
+    `dtypes` are the requested one and that of `out`.
     """
     (ufunc, *initial), (wanted, written) = call, dtypes
-    more = {"axis": axis} | ({} if mask is None else {"where": stand_in(mask)})
+    more = {"axis": axis} | ({} if mask is None else {"where": probe_array(mask)})
     more |= {"initial": initial[0]} if initial else {}
-    model = stand_in(x)
+    model = probe_array(x)
     with np.errstate(all="ignore"):
         found = np.asarray(ufunc.reduce(model, dtype=wanted, **more))
         if written is None:
@@ -144,8 +143,8 @@ def _result_dtype(
 
 
 @dataclass(frozen=True)
-class _Recipe:
-    """How a tile is reduced; axes are counted from the last."""
+class _TileReduction:
+    """Tile reduction; axes are counted from the last."""
 
     ufunc: np.ufunc
     axes: tuple[int, ...]
@@ -154,7 +153,7 @@ class _Recipe:
 
     @property
     def repeats(self) -> bool:
-        """Whether each tile begins with the initial value: an extreme may meet it many times, a sum adds it once."""
+        """Return whether each tile may include the initial value: an extreme may, a sum adds it once."""
         return self.ufunc.identity is None
 
     def reduce(self, tile: Array, mask: Array | None, out: Array, *, begins: bool, keepdims: bool = True) -> None:
@@ -168,44 +167,44 @@ class _Recipe:
             out.fill(_bound(ufunc, out.dtype))
             return
         if ufunc is np.add:
-            add_up(tile, axes, out, keepdims=keepdims, **more)
+            sum_tile(tile, axes, out, keepdims=keepdims, **more)
             return
-        axis = axes[0] if len(axes) == 1 else axes  # not every ufunc takes several
+        axis = axes[0] if len(axes) == 1 else axes  # not every ufunc accepts several
         dtype = None if ufunc in LOGICAL else loop_dtype(out.dtype)
         ufunc.reduce(tile, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **more)
 
 
-def _reduced(reduction: Reduction, recipe: _Recipe, dtype: np.dtype[Any], out: Any) -> Any:
-    """Reduce in the way that goes with the ufunc and the dtype."""
+def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dtype[Any], out: Any) -> Any:
+    """Reduce in the way that suits the ufunc and the dtype."""
 
-    def once(tile: Array, mask: Array | None, result: Array, where: Where) -> None:
-        begins = recipe.repeats or where.part == 0
-        recipe.reduce(tile, mask, result, begins=begins, keepdims=reduction.keepdims)
+    def once(tile: Array, mask: Array | None, result: Array, where: TileBoxes) -> None:
+        begins = tile_reduction.repeats or where.part == 0
+        tile_reduction.reduce(tile, mask, result, begins=begins, keepdims=reduction.keepdims)
 
-    def first(tile: Array, mask: Array | None, pieces: Array, _: Where) -> None:
-        recipe.reduce(tile, mask, pieces, begins=recipe.repeats)
+    def first(tile: Array, mask: Array | None, pieces: Array, _: TileBoxes) -> None:
+        tile_reduction.reduce(tile, mask, pieces, begins=tile_reduction.repeats)
 
     def last(pieces: Array, result: Array) -> None:
-        replace(recipe, instead_of_nan=None).reduce(pieces, None, result, begins=True)
+        replace(tile_reduction, instead_of_nan=None).reduce(pieces, None, result, begins=True)
 
-    op = op_of(recipe.ufunc, dtype)
-    if op is not None and recipe.instead_of_nan is None:
+    op = op_of(tile_reduction.ufunc, dtype)
+    if op is not None and tile_reduction.instead_of_nan is None:
 
         def work() -> Any:
-            rows = reduction.by_rows(recipe.ufunc, dtype)
-            return rows.combined(once, dtype, op, out, takes_stacks=recipe.initial is _NO_VALUE)
+            rows = reduction.by_rows(tile_reduction.ufunc, dtype)
+            return rows.combined(once, dtype, op, out, takes_stacks=tile_reduction.initial is _NO_VALUE)
 
-        return noted_as_one(reduction.name, reduction.x, work)
+        return recorded_as_one(reduction.name, reduction.x, work)
     if op is not None:
-        reduction = replace(reduction, x=settled(reduction.x))  # parts may be NaN, and the others of the value not
+        reduction = replace(reduction, x=materialized(reduction.x))  # a part may be NaN where the combined value is not
         return reduction.combined(once, dtype, op, out)
-    if reduction.is_cut and recipe.ufunc in _ASSOCIATIVE:
+    if reduction.is_cut and tile_reduction.ufunc in _ASSOCIATIVE:
         return reduction.in_two_stages(first, dtype, last, dtype, out)
     return reduction.undivided(once, dtype, out)
 
 
 def op_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Op | None:
-    """Return how a collective combines results of a dtype; None if it cannot.
+    """Return the operation with which collectives combine results of a dtype; None if there is none.
 
     Examples
     --------
@@ -221,7 +220,7 @@ def op_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Op | None:
 
 
 def _bound(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
-    """Give what every value of a dtype wins over, for a tile that has none."""
+    """Return the identity of an extreme for a dtype, for empty tiles."""
     if dtype.kind == "b":
         return ufunc is np.minimum
     if dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""Running sums and whatever else ``accumulate`` and ``reduceat`` of a ufunc give: along dimensions that are not cut."""
+"""Scans: ``accumulate`` and ``reduceat`` of ufuncs, along dimensions that are not divided."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import loop_dtype, small, stand_in
-from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, small
+from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.reductions.reduction_execution import normalized_axes, without_nan
@@ -31,18 +31,18 @@ def accumulate(
     name: str | None = None,
     instead_of_nan: float | None = None,
 ) -> Any:
-    """Give what reducing each beginning of a dimension gives, as ``ufunc.accumulate`` does.
+    """Reduce each prefix of a dimension, as ``ufunc.accumulate`` does.
 
-    The dimension is gathered where it is cut; the others stay as they are.
+    The dimension is gathered where it is divided; the others keep their layout.
 
     Parameters
     ----------
     ufunc, x, axis, dtype, out
-        As NumPy has them.
+        As for ``numpy.ufunc.accumulate``.
     name : str or None
-        What reports call it.
+        Name in reports.
     instead_of_nan : number or None
-        What stands in for NaN, which is computed with otherwise.
+        Replacement for NaN; None to compute with NaN.
 
     Returns
     -------
@@ -58,16 +58,16 @@ def accumulate(
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
-    model = stand_in(small(x))
+    model = probe_array(small(x))
     with np.errstate(all="ignore"):
         found = ufunc.accumulate(model, axis, dtype, None if out is None else np.empty(model.shape, out.dtype)).dtype
     if found.hasobject:
         return NotImplemented
     (along,) = normalized_axes(axis, x.ndim)
-    told = loop_dtype(found) if out is None else dtype
+    loop = loop_dtype(found) if out is None else dtype
 
-    def kernel(tiles: list[Any], result: Array, _: Where) -> None:
-        ufunc.accumulate(without_nan(tiles[0], instead_of_nan), along, told, result)
+    def kernel(tiles: list[Any], result: Array, _: TileBoxes) -> None:
+        ufunc.accumulate(without_nan(tiles[0], instead_of_nan), along, loop, result)
 
     return apply(name or f"{ufunc.__name__}.accumulate", _along(x.ndim, along), kernel, [x], found, out=out)
 
@@ -75,12 +75,12 @@ def accumulate(
 def reduceat(  # noqa: PLR0917  # as NumPy has them
     ufunc: np.ufunc, x: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
 ) -> Any:
-    """Reduce slices of a dimension, as ``ufunc.reduceat`` does, gathering it where it is cut.
+    """Reduce slices of a dimension, as ``ufunc.reduceat`` does, gathering it where it is divided.
 
     Parameters
     ----------
     ufunc, x, indices, axis, dtype, out
-        As NumPy has them; `indices` are not sharded.
+        As for ``numpy.ufunc.reduceat``; `indices` are not sharded.
 
     Returns
     -------
@@ -106,10 +106,10 @@ def reduceat(  # noqa: PLR0917  # as NumPy has them
     if found.hasobject:
         return NotImplemented
     (along,) = normalized_axes(axis, x.ndim)
-    told = loop_dtype(found) if out is None else dtype
+    loop = loop_dtype(found) if out is None else dtype
 
-    def kernel(tiles: list[Any], result: Array, _: Where) -> None:
-        ufunc.reduceat(tiles[0], indices, along, told, result)
+    def kernel(tiles: list[Any], result: Array, _: TileBoxes) -> None:
+        ufunc.reduceat(tiles[0], indices, along, loop, result)
 
     shape = tuple(model.shape[a] if a == along else size for a, size in enumerate(x.shape))
     name = f"{ufunc.__name__}.reduceat"
@@ -158,7 +158,7 @@ def _implement_cumulative(name: str, ufunc: np.ufunc) -> None:
     ) -> Any:
         if not isinstance(x, ShardedArray) or include_initial or function is None:
             return NotImplemented
-        function(stand_in(small(x)), axis=axis)  # raises what there is to raise
+        function(probe_array(small(x)), axis=axis)  # raises NumPy's errors
         line = x if x.ndim else np.reshape(x, -1)
         return accumulate(ufunc, line, 0 if axis is None else axis, dtype, out, name=name)
 

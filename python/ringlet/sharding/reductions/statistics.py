@@ -1,4 +1,4 @@
-"""Means, variances and averages, tile by tile, and the forms of reductions for which NaN is a missing value."""
+"""Means, variances and averages, tile by tile, and reductions that skip NaN."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.shape_inference import loop_dtype, shaped, small, stand_in
-from ringlet.sharding.execution.tile_execution import Where
-from ringlet.sharding.explain import noted_as_one
-from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, add_up, mask_of
+from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, shape_probe, small
+from ringlet.sharding.execution.tile_execution import TileBoxes
+from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile
 from ringlet.sharding.reductions.reductions import reduce
 from ringlet.sharding.reductions.variance_partials import Finish, from_moments
-from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__: list[str] = []
 
 Array = NDArray[Any]
 
-_NO_VALUE: Any = np._NoValue  # what NumPy's functions have for what is not given
+_NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 
 
 def _modelled(
     function: Callable[..., Any], x: ShardedArray, out: Any = None, where: Any = True, **kwargs: Any
 ) -> np.dtype[Any]:
-    """Have NumPy tell the dtype of a result, or what is wrong with the arguments."""
+    """Return the dtype of NumPy's result, or raise its error."""
     mask = mask_of(where)
     if mask is not None:
-        kwargs["where"] = stand_in(small(mask))
+        kwargs["where"] = probe_array(small(mask))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        model = np.asarray(function(stand_in(small(x)), **kwargs))
+        model = np.asarray(function(probe_array(small(x)), **kwargs))
         if out is not None:
-            function(stand_in(small(x)), out=np.empty(model.shape, out.dtype), **kwargs)
+            function(probe_array(small(x)), out=np.empty(model.shape, out.dtype), **kwargs)
     return model.dtype
 
 
 def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
-    """Give the dtype in which NumPy's mean adds up."""
+    """Return the dtype in which NumPy's mean is summed."""
     if dtype is None and x.dtype.kind in "biu":
         dtype = np.float64
     elif dtype is None:
@@ -53,7 +53,7 @@ def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
 
 
 def _computes(x: Any, dtype: Any) -> bool:
-    """Whether moments of an array are numbers that are added up as such."""
+    """Return whether moments of an array are numeric sums."""
     if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
         return False
     return _work_dtype(x, dtype).kind in ("c" if x.dtype.kind == "c" else "fc")
@@ -67,7 +67,7 @@ def _mean(
         return NotImplemented
     result_dtype, work_dtype = _modelled(np.mean, a, out, where, axis=axis, dtype=dtype), _work_dtype(a, dtype)
     reduction = Reduction.of("mean", a, axis, keepdims, where)
-    # Sums of whole numbers are exact, so they are divided as a whole: the mean of nothing but ones is 1.
+    # Sums of integers are exact, so the total is divided: the mean of ones is 1.
     if reduction.mask is not None or out is not None or a.dtype.kind in "biu":
         known = True if reduction.mask is None else np.broadcast_to(reduction.mask, a.shape)
         count = reduction.count if known is True else np.sum(known, axis, np.intp, keepdims=keepdims)
@@ -77,22 +77,22 @@ def _mean(
     if reduction.count == 0:
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
 
-    def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+    def reducer(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
         total = np.empty(result.shape, work_dtype)
-        add_up(tile, reduction.axes, total, keepdims=reduction.keepdims)
+        sum_tile(tile, reduction.axes, total, keepdims=reduction.keepdims)
         np.true_divide(total, reduction.count, out=result, casting="unsafe")
 
     def work() -> Any:
         return reduction.by_rows(np.add, work_dtype).combined(reducer, result_dtype, Op.SUM)
 
-    return noted_as_one("mean", a, work)
+    return recorded_as_one("mean", a, work)
 
 
 def _divided(total: Any, count: Any, out: Any) -> Any:
-    """Divide sums by how many numbers they are of, where they are."""
+    """Divide sums by their counts, in place."""
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
-    if out is None and not total.shape:  # a value, which is not written to
+    if out is None and not total.shape:  # a read-only value
         return np.true_divide(total, count, dtype=total.dtype, casting="unsafe")
     return np.true_divide(total, count, out=total, casting="unsafe")
 
@@ -115,7 +115,7 @@ def _nanmean(
 def _moment(
     function: Callable[..., Any], finish: Finish, a: Any, *, out: Any, keepdims: Any, where: Any, **kwargs: Any
 ) -> Any:
-    """Compute a function of the moments; one whose name begins with nan leaves those out."""
+    """Compute a function of the moments; functions with the prefix nan skip NaN."""
     if not isinstance(a, ShardedArray) or not _computes(a, kwargs["dtype"]):
         return NotImplemented
     found = _modelled(function, a, out, where, **kwargs)
@@ -126,7 +126,7 @@ def _moment(
         work_dtype = _work_dtype(a, kwargs["dtype"])
         return from_moments(reduction, finish, work_dtype, result_dtype, out=out, skips_nan=skips_nan)
 
-    def whole(tile: Array, mask: Array | None, result: Array, _: Where) -> None:
+    def whole(tile: Array, mask: Array | None, result: Array, _: TileBoxes) -> None:
         more = ({} if mask is None else {"where": mask}) | ({} if out is None else {"out": result})
         result[...] = function(tile, axis=reduction.axes, keepdims=reduction.keepdims, **kwargs, **more)
 
@@ -200,10 +200,10 @@ def _count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
     if not isinstance(a, ShardedArray) or a.dtype.hasobject:
         return NotImplemented
     _modelled(np.count_nonzero, a, axis=axis)
-    reduction = Reduction.of("count_nonzero", settled(a), axis, keepdims)
+    reduction = Reduction.of("count_nonzero", materialized(a), axis, keepdims)
     axes = None if len(reduction.axes) == a.ndim else reduction.axes
 
-    def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+    def reducer(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
         result[...] = np.count_nonzero(tile, axis=axes, keepdims=reduction.keepdims)
 
     return reduction.combined(reducer, np.intp, Op.SUM)
@@ -213,7 +213,7 @@ def _count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
 def _average(a: Any, axis: Axes = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     a = a if isinstance(a, ShardedArray) else np.asanyarray(a)
     if axis is not None:
-        np.flip(shaped((1,) * a.ndim), axis)  # type: ignore[arg-type]  # NumPy says what is wrong
+        np.flip(shape_probe((1,) * a.ndim), axis)  # type: ignore[arg-type]  # raises NumPy's error
     if weights is None:
         mean = np.mean(a, axis, keepdims=keepdims)
         count = math.prod(a.shape) / math.prod(mean.shape)
@@ -231,7 +231,7 @@ def _average(a: Any, axis: Axes = None, weights: Any = None, returned: bool = Fa
 
 
 def _broadcast_weights(a: Any, axis: Axes, weights: Any) -> Any:
-    """Give weights of some dimensions all the array's dimensions."""
+    """Return weights of some dimensions reshaped to all the array's dimensions."""
     if axis is None:
         raise TypeError(
             f"Axis must be specified when shapes of a and weights differ: they are {a.shape} and {weights.shape}."

@@ -1,4 +1,4 @@
-"""Counts, means and squared distances from them: what tiles give, and how two of those become one."""
+"""Variance partials: counts, means and squared deviations of tiles, and their combination."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.execution.tile_execution import Where
-from ringlet.sharding.reductions.reduction_execution import Reduction, add_up
+from ringlet.sharding.execution.tile_execution import TileBoxes
+from ringlet.sharding.reductions.reduction_execution import Reduction, sum_tile
 
 __all__ = ["Finish", "from_moments", "moment_dtype"]
 
 Array = NDArray[Any]
 
-# Makes a result of (count, mean, spread): the spread is the sum of squared distances from the mean.
+# Makes a result of (count, mean, spread): the spread is the sum of squared deviations from the mean.
 Finish = Callable[[Array, Array, Array], Array]
 
 
 def moment_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Give the dtype of the moments of elements of a dtype, those in which NumPy computes them.
+    """Return the structured dtype of the moments, in the precision of NumPy's.
 
     Examples
     --------
@@ -34,19 +34,19 @@ def moment_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def from_moments(
     reduction: Reduction, finish: Finish, work_dtype: np.dtype[Any], dtype: np.dtype[Any], *, out: Any, skips_nan: bool
 ) -> Any:
-    """Reduce an array to what its count, mean and spread tell.
+    """Reduce an array to a function of its count, mean and spread.
 
-    Each tile gives its own in two passes, as NumPy does. Those of all tiles are gathered and put together: the spread
-    about the mean of all is that about each tile's mean plus the tile's count times the squared distance of the two.
+    Each tile computes its moments in two passes, as NumPy does. Gathered moments are combined: the total spread is the
+    sum of each tile's spread and of its count times the squared distance of its mean from the total mean.
 
     Parameters
     ----------
     reduction : Reduction
     finish : callable
     work_dtype : dtype
-        In which a tile is added up.
+        Data type in which a tile is summed.
     dtype : dtype
-        Of the result.
+        Data type of the result.
     out : ShardedArray, ndarray or None
     skips_nan : bool
         Whether NaN counts as missing.
@@ -61,7 +61,7 @@ def from_moments(
     """
     axes = reduction.axes
 
-    def of_tile(tile: Array, mask: Array | None, pieces: Array, _: Where) -> None:
+    def of_tile(tile: Array, mask: Array | None, pieces: Array, _: TileBoxes) -> None:
         if skips_nan:
             known = ~np.isnan(tile)
             mask = known if mask is None else known & mask
@@ -69,10 +69,10 @@ def from_moments(
         chosen: dict[str, Any] = {} if mask is None else {"where": mask}
         mean, spread = pieces["mean"], pieces["spread"]
         pieces["count"] = count = _count(tile, mask, axes)
-        add_up(tile, axes, mean, keepdims=True, **chosen)
+        sum_tile(tile, axes, mean, keepdims=True, **chosen)
         np.true_divide(mean, np.maximum(count, 1), out=mean, casting="unsafe")
         distance = np.subtract(tile, mean, dtype=work_dtype)
-        add_up(_squared(distance), axes, spread, keepdims=True, **chosen)
+        sum_tile(_squared(distance), axes, spread, keepdims=True, **chosen)
 
     def of_all(pieces: Array, result: Array) -> None:
         counts, means, spreads = pieces["count"], pieces["mean"], pieces["spread"]

@@ -1,4 +1,4 @@
-"""What an operation on sharded arrays sends between devices: the record that reports, plans and costs share."""
+"""Collective record: what an operation on sharded arrays sends, as reports, plans and the cost model use it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Kind = Literal[
 
 
 class Message(NamedTuple):
-    """A box of an array, in coordinates of the whole, that one device sends another."""
+    """A box of an array, in global coordinates, sent from one device to another."""
 
     source: int
     target: int
@@ -31,24 +31,24 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Collective:
-    """One collective as it is reported.
+    """Record of one collective.
 
     Attributes
     ----------
     kind : str
         ``"all-reduce"``, ``"reduce-scatter"``, ``"all-gather"``, ``"all-to-all"``, ``"collective-permute"``,
-        ``"gather"``, ``"broadcast"`` or ``"point-to-point"`` (messages that are none of these).
+        ``"gather"``, ``"broadcast"`` or ``"point-to-point"`` (any other messages).
     shape : tuple of int
-        What a device has afterwards, at most.
+        Shape of the largest result on a device.
     dtype : str
     groups : tuple of tuple of int
-        Devices that take part together.
+        Groups of participating devices.
     pairs : tuple of (int, int)
         Source and target of each message of a permutation.
     nbytes : int
-        Bytes that all devices send together.
+        Bytes sent by all devices.
     seconds : float or None
-        Predicted time, where the devices have places in a topology.
+        Predicted time, if the devices have positions in a topology.
     """
 
     kind: Kind

@@ -1,4 +1,4 @@
-"""Memory of sharded arrays: for each device an array of the whole's shape, of which that device's box has values."""
+"""Buffers of sharded arrays: a device's buffer has the whole's shape, with values in that device's box."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["POISONED", "copies", "empty", "filling_devices", "fresh", "spaces_for"]
+__all__ = ["POISONED", "buffers_for", "copies", "empty", "filling_devices", "fresh"]
 
 Array = NDArray[Any]
 
-# Whether fresh memory is filled with what no program expects there, so that reading what was never received shows.
+# Fill fresh memory with unlikely values, so that tests detect reads of elements that were never received.
 POISONED: ContextVar[bool] = ContextVar("ringlet_sharding_poisoned", default=os.environ.get("RINGLET_POISON") == "1")
 
-# From here on memory comes from a pool that keeps its pages: the system zeroes new ones, which costs more than most
+# Larger buffers come from a pool that keeps its pages: the kernel zeroes new pages, which costs more than most
 # arithmetic on them.
 _POOLED_BYTES = 128 << 10
 
 
 def fresh(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Give memory for results, writable, with no values yet.
+    """Return uninitialized writable memory.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def fresh(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     Returns
     -------
     ndarray
-        In C order, and of its own.
+        In C order, owning its memory.
 
     Examples
     --------
@@ -64,10 +64,10 @@ def _poisoned(array: Array) -> Array:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, group: DeviceGroup) -> ShardedArray:
-    """Give an array with no values yet, in memory as the mode and the group say.
+    """Return an uninitialized array in memory according to mode and group.
 
-    Devices of this process share one space (for each part of a partial array), or have one each in the mode
-    ``"copy"``; those of other processes have none here.
+    Devices of this process share one buffer for each part, or have one each in the mode ``"copy"``; devices of other
+    processes have None.
 
     Parameters
     ----------
@@ -79,52 +79,52 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, group: D
     Returns
     -------
     ShardedArray
-        The caller fills ``_tile(device)`` of each device that has something.
+        The caller fills ``_tile(device)`` of each device with a part.
 
     Examples
     --------
     >>> x = empty((4, 4), np.dtype("int64"), Layout.replicated(2, 2), DeviceGroup.of(2))
-    >>> x._space(0) is x._space(1)
+    >>> x._buffer(0) is x._buffer(1)
     True
     """
     if layout.parts.count == 1 and group.member is None and current_mode() == "shared":
         return ShardedArray._of_whole(fresh(shape, dtype), layout, group)
-    return ShardedArray._build(spaces_for(layout, group, lambda _: fresh(shape, dtype)), layout, group)
+    return ShardedArray._build(buffers_for(layout, group, lambda _: fresh(shape, dtype)), layout, group)
 
 
-def spaces_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
-    """Give a space for each device of this process, as the mode and the group say; None for the others.
+def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
+    """Return a buffer for each device of this process, according to mode and group; None for the others.
 
     Parameters
     ----------
     layout : Layout
     group : DeviceGroup
     make : callable
-        Gives the space for a device; in ``"shared"`` mode it is asked for the first device of each part, in the mode
-        ``"copy"`` for all.
+        Returns the buffer of a device; called for the first device of each part in ``"shared"`` mode, for all devices
+        in ``"copy"`` mode.
 
     Examples
     --------
-    >>> spaces_for(Layout.replicated(2, 1), DeviceGroup.of(2), lambda device: np.full(1, device))
+    >>> buffers_for(Layout.replicated(2, 1), DeviceGroup.of(2), lambda device: np.full(1, device))
     [array([0]), array([0])]
     """
     if current_mode() == "copy":
         return [make(device) if group.has(device) else None for device in range(group.num_devices)]
     of_part: dict[int, Array] = {}
-    spaces: list[Array | None] = []
+    buffers: list[Array | None] = []
     parts = layout.parts.tile or (0,) * group.num_devices
     for device, part in enumerate(parts):
         if group.member is not None and not group.has(device):
-            spaces.append(None)
+            buffers.append(None)
             continue
         if part not in of_part:
             of_part[part] = make(device)
-        spaces.append(of_part[part])
-    return spaces
+        buffers.append(of_part[part])
+    return buffers
 
 
 def filling_devices(x: ShardedArray) -> tuple[int, ...]:
-    """Return the devices of this process that have to write their tiles so that all tiles of an array have values.
+    """Return the devices of this process that must write their tiles to fill the whole array.
 
     Of devices that share memory and have the same tile, that is the first.
 
@@ -133,30 +133,30 @@ def filling_devices(x: ShardedArray) -> tuple[int, ...]:
     >>> filling_devices(empty((2,), np.dtype("int64"), Layout.replicated(2, 1), DeviceGroup.of(2)))
     (0,)
     """
-    devices = x._layout.first_holders(x.shape) if x._has_one_space_per_part else x._layout.holders
-    return tuple(device for device in devices if x._space(device) is not None)
+    devices = x._layout.first_holders(x.shape) if x._has_one_buffer_per_part else x._layout.holders
+    return tuple(device for device in devices if x._buffer(device) is not None)
 
 
 def copies(x: ShardedArray) -> list[Array | None]:
-    """Give spaces with the same values as those of an array; devices that share memory still do.
+    """Return copies of an array's buffers, shared between the same devices.
 
     Examples
     --------
     >>> x = empty((2,), np.dtype("int64"), Layout.replicated(2, 1), DeviceGroup.of(2))
     >>> one, other = copies(x)
-    >>> one is other, one is x._space(0)
+    >>> one is other, one is x._buffer(0)
     (True, False)
     """
     boxes = x._layout.boxes(x.shape)
     made: dict[int, Array] = {}
-    spaces: list[Array | None] = []
+    buffers: list[Array | None] = []
     for device in range(x._group.num_devices):
-        space = x._space(device)
-        if space is None:
-            spaces.append(None)
+        buffer = x._buffer(device)
+        if buffer is None:
+            buffers.append(None)
             continue
-        if id(space) not in made:
-            made[id(space)] = np.empty_like(space)
-        made[id(space)][boxes[device]] = space[boxes[device]]
-        spaces.append(made[id(space)])
-    return spaces
+        if id(buffer) not in made:
+            made[id(buffer)] = np.empty_like(buffer)
+        made[id(buffer)][boxes[device]] = buffer[boxes[device]]
+        buffers.append(made[id(buffer)])
+    return buffers

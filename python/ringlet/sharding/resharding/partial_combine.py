@@ -1,4 +1,4 @@
-"""How parts of an array become its values."""
+"""Combination of the parts of a partial array into its values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
     Parameters
     ----------
     parts : sequence of ndarray
-        Of the shape and dtype of `out`. Those of 16 bits are combined as float32, and rounded once.
+        With the shape and dtype of `out`. 16-bit floats are combined as float32, and rounded once.
     op : Op
     out : ndarray
         May be one of the parts.
@@ -45,19 +45,19 @@ def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
     """
     if out.size == 0:
         return
-    if _is_taken(out.dtype, op):
+    if _is_supported(out.dtype, op):
         all_reduce_buffers(parts, op, out=out)
     else:
         out[...] = _tree(list(parts), _UFUNCS[op])
 
 
-def _is_taken(dtype: np.dtype[Any], op: Op) -> bool:
-    """Whether collectives have this operation for a dtype; others are NumPy's."""
+def _is_supported(dtype: np.dtype[Any], op: Op) -> bool:
+    """Return whether collectives implement the operation for a dtype; NumPy computes the others."""
     if dtype.kind == "b":
         return op in (Op.MIN, Op.MAX, Op.AND, Op.OR, Op.XOR)
     if dtype.kind == "c":
         return dtype.itemsize <= 16 and op in (Op.SUM, Op.PROD)
-    # Floats that NumPy does not have itself, such as bfloat16, are of kind V.
+    # Floats that NumPy does not define, such as bfloat16, are of kind V.
     is_float = dtype.kind in "fV" and dtype.itemsize <= 8 and dtype.names is None
     return dtype.kind in "iu" or (is_float and op in (Op.SUM, Op.PROD, Op.MIN, Op.MAX))
 
@@ -70,7 +70,7 @@ def _tree(parts: list[Any], ufunc: np.ufunc) -> Any:
 
 
 def identity(op: Op, dtype: np.dtype[Any]) -> Any:
-    """Give the value that changes nothing when it is combined with others.
+    """Return the neutral element of an operation.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which device combines which box of a partial array, so that few bytes move."""
+"""Reduction plan: which device combines which box of a partial array, with the fewest bytes sent."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple
 
 from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
 from ringlet.sharding.resharding.collective_record import Message
-from ringlet.sharding.resharding.transfers import tile_holders, wanted_boxes
+from ringlet.sharding.resharding.transfers import needed_boxes, tile_holders
 
 __all__ = ["Reduction", "ReductionPlan", "plan_reduction"]
 
 
 class Reduction(NamedTuple):
-    """A box that one device combines: ``sources[part]`` is the device that it has that part from."""
+    """A box that one device combines: ``sources[part]`` is the device that sends that part."""
 
     device: int
     box: Box
@@ -23,19 +23,19 @@ class Reduction(NamedTuple):
 
 @dataclass(frozen=True)
 class ReductionPlan:
-    """How a partial array gets its values.
+    """Steps that combine a partial array.
 
     Attributes
     ----------
     reductions : tuple of Reduction
-        First, boxes are combined, each by one device.
+        Boxes, each combined by one device, first.
     messages : tuple of Message
-        Then they are sent to the other devices that want them.
+        Messages that send results to other devices that need them.
     groups : tuple of tuple of int
         Devices whose parts are combined.
     kind : {"all-reduce", "reduce-scatter"} or None
-        What both together are called: an all-reduce if all devices of a group want what they combine, a reduce-scatter
-        if each wants something else. None for a reduce-scatter that an all-gather follows.
+        Kind reported for both steps together: all-reduce if all devices of a group need the same result, reduce-scatter
+        if each needs another. None for a reduce-scatter followed by an all-gather.
     """
 
     reductions: tuple[Reduction, ...]
@@ -45,19 +45,19 @@ class ReductionPlan:
 
 
 def plan_reduction(shape: tuple[int, ...], source: Layout, target: Layout) -> ReductionPlan:
-    """Plan how the parts of an array are combined where they are wanted.
+    """Plan where the parts of an array are combined.
 
-    Of what several devices want, each combines a piece, and sends it to the others: also to those of other groups,
-    which have copies of the same parts and would combine them to the same. If each has a part of it, for p parts and r
-    devices (p - 1) + (r - 1) times its bytes move: it cannot be done with fewer.
+    Of a box that several devices need, each combines a piece and sends it to the others, including those of other
+    groups, which hold copies of the same parts. If each has a part, p parts and r receivers move (p - 1) + (r - 1)
+    times the box's bytes, which is the minimum.
 
     Parameters
     ----------
     shape : tuple of int
     source : Layout
-        A partial one.
+        A partial layout.
     target : Layout
-        One that is not.
+        A layout that is not partial.
 
     Returns
     -------
@@ -80,8 +80,8 @@ def plan_reduction(shape: tuple[int, ...], source: Layout, target: Layout) -> Re
     is_all_reduce = is_scatter = True
     for (tile, bounds), devices in _receivers(shape, source, target).items():
         copies = [holders[key] for key in ((part, *tile) for part in range(source.parts.count))]
-        having = {device for held in copies for device in held}
-        teams = {device: _team(copies, device) for device in devices}
+        having = {device for owners in copies for device in owners}
+        teams = {device: _part_holders(copies, device) for device in devices}
         groups.update(tuple(sorted(team)) for team in teams.values())
         is_all_reduce &= having == {*devices}
         is_scatter &= having >= {*devices} and len({*teams.values()}) == len(devices)
@@ -97,10 +97,10 @@ def plan_reduction(shape: tuple[int, ...], source: Layout, target: Layout) -> Re
     )
 
 
-def _team(copies: Sequence[Sequence[int]], device: int) -> tuple[int, ...]:
-    """The devices that a device has parts from: of the copies of each those that are in its own place among them."""
-    rank = next((held.index(device) for held in copies if device in held), device)
-    return tuple(held[rank % len(held)] for held in copies)
+def _part_holders(copies: Sequence[Sequence[int]], device: int) -> tuple[int, ...]:
+    """Return the devices whose parts a device combines: of the copies of each part, those at its own index."""
+    rank = next((owners.index(device) for owners in copies if device in owners), device)
+    return tuple(owners[rank % len(owners)] for owners in copies)
 
 
 Bounds = tuple[tuple[int, int], ...]
@@ -108,9 +108,9 @@ Cell = tuple[tuple[int, ...], Bounds]
 
 
 def _receivers(shape: tuple[int, ...], source: Layout, target: Layout) -> dict[Cell, list[int]]:
-    """The devices that want each box within a tile of the source."""
+    """Return the devices that need each box within a tile of the source."""
     receivers: dict[Cell, list[int]] = {}
-    for device, box in enumerate(wanted_boxes(target, shape)):
+    for device, box in enumerate(needed_boxes(target, shape)):
         if box is not None:
             for cell in _cells(shape, source, box):
                 receivers.setdefault(cell, []).append(device)
@@ -118,7 +118,7 @@ def _receivers(shape: tuple[int, ...], source: Layout, target: Layout) -> dict[C
 
 
 def _cells(shape: tuple[int, ...], source: Layout, box: Box) -> list[Cell]:
-    """Tiles of a layout that meet a box, and what of them is in it."""
+    """Return the tiles of a layout that intersect a box, with the intersections."""
     found: list[Cell] = [((), ())]
     for size, cut, side in zip(shape, source.cuts, box, strict=True):
         bounds = [(max(begin, side.start), min(end, side.stop)) for begin, end in tile_bounds(size, cut.count)]
@@ -132,7 +132,7 @@ def _cells(shape: tuple[int, ...], source: Layout, box: Box) -> list[Cell]:
 
 
 def _pieces(box: Box, count: int) -> Sequence[Box | None]:
-    """Cut a box into pieces along its longest side; None for those that would be empty."""
+    """Divide a box along its longest side; None in place of empty pieces."""
     if not box:
         return [box, *[None] * (count - 1)]
     lengths = [side.stop - side.start for side in box]

@@ -1,4 +1,4 @@
-"""Arrays put together from pieces of others: which device needs what from which, as arithmetic on boxes."""
+"""Arrays assembled from regions of others: which device copies which box from which, as arithmetic on boxes."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ringlet.sharding.layout.layout import Box, Layout
 from ringlet.sharding.resharding.collective_record import Collective
 
 __all__ = [
-    "Copies",
     "Copy",
-    "Held",
-    "Piece",
-    "Run",
+    "CopyPlan",
+    "DeviceBoxes",
+    "IndexRange",
+    "Region",
     "collectives_of",
     "copies_between",
-    "held",
-    "plan_pieces",
-    "viewed_boxes",
+    "device_boxes",
+    "plan_regions",
+    "region_boxes",
 ]
 
 Bounds = tuple[tuple[int, int], ...]
 
 
-class Run(NamedTuple):
+class IndexRange(NamedTuple):
     """Indices at equal distances along one dimension: ``start + step * i`` for each i below `length`.
 
-    Negative steps go backwards, and with a step of 0 the same index comes `length` times.
+    Negative steps descend; a step of 0 repeats one index `length` times.
     """
 
     start: int
@@ -39,11 +39,11 @@ class Run(NamedTuple):
     length: int
 
     def within(self, begin: int, end: int) -> tuple[int, int]:
-        """Tell which of the run's places, from and up to, have indices from `begin` up to `end`.
+        """Return the range of positions whose indices are in ``[begin, end)``.
 
         Examples
         --------
-        >>> Run(1, 2, 4).within(2, 6), Run(7, -1, 8).within(0, 2), Run(3, 0, 5).within(2, 4)
+        >>> IndexRange(1, 2, 4).within(2, 6), IndexRange(7, -1, 8).within(0, 2), IndexRange(3, 0, 5).within(2, 4)
         ((1, 3), (6, 8), (0, 5))
         """
         if self.step == 0:
@@ -57,15 +57,15 @@ class Run(NamedTuple):
 
     @property
     def key(self) -> slice:
-        """The slice that takes the indices, one of them if they are all the same."""
+        """Slice that takes the indices, a single one if they are all equal."""
         if self.step == 0:
             return slice(self.start, self.start + min(self.length, 1))
         stop = self.start + self.step * self.length
         return slice(self.start, stop if stop >= 0 else None, self.step) if self.length else slice(0, 0)
 
 
-class Piece(NamedTuple):
-    """A box of a result that has values of an operand.
+class Region(NamedTuple):
+    """A box of a result whose values come from one operand.
 
     Attributes
     ----------
@@ -73,25 +73,25 @@ class Piece(NamedTuple):
         Which.
     offset : tuple of int
         Where the box begins.
-    runs : tuple of Run
-        Along each dimension, what it takes of the operand: the lengths are the shape of the box.
+    ranges : tuple of IndexRange
+        Index range of the operand along each dimension; the lengths are the shape of the box.
     """
 
     operand: int
     offset: tuple[int, ...]
-    runs: tuple[Run, ...]
+    ranges: tuple[IndexRange, ...]
 
 
-class Held(NamedTuple):
-    """What each device has of a piece.
+class DeviceBoxes(NamedTuple):
+    """Boxes of a region on each device.
 
     Attributes
     ----------
     boxes : tuple of tuple of (int, int)
-        For each device, from where up to where in the result, along each dimension.
+        Bounds in the result along each dimension, for each device.
     parts : tuple of int
-        For each device, which part of a partial array its values are of; -1 if it has nothing, which the box of an
-        array without dimensions cannot say.
+        Part of a partial array for each device; -1 for devices without a box, as a box without dimensions cannot be
+        empty.
     """
 
     boxes: tuple[Bounds, ...]
@@ -99,24 +99,24 @@ class Held(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """A box of the result, and the device and the piece from which a device gets it."""
+    """A box of the result, and the device and region that one device copies it from."""
 
-    piece: int
+    region: int
     source: int
     target: int
     box: Box
 
 
-class Copies(NamedTuple):
-    """What each device copies.
+class CopyPlan(NamedTuple):
+    """Copies of all devices.
 
     Attributes
     ----------
     of_device : tuple of tuple of Copy
     messages : tuple of Copy
-        Those between two devices.
+        Copies between two devices.
     collectives : tuple of Collective
-        What they are, as it is reported.
+        The messages as reported collectives.
     """
 
     of_device: tuple[tuple[Copy, ...], ...]
@@ -125,12 +125,12 @@ class Copies(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all devices send together."""
+        """Bytes sent by all devices."""
         return sum(collective.nbytes for collective in self.collectives)
 
 
-class Form(NamedTuple):
-    """What an array is to be."""
+class ArraySpec(NamedTuple):
+    """Layout, shape and dtype of an array to make."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -138,34 +138,36 @@ class Form(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def held(layout: Layout, shape: tuple[int, ...]) -> Held:
-    """Tell what each device has of an array of a layout and shape.
+def device_boxes(layout: Layout, shape: tuple[int, ...]) -> DeviceBoxes:
+    """Return the boxes that devices hold of an array.
 
     Examples
     --------
-    >>> held(Layout.replicated(2, 1), (3,)).boxes
+    >>> device_boxes(Layout.replicated(2, 1), (3,)).boxes
     (((0, 3),), ((0, 3),))
     """
     boxes = tuple(tuple((side.start, side.stop) for side in box) for box in layout.boxes(shape))
     devices = range(layout.num_devices)
-    return Held(boxes, tuple(layout.parts.tile_of(device) if device in layout.holders else -1 for device in devices))
+    return DeviceBoxes(
+        boxes, tuple(layout.parts.tile_of(device) if device in layout.holders else -1 for device in devices)
+    )
 
 
-def viewed_boxes(layout: Layout, shape: tuple[int, ...], piece: Piece) -> Held:
-    """Tell what each device has of a piece of an array of a layout and shape.
+def region_boxes(layout: Layout, shape: tuple[int, ...], region: Region) -> DeviceBoxes:
+    """Return the boxes that devices hold of a region of an array.
 
     Examples
     --------
     >>> from ringlet.sharding.layout.layout import Cut
-    >>> viewed_boxes(Layout(2, (Cut(2, (0, 1)),)), (8,), Piece(0, (10,), (Run(1, 2, 4),))).boxes
+    >>> region_boxes(Layout(2, (Cut(2, (0, 1)),)), (8,), Region(0, (10,), (IndexRange(1, 2, 4),))).boxes
     (((10, 12),), ((12, 14),))
     """
-    whole = held(layout, shape)
+    whole = device_boxes(layout, shape)
     boxes = []
     for bounds in whole.boxes:
-        sides = [run.within(*bound) for run, bound in zip(piece.runs, bounds, strict=True)]
-        boxes.append(tuple((a + at, b + at) for at, (a, b) in zip(piece.offset, sides, strict=True)))
-    return Held(tuple(boxes), whole.parts)
+        sides = [index_range.within(*bound) for index_range, bound in zip(region.ranges, bounds, strict=True)]
+        boxes.append(tuple((a + at, b + at) for at, (a, b) in zip(region.offset, sides, strict=True)))
+    return DeviceBoxes(tuple(boxes), whole.parts)
 
 
 Layouts = tuple[Layout, ...]
@@ -173,55 +175,57 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 @lru_cache(maxsize=4096)
-def plan_pieces(pieces: tuple[Piece, ...], layouts: Layouts, shapes: Shapes, form: Form) -> Copies:
-    """Plan how devices get their tiles of an array that is made of pieces.
+def plan_regions(regions: tuple[Region, ...], layouts: Layouts, shapes: Shapes, spec: ArraySpec) -> CopyPlan:
+    """Plan the copies for an array assembled from regions.
 
     Parameters
     ----------
-    pieces : tuple of Piece
+    regions : tuple of Region
     layouts, shapes : tuple
-        Of the operands.
-    form : Form
-        Of the array.
+        Layouts and shapes of the operands.
+    spec : ArraySpec
+        Form of the result.
     """
-    sources = [viewed_boxes(layouts[piece.operand], shapes[piece.operand], piece) for piece in pieces]
-    return copies_between(sources, held(form.layout, form.shape), form.dtype)
+    sources = [region_boxes(layouts[region.operand], shapes[region.operand], region) for region in regions]
+    return copies_between(sources, device_boxes(spec.layout, spec.shape), spec.dtype)
 
 
 @lru_cache(maxsize=4096)
-def plan_assignment(value: Piece, given: Form, target: Piece, written: Form) -> tuple[Held, Copies]:
-    """Plan how devices get what they write of a piece of an array.
+def plan_assignment(
+    value: Region, given: ArraySpec, target: Region, written: ArraySpec
+) -> tuple[DeviceBoxes, CopyPlan]:
+    """Plan the copies for an assignment to a region of an array.
 
     Parameters
     ----------
-    value : Piece
-        What goes there, of an array that is as `given` says.
-    given : Form
-    target : Piece
-        Where it goes, in an array that is as `written` says.
-    written : Form
+    value : Region
+        Region of the assigned array, whose form is `given`.
+    given : ArraySpec
+    target : Region
+        Destination region in an array of the form `written`.
+    written : ArraySpec
 
     Returns
     -------
-    Held
-        What each device has of the place.
-    Copies
+    DeviceBoxes
+        Boxes of the destination on each device.
+    CopyPlan
     """
-    places = viewed_boxes(written.layout, written.shape, target)
-    return places, copies_between([viewed_boxes(given.layout, given.shape, value)], places, given.dtype)
+    places = region_boxes(written.layout, written.shape, target)
+    return places, copies_between([region_boxes(given.layout, given.shape, value)], places, given.dtype)
 
 
-def copies_between(sources: Sequence[Held], target: Held, dtype: np.dtype[Any]) -> Copies:
-    """Plan copies: a device takes what it has itself, and of several others that have the rest one for each like it.
+def copies_between(sources: Sequence[DeviceBoxes], target: DeviceBoxes, dtype: np.dtype[Any]) -> CopyPlan:
+    """Plan copies: a device uses its own values, else one copy for each of several holders alike.
 
     Parameters
     ----------
-    sources : sequence of Held
-        What devices have: disjoint boxes, or the same one, of each piece.
-    target : Held
-        What they shall have.
+    sources : sequence of DeviceBoxes
+        Boxes on each device for each region: disjoint, or equal.
+    target : DeviceBoxes
+        Boxes that devices need.
     dtype : dtype
-        As of :func:`plan_pieces`.
+        As of :func:`plan_regions`.
     """
     cells = [_cells(source) for source in sources]
     wanted = _holders(target)
@@ -230,29 +234,29 @@ def copies_between(sources: Sequence[Held], target: Held, dtype: np.dtype[Any]) 
         rank = wanted[bounds, part].index(device) if (bounds, part) in wanted else 0
         copies = []
         for number, cells_of in enumerate(cells):
-            for box, holders in _meeting(cells_of.get(part, {}), bounds):
+            for box, holders in _intersections(cells_of.get(part, {}), bounds):
                 source = device if device in holders else holders[rank % len(holders)]
                 copies.append(Copy(number, source, device, box))
         of_device.append(tuple(copies))
     messages = tuple(copy for copies in of_device for copy in copies if copy.source != copy.target)
-    return Copies(tuple(of_device), messages, collectives_of(messages, dtype))
+    return CopyPlan(tuple(of_device), messages, collectives_of(messages, dtype))
 
 
-def _holders(held: Held) -> dict[tuple[Bounds, int], list[int]]:
+def _holders(device_boxes: DeviceBoxes) -> dict[tuple[Bounds, int], list[int]]:
     holders: dict[tuple[Bounds, int], list[int]] = {}
-    for device, (bounds, part) in enumerate(zip(held.boxes, held.parts, strict=True)):
+    for device, (bounds, part) in enumerate(zip(device_boxes.boxes, device_boxes.parts, strict=True)):
         if part >= 0 and all(begin < end for begin, end in bounds):
             holders.setdefault((bounds, part), []).append(device)
     return holders
 
 
-# The boxes of a part as a tree: by their sides along the first dimension, then along the next, at last who has them.
+# The boxes of a part as a tree: bounds along the first dimension, then the next, with the holders as leaves.
 Cells = dict[Any, Any]
 
 
-def _cells(held: Held) -> Cells:
+def _cells(device_boxes: DeviceBoxes) -> Cells:
     cells: Cells = {}
-    for (bounds, part), holders in _holders(held).items():
+    for (bounds, part), holders in _holders(device_boxes).items():
         place, key = cells, part
         for side in bounds:
             place, key = place.setdefault(key, {}), side  # type: ignore[assignment]
@@ -260,8 +264,8 @@ def _cells(held: Held) -> Cells:
     return cells
 
 
-def _meeting(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box, list[int]]]:
-    """Give what boxes have of a box, and who has them."""
+def _intersections(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box, list[int]]]:
+    """Return the intersections of boxes with one box, and their holders."""
     if not bounds:
         if cells:
             yield sides, cells
@@ -269,11 +273,11 @@ def _meeting(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box,
     (begin, end), *rest = bounds
     for (start, stop), deeper in cells.items():
         if start < end and begin < stop:
-            yield from _meeting(deeper, tuple(rest), (*sides, slice(max(begin, start), min(end, stop))))
+            yield from _intersections(deeper, tuple(rest), (*sides, slice(max(begin, start), min(end, stop))))
 
 
 def collectives_of(messages: Iterable[Copy], dtype: np.dtype[Any]) -> tuple[Collective, ...]:
-    """Say in collectives what messages there are: broadcasts of what several devices need, and permutations.
+    """Describe messages as collectives: broadcasts of what several devices need, and permutations.
 
     Parameters
     ----------
@@ -303,7 +307,7 @@ def collectives_of(messages: Iterable[Copy], dtype: np.dtype[Any]) -> tuple[Coll
 
 
 def _permutations(messages: Iterable[Copy]) -> list[list[Copy]]:
-    """Messages in rounds, in each of which no device sends or receives twice."""
+    """Group messages into rounds in which no device sends or receives twice."""
     rounds: list[list[Copy]] = []
     for copy in messages:
         for sent in rounds:

@@ -1,4 +1,4 @@
-"""Brings arrays from one layout to another."""
+"""Resharding: changes the layout of arrays."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.errors import ShardingError
-from ringlet.sharding.explain import note, noted_as_one, unnoted
+from ringlet.sharding.explain import record_operation, recorded_as_one, recording_suspended
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.resharding.collective_record import Collective, Message
-from ringlet.sharding.resharding.device_buffers import empty, fresh, spaces_for
+from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh
 from ringlet.sharding.resharding.partial_combine import combine, identity
-from ringlet.sharding.resharding.reshard_plan import Movement, Step, collectives_for, plan_movement
+from ringlet.sharding.resharding.reshard_plan import ReshardPlan, Step, collectives_for, plan_reshard
 from ringlet.sharding.resharding.tile_transport import deliver, received, view_of
 from ringlet.sharding.sharded_array import ShardedArray
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from ringlet.sharding.layout.mesh import NamedSharding
     from ringlet.sharding.layout.sharding import Sharding
 
-__all__ = ["redistribute", "reshard", "settled", "spaces_to_receive"]
+__all__ = ["materialized", "receive_buffers", "redistribute", "reshard"]
 
 Array = NDArray[Any]
 
 
 def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray:
-    """Give the same values laid out in another way; :meth:`ShardedArray.reshard` is this function.
+    """Return the same values in another sharding; :meth:`ShardedArray.reshard` is this function.
 
-    Where devices share memory nothing is copied: the result reads the memory of `x` until either is written to.
+    Nothing is copied where devices share memory: the result reads the memory of `x` until either is written to.
 
     Parameters
     ----------
     x : ShardedArray
     sharding : Sharding or NamedSharding
-        For arrays of as many dimensions, on the same devices.
+        For the same number of dimensions, on the same devices.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
     Raises
     ------
     ShardingError
-        If the sharding is not for this array, or its devices are others.
+        If the sharding does not fit this array, or is for other devices.
 
     Examples
     --------
@@ -64,30 +64,30 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
     group = group_of(sharding, x._group.num_devices)
     if group not in (x._group, DeviceGroup.of(x._group.num_devices)):
         raise ShardingError(
-            f"{sharding} is for {group}, and the array is on {x._group}: give a sharding of the same mesh, or take the "
-            "values there, ringlet.sharding.shard(np.asarray(array), sharding)"
+            f"{sharding} is for {group}, and the array is on {x._group}: give a sharding of the same mesh, or move "
+            "the values there, ringlet.sharding.shard(np.asarray(array), sharding)"
         )
 
     def work() -> ShardedArray:
         return redistribute(x, layout)._derive(_itself, layout, is_view=False)
 
-    return noted_as_one("reshard", x, work)
+    return recorded_as_one("reshard", x, work)
 
 
 def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """Give the values of an array in another layout, and tell reports what is sent for that.
+    """Return the values of an array in another layout, and record the bytes sent.
 
     Parameters
     ----------
     x : ShardedArray
     layout : Layout
-        Of as many dimensions, for the same devices. A partial one keeps the parts of `x` if it has the same; else the
-        first of its parts gets the values.
+        Of the same rank, for the same devices. A partial layout keeps the parts of `x` if they are equal; else its
+        first part gets the values.
 
     Returns
     -------
     ShardedArray
-        `x` itself if it is laid out like that. It shares memory with `x`, and is not to be written to.
+        `x` itself if it has that layout. Shares memory with `x`, and must not be written to.
 
     Examples
     --------
@@ -103,12 +103,12 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     if source.parts == layout.parts:
         return _moved(x, layout)
     if layout.is_partial:
-        return _in_parts(settled(x), layout)
+        return _in_parts(materialized(x), layout)
     if x._settled is None:
         origin = x._origin
-        if origin is not None and origin.source._spaces is origin.spaces:
-            values = redistribute(origin.source, layout)  # which others may need, too
-            with unnoted():
+        if origin is not None and origin.source._buffers is origin.buffers:
+            values = redistribute(origin.source, layout)  # shared with other readers
+            with recording_suspended():
                 x._settled = origin.compute(values)
         else:
             x._settled = _combined(x, layout)
@@ -116,8 +116,8 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     return redistribute(x._settled, layout)
 
 
-def settled(x: ShardedArray) -> ShardedArray:
-    """Give an array whose values are known: `x` itself, unless it is partial; then its parts are combined, once.
+def materialized(x: ShardedArray) -> ShardedArray:
+    """Return `x` with its parts combined, which is done once; `x` itself if it is not partial.
 
     Parameters
     ----------
@@ -126,14 +126,14 @@ def settled(x: ShardedArray) -> ShardedArray:
     Returns
     -------
     ShardedArray
-        Not to be written to, if it is not `x`: others may have it too.
+        Must not be written to unless it is `x`, as others may share it.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ringlet.sharding import Sharding, shard
     >>> total = shard(np.arange(4), Sharding.tiled((2,))).sum()
-    >>> print(total.sharding, settled(total).sharding)
+    >>> print(total.sharding, materialized(total).sharding)
     {unreduced} {replicated}
     """
     if not x._layout.is_partial:
@@ -141,9 +141,9 @@ def settled(x: ShardedArray) -> ShardedArray:
     return x._settled if x._settled is not None else redistribute(x, x._layout.without_parts())
 
 
-def _plan(x: ShardedArray, layout: Layout) -> Movement:
+def _plan(x: ShardedArray, layout: Layout) -> ReshardPlan:
     group = x._group if x._group.assignment is not None else None
-    return plan_movement(x.shape, x.dtype.itemsize, x._layout, layout, group=group, dtype=_name_of(x.dtype))
+    return plan_reshard(x.shape, x.dtype.itemsize, x._layout, layout, group=group, dtype=_name_of(x.dtype))
 
 
 def _collectives(x: ShardedArray, layout: Layout) -> Sequence[Collective]:
@@ -153,116 +153,116 @@ def _collectives(x: ShardedArray, layout: Layout) -> Sequence[Collective]:
 
 @lru_cache(maxsize=256)
 def _name_of(dtype: np.dtype[Any]) -> str:
-    name: str = dtype.name  # which NumPy puts together each time
+    name: str = dtype.name  # NumPy formats it anew each time
     return name
 
 
-def _itself(space: Array) -> Array:
-    return space
+def _itself(buffer: Array) -> Array:
+    return buffer
 
 
 def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """The same values, or the same parts, in other tiles."""
-    spaces, collectives = _received(x, layout)
+    """Return the same values, or the same parts, in other tiles."""
+    buffers, collectives = _received(x, layout)
     result = x._derive(_itself, layout)
     if x._whole is None:
-        result._whole, result._spaces = None, tuple(spaces)
+        result._whole, result._buffers = None, tuple(buffers)
     if collectives:
-        note("reshard", x, result, collectives)
+        record_operation("reshard", x, result, collectives)
     return result
 
 
 def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], Sequence[Collective]]:
-    """The space of each device after a movement: its own, which has the whole's shape, if that can be written to."""
+    """Return each device's buffer after a transfer: its own, of the whole's shape, if that is writable."""
     if x._whole is not None:
         return (x._whole,) * layout.num_devices, _collectives(x, layout)
-    spaces, movement = spaces_to_receive(x, layout), _plan(x, layout)
-    for step in movement.steps:
-        deliver(x._group, step.messages, spaces, spaces)
-    return spaces, movement.collectives
+    buffers, plan = receive_buffers(x, layout), _plan(x, layout)
+    for step in plan.steps:
+        deliver(x._group, step.messages, buffers, buffers)
+    return buffers, plan.collectives
 
 
-def spaces_to_receive(x: ShardedArray, layout: Layout) -> list[Array | None]:
-    """Give the space of each device, to receive what it lacks of an array into.
+def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
+    """Return the buffer of each device, to receive what it lacks of an array.
 
     Parameters
     ----------
     x : ShardedArray
     layout : Layout
-        Says which devices are to have something.
+        Layout after the transfer.
 
     Returns
     -------
     list of ndarray or None
-        Those of `x`, with their values, where they can be written to, else others with the same values; None for
-        devices of other processes, and for those that have nothing and are to have nothing.
+        Those of `x`, with their values, where writable, else copies; None for devices of other processes, and for those
+        without a part before and after.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ringlet.sharding import Sharding, shard
     >>> x = shard(np.arange(4), Sharding.tiled((2,)))
-    >>> spaces_to_receive(x, x._layout)[1] is x._space(1)
+    >>> receive_buffers(x, x._layout)[1] is x._buffer(1)
     True
     """
     boxes = x._layout.boxes(x.shape)
-    spaces = [x._space(device) for device in range(layout.num_devices)]
+    buffers = [x._buffer(device) for device in range(layout.num_devices)]
     replaced: dict[int, Array] = {}
-    for device, space in enumerate(spaces):
-        if space is not None and not space.flags.writeable:
-            made = replaced.get(id(space))
+    for device, buffer in enumerate(buffers):
+        if buffer is not None and not buffer.flags.writeable:
+            made = replaced.get(id(buffer))
             if made is None:
-                made = replaced[id(space)] = fresh(x.shape, x.dtype)
-            made[boxes[device]] = space[boxes[device]]
-            spaces[device] = made
-    missing = [device for device in layout.holders if spaces[device] is None and x._group.has(device)]
+                made = replaced[id(buffer)] = fresh(x.shape, x.dtype)
+            made[boxes[device]] = buffer[boxes[device]]
+            buffers[device] = made
+    missing = [device for device in layout.holders if buffers[device] is None and x._group.has(device)]
     if missing:
-        made_for = spaces_for(layout.without_parts(), x._group, lambda _: fresh(x.shape, x.dtype))
+        made_for = buffers_for(layout.without_parts(), x._group, lambda _: fresh(x.shape, x.dtype))
         for device in missing:
-            spaces[device] = made_for[device]
-    return spaces
+            buffers[device] = made_for[device]
+    return buffers
 
 
 def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """The values of a partial array."""
+    """Return the combined values of a partial array."""
     result = empty(x.shape, x.dtype, layout, x._group)
-    if result._whole is not None and x._has_one_space_per_part:
+    if result._whole is not None and x._has_one_buffer_per_part:
         collectives = _collectives(x, layout)
-        of_part = dict(zip(x._layout.parts.tile, x._spaces or (), strict=True))
+        of_part = dict(zip(x._layout.parts.tile, x._buffers or (), strict=True))
         combine([of_part[part] for part in range(len(of_part))], x._combine, result._whole)  # type: ignore[misc]
     else:
-        movement = _plan(x, layout)
-        collectives = movement.collectives
-        spaces = [result._space(device) for device in range(layout.num_devices)]
-        for step in movement.steps:
-            _reduce(x, step, spaces)
-            deliver(x._group, step.messages, spaces, spaces)
-    note("settle", x, result, collectives)
+        plan = _plan(x, layout)
+        collectives = plan.collectives
+        buffers = [result._buffer(device) for device in range(layout.num_devices)]
+        for step in plan.steps:
+            _reduce(x, step, buffers)
+            deliver(x._group, step.messages, buffers, buffers)
+    record_operation("settle", x, result, collectives)
     return result
 
 
-def _reduce(x: ShardedArray, step: Step, spaces: Sequence[Array | None]) -> None:
-    """Combine the boxes that devices of this process are to combine."""
+def _reduce(x: ShardedArray, step: Step, buffers: Sequence[Array | None]) -> None:
+    """Combine the boxes assigned to devices of this process."""
     incoming = [Message(source, r.device, r.box) for r in step.reductions for source in r.sources]
-    spaces_of_parts = [x._space(device) for device in range(x._group.num_devices)]
-    values = iter(received(x._group, incoming, spaces_of_parts, f"parts for {x._combine.name}"))
+    spaces_of_parts = [x._buffer(device) for device in range(x._group.num_devices)]
+    values = iter(received(x._group, incoming, spaces_of_parts, "-"))
     for reduction in step.reductions:
         parts = [next(values) for _ in reduction.sources]
-        space = spaces[reduction.device]
-        if space is not None:
-            combine([part for part in parts if part is not None], x._combine, view_of(space, reduction.box))
+        buffer = buffers[reduction.device]
+        if buffer is not None:
+            combine([part for part in parts if part is not None], x._combine, view_of(buffer, reduction.box))
 
 
 def _in_parts(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """An array of which the first part has the values, and the others what changes nothing."""
-    spaces, collectives = _received(x, layout)
+    """Return a partial array whose first part has the values, the others the neutral element."""
+    buffers, collectives = _received(x, layout)
     result = empty(x.shape, x.dtype, layout, x._group)
     result._combine = x._combine
     for device, box in enumerate(layout.boxes(x.shape)):
-        target, space = result._space(device), spaces[device]
-        if target is not None and space is not None:
+        target, buffer = result._buffer(device), buffers[device]
+        if target is not None and buffer is not None:
             is_first = layout.parts.tile_of(device) == 0
-            target[box] = space[box] if is_first else identity(x._combine, x.dtype)
+            target[box] = buffer[box] if is_first else identity(x._combine, x.dtype)
     if collectives:
-        note("reshard", x, result, collectives)
+        record_operation("reshard", x, result, collectives)
     return result

@@ -1,4 +1,4 @@
-"""Plans how an array comes from one layout to another, with the fewest bytes or in the least time."""
+"""Reshard plan: the steps between two layouts, with the fewest bytes or in the least time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ringlet.sharding.layout.layout import Box, Layout
 from ringlet.sharding.resharding.collective_record import Collective, Kind, Message
 from ringlet.sharding.resharding.reduction_plan import Reduction, plan_reduction
 from ringlet.sharding.resharding.reshard_time import hops_of, timed
-from ringlet.sharding.resharding.transfers import Hops, box_size, components, messages_for, tile_holders, wanted_boxes
+from ringlet.sharding.resharding.transfers import Hops, box_size, components, messages_for, needed_boxes, tile_holders
 
-__all__ = ["Movement", "Step", "collectives_for", "plan_movement"]
+__all__ = ["ReshardPlan", "Step", "collectives_for", "plan_reshard"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """What happens at the same time: boxes of a partial array are combined, then boxes are sent.
+    """Concurrent work: boxes of a partial array are combined, then boxes are sent.
 
     Attributes
     ----------
     reductions : tuple of Reduction
     messages : tuple of Message
     collectives : tuple of Collective
-        What that is called; empty where nothing is sent.
+        Reported kinds; empty where nothing is sent.
     """
 
     reductions: tuple[Reduction, ...]
@@ -36,35 +36,35 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Movement:
-    """The way of an array from one layout to another.
+class ReshardPlan:
+    """Steps from one layout of an array to another.
 
     Attributes
     ----------
     steps : tuple of Step
-        One after the other.
+        In sequence.
     """
 
     steps: tuple[Step, ...]
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
-        """What reports show, in order."""
+        """Reported collectives, in order."""
         return tuple(collective for step in self.steps for collective in step.collectives)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all devices send together."""
+        """Bytes sent by all devices."""
         return sum(collective.nbytes for collective in self.collectives)
 
     @property
     def seconds(self) -> float:
-        """Predicted time, where the devices have places in a topology."""
+        """Predicted time, if the devices have positions in a topology."""
         return sum(collective.seconds or 0.0 for collective in self.collectives)
 
 
 @lru_cache(maxsize=1024)
-def plan_movement(
+def plan_reshard(
     shape: tuple[int, ...],
     itemsize: int,
     source: Layout,
@@ -72,13 +72,12 @@ def plan_movement(
     *,
     group: DeviceGroup | None = None,
     dtype: str = "",
-) -> Movement:
-    """Plan how an array comes from one layout to another.
+) -> ReshardPlan:
+    """Plan the steps from one layout of an array to another.
 
-    Each device is sent what it lacks of its new tile, and nothing else, by one that has it: that is the fewest bytes.
-    Where `group` has places in a topology, nearer devices are preferred, and of this way, the way along one dimension
-    after the other and the way through the whole array on each device the one is taken that is predicted to be done
-    first.
+    Each device receives exactly what it lacks of its new tile, which is the fewest bytes. Where `group` has positions
+    in a topology, nearer senders are preferred, and the fastest predicted plan is chosen among this one, one dimension
+    after another, and the whole array on each device.
 
     Parameters
     ----------
@@ -86,24 +85,23 @@ def plan_movement(
     itemsize : int
         Bytes of an element.
     source, target : Layout
-        Of as many devices. A target that is partial gets the values in its first part, unless `source` has the same
-        parts.
+        For the same devices. A partial target gets the values in its first part, unless `source` has the same parts.
     group : DeviceGroup, optional
-        The devices, for their places.
+        The devices, with their positions.
     dtype : str
-        What collectives are to show.
+        Reported dtype of the collectives.
 
     Returns
     -------
-    Movement
+    ReshardPlan
 
     Examples
     --------
     >>> from ringlet.sharding.layout.layout import Cut, WHOLE
     >>> rows, columns = (Layout(4, cuts) for cuts in [(Cut(4, (0, 1, 2, 3)), WHOLE), (WHOLE, Cut(4, (0, 1, 2, 3)))])
-    >>> [(c.kind, c.nbytes) for c in plan_movement((8, 8), 4, rows, columns).collectives]
+    >>> [(c.kind, c.nbytes) for c in plan_reshard((8, 8), 4, rows, columns).collectives]
     [('all-to-all', 192)]
-    >>> plan_movement((8, 8), 4, Layout.replicated(4, 2), columns).nbytes
+    >>> plan_reshard((8, 8), 4, Layout.replicated(4, 2), columns).nbytes
     0
     """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target)
@@ -119,10 +117,10 @@ def collectives_for(
     group: DeviceGroup | None = None,
     dtype: str = "",
 ) -> tuple[Collective, ...]:
-    """Give the collectives of a movement where nothing moves, because devices share memory.
+    """Return the collectives of a reshard that moves nothing, because devices share memory.
 
-    Its messages, a million of them where a thousand devices send each other something, are not kept. Parameters are
-    those of :func:`plan_movement`.
+    Its messages, up to a million for an all-to-all of a thousand devices, are not kept. Parameters are those of
+    :func:`plan_reshard`.
 
     Examples
     --------
@@ -133,19 +131,19 @@ def collectives_for(
     return _planned(_Planner(shape, itemsize, dtype, group), source, target).collectives
 
 
-def _planned(planner: _Planner, source: Layout, target: Layout) -> Movement:
+def _planned(planner: _Planner, source: Layout, target: Layout) -> ReshardPlan:
     if source.parts == target.parts or not source.is_partial:
         ways = planner.ways(source, target)
     elif not target.is_partial:
         ways = planner.ways_of_parts(source, target)
     else:
         values = source.without_parts()
-        ways = iter([Movement(_planned(planner, source, values).steps + _planned(planner, values, target).steps)])
+        ways = iter([ReshardPlan(_planned(planner, source, values).steps + _planned(planner, values, target).steps)])
     return min(ways, key=lambda movement: movement.seconds) if planner.is_placed else next(ways)
 
 
 class _Planner:
-    """Plans for one array."""
+    """Planner for one array."""
 
     def __init__(self, shape: tuple[int, ...], itemsize: int, dtype: str, group: DeviceGroup | None) -> None:
         self._shape = shape
@@ -155,23 +153,23 @@ class _Planner:
         self.is_placed = group is not None and group.assignment is not None
         self._hops: Hops = hops_of(group) if self.is_placed and group is not None else None
 
-    def ways(self, source: Layout, target: Layout) -> Iterator[Movement]:
-        """Ways between layouts with the same parts, the one with the fewest bytes first."""
-        yield Movement(self._step(source, target))
-        for stops in _detours(source, target):
+    def ways(self, source: Layout, target: Layout) -> Iterator[ReshardPlan]:
+        """Return plans between layouts with the same parts, the one with the fewest bytes first."""
+        yield ReshardPlan(self._step(source, target))
+        for stops in _intermediate_layouts(source, target):
             legs = itertools.pairwise((source, *stops, target))
-            yield Movement(tuple(step for leg in legs for step in self._step(*leg)))
+            yield ReshardPlan(tuple(step for leg in legs for step in self._step(*leg)))
 
-    def ways_of_parts(self, source: Layout, target: Layout) -> Iterator[Movement]:
-        """Ways from a partial array to its values, the one with the fewest bytes first."""
+    def ways_of_parts(self, source: Layout, target: Layout) -> Iterator[ReshardPlan]:
+        """Return plans from a partial array to its values, the one with the fewest bytes first."""
         yield self._reduced(source, target)
         if not target.is_replicated and target.only is None:
             whole = Layout.replicated(target.num_devices, target.ndim)
-            yield Movement((*self._reduced(source, whole).steps, *self._step(whole, target)))
+            yield ReshardPlan((*self._reduced(source, whole).steps, *self._step(whole, target)))
 
     def _step(self, source: Layout, target: Layout) -> tuple[Step, ...]:
-        wanted = wanted_boxes(target, self._shape)
-        if source.parts != target.parts:  # values go to the first part
+        wanted = needed_boxes(target, self._shape)
+        if source.parts != target.parts:  # the first part gets the values
             wanted = tuple(None if target.parts.tile_of(device) else box for device, box in enumerate(wanted))
         messages = messages_for(self._shape, source, wanted, self._hops)
         if not messages:
@@ -188,11 +186,11 @@ class _Planner:
         )
         return (Step((), messages, (self._timed(collective),)),)
 
-    def _reduced(self, source: Layout, target: Layout) -> Movement:
+    def _reduced(self, source: Layout, target: Layout) -> ReshardPlan:
         plan = plan_reduction(self._shape, source, target)
         incoming = [Message(s, r.device, r.box) for r in plan.reductions for s in r.sources if s != r.device]
         combined, sent = self._nbytes(incoming), self._nbytes(plan.messages)
-        last = self._largest(wanted_boxes(target, self._shape))
+        last = self._largest(needed_boxes(target, self._shape))
         if plan.kind is not None:
             collectives = [Collective(plan.kind, last, self._dtype, plan.groups, nbytes=combined + sent)]
         else:
@@ -202,8 +200,8 @@ class _Planner:
                 Collective("reduce-scatter", piece, self._dtype, plan.groups, nbytes=combined),
                 Collective("all-gather", last, self._dtype, groups, nbytes=sent),
             ]
-        told = tuple(self._timed(collective) for collective in collectives if collective.nbytes)
-        return Movement((Step(plan.reductions, plan.messages, told),))
+        reported = tuple(self._timed(collective) for collective in collectives if collective.nbytes)
+        return ReshardPlan((Step(plan.reductions, plan.messages, reported),))
 
     def _timed(self, collective: Collective) -> Collective:
         return timed(collective, self._group) if self._group is not None else collective
@@ -217,17 +215,17 @@ class _Planner:
 
 
 def _groups(messages: Sequence[Message], *first: int | None) -> tuple[tuple[int, ...], ...]:
-    """Devices that send to each other, in order, but for one that is to come first."""
+    """Return the groups of devices that send to each other, in order, with one moved to the front."""
     groups = components((m.source, m.target) for m in messages)
     return tuple(tuple(sorted(group, key=lambda device: device not in first)) for group in groups)
 
 
-# More ways would take longer to compare than one of them is worth.
+# Comparing more plans would cost more than the best one saves.
 _MOST_ORDERS = 6
 
 
-def _detours(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
-    """Layouts to pass through: one dimension changed after the other, in any order; the whole array on each device."""
+def _intermediate_layouts(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
+    """Return intermediate layouts: dimensions changed one by one, in any order; the whole array on each device."""
     if source.only is not None or target.only is not None:
         return
     changed = [i for i, (a, b) in enumerate(zip(source.cuts, target.cuts, strict=True)) if a != b]
@@ -244,28 +242,28 @@ def _detours(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
 
 
 def _covers(layout: Layout) -> bool:
-    """Whether each combination of tiles is on some device."""
+    """Return whether each combination of tiles is on some device."""
     axes = (layout.parts, *layout.cuts)
     found = {tuple(axis.tile_of(device) for axis in axes) for device in range(layout.num_devices)}
     return len(found) == math.prod(axis.count for axis in axes)
 
 
 def _kind_of(
-    source: Layout, target: Layout, held: Sequence[Box], wanted: Sequence[Box | None], messages: Sequence[Message]
+    source: Layout, target: Layout, current: Sequence[Box], wanted: Sequence[Box | None], messages: Sequence[Message]
 ) -> Kind:
-    """What messages between two layouts are called."""
+    """Return the kind of collective that messages between two layouts form."""
     if source.only is not None:
-        is_wanted_by_all = target.only is None and all(box == held[source.only] for box in wanted)
+        is_wanted_by_all = target.only is None and all(box == current[source.only] for box in wanted)
         return "broadcast" if is_wanted_by_all else "point-to-point"
     if target.only is not None:
         return "gather"
-    if _is_permutation(messages) and all(m.box == wanted[m.target] == held[m.source] for m in messages):
+    if _is_permutation(messages) and all(m.box == wanted[m.target] == current[m.source] for m in messages):
         return "collective-permute"
     senders = {m.source for m in messages}
     if all(
-        m.box == held[m.source]
+        m.box == current[m.source]
         and wanted[m.source] == wanted[m.target]
-        and (m.target in senders or box_size(held[m.target]) == 0)
+        and (m.target in senders or box_size(current[m.target]) == 0)
         for m in messages
     ):
         return "all-gather"
@@ -276,6 +274,6 @@ def _kind_of(
 
 
 def _is_permutation(messages: Sequence[Message]) -> bool:
-    """Whether no device sends or receives twice."""
+    """Return whether no device sends or receives twice."""
     count = len(messages)
     return len({m.source for m in messages}) == count and len({m.target for m in messages}) == count

@@ -1,4 +1,4 @@
-"""How long collectives take on devices that have places in a topology."""
+"""Predicted time of collectives on devices with positions in a topology."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ringlet.tpu.topology_of import topology_of
 
 __all__ = ["hops_of", "timed"]
 
-# What all devices of a group of n send together, as a multiple of the bytes that the cost model asks for: there the
-# array after an all-gather, before a reduce-scatter, and all shards of an all-to-all.
+# Bytes sent by a group of n devices, as a multiple of the bytes in the cost model's argument: the result of an
+# all-gather, the operand of a reduce-scatter, all shards of an all-to-all.
 _SHARES = {
     "all-reduce": lambda n: 2 * (n - 1),
     "all-gather": lambda n: n - 1,
@@ -30,12 +30,12 @@ _SHARES = {
 
 
 def timed(collective: Collective, group: DeviceGroup) -> Collective:
-    """Give a collective with its predicted time, if the devices have places in a topology whose speeds are known.
+    """Return a collective with its predicted time, if the devices have positions in a topology of known speeds.
 
     Parameters
     ----------
     collective : Collective
-        Of a broadcast and of a gather, the first device of each group is the one that has the array.
+        In a broadcast and in a gather, the first device of each group is the root.
     group : DeviceGroup
 
     Returns
@@ -71,7 +71,7 @@ def _seconds(collective: Collective, assignment: DeviceAssignment, replica: int)
 
 
 def _seconds_of_messages(pairs: Sequence[tuple[int, int]], nbytes: int, assignment: DeviceAssignment) -> float:
-    """How long messages take that are sent at the same time, each of as many bytes."""
+    """Return the time of concurrent messages of equal size."""
     if not pairs:
         return 0.0
     source, target = np.array(pairs, np.int64).T
@@ -85,7 +85,7 @@ def _fabric(assignment: DeviceAssignment) -> Fabric:
 
 
 def hops_of(group: DeviceGroup) -> list[list[int]] | None:
-    """Give how many links apart the devices are, [source][target]; None where they have no places.
+    """Return the number of links between devices, [source][target]; None without positions.
 
     Examples
     --------

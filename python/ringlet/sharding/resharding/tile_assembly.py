@@ -1,4 +1,4 @@
-"""Makes arrays of pieces of others: views where devices share memory and the pieces allow it, else copies."""
+"""Assembly of arrays from regions of others: views where devices share memory and the regions allow it, else copies."""
 
 from __future__ import annotations
 
@@ -9,26 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.device_threads import on_devices
-from ringlet.sharding.explain import note
+from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.layout import Box, Layout
 from ringlet.sharding.resharding.collective_record import Collective, Message
-from ringlet.sharding.resharding.device_buffers import fresh, spaces_for
-from ringlet.sharding.resharding.regions import Copies, Form, Held, Piece, Run, held, plan_pieces
+from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
+from ringlet.sharding.resharding.regions import (
+    ArraySpec,
+    CopyPlan,
+    DeviceBoxes,
+    IndexRange,
+    Region,
+    device_boxes,
+    plan_regions,
+)
 from ringlet.sharding.resharding.reshard_time import timed
 from ringlet.sharding.resharding.tile_transport import received
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = [
-    "as_own",
-    "assembled",
+    "as_writable",
+    "assemble",
     "fill",
-    "full_runs",
-    "note_copies",
+    "full_ranges",
     "nothing_moves",
-    "picked",
-    "through",
-    "viewed",
+    "range_view",
+    "record_copies",
+    "region_views",
+    "select_ranges",
     "writers",
 ]
 
@@ -36,100 +44,100 @@ Array = NDArray[Any]
 Spaces = Sequence[Array | None]
 
 
-def full_runs(shape: Sequence[int]) -> tuple[Run, ...]:
-    """Give the runs that take all of an array.
+def full_ranges(shape: Sequence[int]) -> tuple[IndexRange, ...]:
+    """Return the index ranges of a whole array.
 
     Examples
     --------
-    >>> full_runs((2, 3))
-    (Run(start=0, step=1, length=2), Run(start=0, step=1, length=3))
+    >>> full_ranges((2, 3))
+    (IndexRange(start=0, step=1, length=2), IndexRange(start=0, step=1, length=3))
     """
-    return tuple(Run(0, 1, size) for size in shape)
+    return tuple(IndexRange(0, 1, size) for size in shape)
 
 
-def viewed(space: Array, runs: Sequence[Run]) -> Array:
-    """Give the view of an array that has what runs take of it.
+def range_view(buffer: Array, ranges: Sequence[IndexRange]) -> Array:
+    """Return the view of an array that index ranges select.
 
     Examples
     --------
-    >>> viewed(np.arange(4), (Run(3, -2, 2),)), viewed(np.arange(4), (Run(1, 0, 3),))
+    >>> range_view(np.arange(4), (IndexRange(3, -2, 2),)), range_view(np.arange(4), (IndexRange(1, 0, 3),))
     (array([3, 1]), array([1, 1, 1]))
     """
-    key: Any = (*(run.key for run in runs), ...)  # the ellipsis has a 0-d array stay an array
-    view: Array = space[key]
-    shape = tuple(run.length for run in runs)
+    key: Any = (*(index_range.key for index_range in ranges), ...)  # the ellipsis keeps an array without dimensions
+    view: Array = buffer[key]
+    shape = tuple(index_range.length for index_range in ranges)
     return view if view.shape == shape else np.broadcast_to(view, shape)
 
 
-def picked(name: str, x: ShardedArray, runs: tuple[Run, ...], layout: Layout) -> ShardedArray:
-    """Give what runs take of an array, laid out as said: values, which are not written to.
+def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], layout: Layout) -> ShardedArray:
+    """Return the selected elements of an array in a layout, as a read-only value.
 
-    Where devices share the memory they are views. Partial values stay partial.
+    Views where devices share memory. Partial values stay partial.
 
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     x : ShardedArray
-    runs : tuple of Run, length ``x.ndim``
+    ranges : tuple of IndexRange, length ``x.ndim``
     layout : Layout
         Of the result, with the parts of `x`.
     """
-    form = Form(tuple(run.length for run in runs), x.dtype, layout)
-    pieces = (Piece(0, (0,) * x.ndim, runs),)
-    copies = plan_pieces(pieces, (x._layout,), (x.shape,), form)
+    spec = ArraySpec(tuple(index_range.length for index_range in ranges), x.dtype, layout)
+    regions = (Region(0, (0,) * x.ndim, ranges),)
+    copies = plan_regions(regions, (x._layout,), (x.shape,), spec)
     if nothing_moves(x, copies):
-        made = x._derive(lambda space: viewed(space, runs), layout)
+        made = x._derive(lambda buffer: range_view(buffer, ranges), layout)
     else:
-        made = _filled([x], pieces, form, x._group, copies)
+        made = _filled([x], regions, spec, x._group, copies)
         made._combine, made._is_view = x._combine, True
-    note_copies(name, x, made, copies)
+    record_copies(name, x, made, copies)
     return made
 
 
-def assembled(name: str, operands: Sequence[Any], pieces: Sequence[Piece], forms: Sequence[Form]) -> ShardedArray:
-    """Give an array made of pieces of others, which together are all of it.
+def assemble(name: str, operands: Sequence[Any], regions: Sequence[Region], specs: Sequence[ArraySpec]) -> ShardedArray:
+    """Return an array assembled from regions of others, which cover it.
 
     Parameters
     ----------
     name : str
-        What reports call it.
+        Name in reports.
     operands : sequence of (ShardedArray or ndarray)
-        One ShardedArray at least, none partial; all of as many dimensions as the result.
-    pieces : sequence of Piece
-    forms : sequence of Form
-        What it may be. The first one is made of those for which the fewest bytes are sent.
+        At least one ShardedArray, none partial; all with the result's number of dimensions.
+    regions : sequence of Region
+    specs : sequence of ArraySpec
+        Candidates for the result; the first one that sends the fewest bytes is used.
 
     Returns
     -------
     ShardedArray
-        Writable, in memory of its own.
+        Writable, owning its memory.
     """
     group = common_group(name, [x for x in operands if isinstance(x, ShardedArray)])
-    planned = [(_planned(operands, pieces, form), form) for form in forms]
-    copies, form = min(planned, key=lambda plan: plan[0].nbytes)
-    made = _filled(operands, pieces, form, group, copies)
-    note_copies(name, operands, made, copies)
+    planned = [(_planned(operands, regions, spec), spec) for spec in specs]
+    copies, spec = min(planned, key=lambda plan: plan[0].nbytes)
+    made = _filled(operands, regions, spec, group, copies)
+    record_copies(name, operands, made, copies)
     return made
 
 
-def nothing_moves(x: ShardedArray, copies: Copies) -> bool:
-    """Tell whether devices that copy from each other share memory; the same on all processes."""
+def nothing_moves(x: ShardedArray, copies: CopyPlan) -> bool:
+    """Return whether devices that copy from each other share memory; equal on all processes."""
     if x._group.member is not None:
         return not copies.messages
-    return x._whole is not None or all(x._space(copy.source) is x._space(copy.target) for copy in copies.messages)
+    return x._whole is not None or all(x._buffer(copy.source) is x._buffer(copy.target) for copy in copies.messages)
 
 
-def note_copies(name: str, operands: Any, result: ShardedArray, copies: Copies) -> None:
-    """Tell reports what an operation did whose messages are planned."""
+def record_copies(name: str, operands: Any, result: ShardedArray, copies: CopyPlan) -> None:
+    """Record an operation whose messages are planned."""
     collectives: Sequence[Collective] = copies.collectives
     if result._group.assignment is not None:
         collectives = [timed(collective, result._group) for collective in collectives]
-    note(name, operands, result, collectives)
+    record_operation(name, operands, result, collectives)
 
 
-def as_own(x: ShardedArray) -> ShardedArray:
-    """Let a result that no other array is seen through be written to; memory that it only reads is copied then."""
+def as_writable(x: ShardedArray) -> ShardedArray:
+    """Make a result writable that no other array shares; memory that it only reads is copied."""
     x._is_view = False
     return x
 
@@ -137,29 +145,29 @@ def as_own(x: ShardedArray) -> ShardedArray:
 def fill(
     group: DeviceGroup,
     places: Spaces,
-    target: Held,
+    target: DeviceBoxes,
     sources: Sequence[tuple[Spaces, tuple[int, ...]]],
-    copies: Copies,
+    copies: CopyPlan,
 ) -> None:
-    """Have devices copy what pieces bring them.
+    """Run the copies of each device from its source regions.
 
     Parameters
     ----------
     group : DeviceGroup
     places : sequence of ndarray or None
-        For each device an array of the result's shape, in which it writes its box; None for devices elsewhere.
-    target : Held
-        The boxes.
+        For each device an array of the result's shape, in which it writes its box; None for other processes' devices.
+    target : DeviceBoxes
+        Boxes to fill.
     sources : sequence of (sequence of ndarray or None, tuple of int)
-        For each piece what each device's memory looks like through it, and where it begins in the result.
-    copies : Copies
-        The plan.
+        For each region, the view of each device's memory, and the position in the result where it begins.
+    copies : CopyPlan
+        Copies to run.
     """
     brought: list[list[tuple[Box, Array]]] = [[] for _ in places]
-    for number, (spaces, offset) in enumerate(sources):
-        wanted = [copy for copies_of in copies.of_device for copy in copies_of if copy.piece == number]
+    for number, (buffers, offset) in enumerate(sources):
+        wanted = [copy for copies_of in copies.of_device for copy in copies_of if copy.region == number]
         messages = [Message(copy.source, copy.target, _moved(copy.box, offset)) for copy in wanted]
-        for copy, values in zip(wanted, received(group, messages, spaces), strict=True):
+        for copy, values in zip(wanted, received(group, messages, buffers), strict=True):
             if values is not None:
                 brought[copy.target].append((copy.box, values))
 
@@ -172,13 +180,13 @@ def fill(
     on_devices(work, devices, nbytes // max(1, len(devices)))
 
 
-def writers(places: Spaces, target: Held) -> list[int]:
-    """Give the devices that have to write: of those that share memory and have the same box, the first.
+def writers(places: Spaces, target: DeviceBoxes) -> list[int]:
+    """Return the devices that have to write: of those that share memory and have the same box, the first.
 
     Examples
     --------
     >>> place = np.empty(4)
-    >>> writers([place, place, place], Held((((0, 2),), ((2, 4),), ((2, 4),)), (0, 0, 0)))
+    >>> writers([place, place, place], DeviceBoxes((((0, 2),), ((2, 4),), ((2, 4),)), (0, 0, 0)))
     [0, 1]
     """
     first: dict[tuple[int, object], int] = {}
@@ -188,28 +196,28 @@ def writers(places: Spaces, target: Held) -> list[int]:
     return list(first.values())
 
 
-def through(x: Any, piece: Piece, num_devices: int) -> tuple[Spaces, tuple[int, ...]]:
-    """Tell what the memory of each device that an array is in looks like through a piece, and where that begins."""
+def region_views(x: Any, region: Region, num_devices: int) -> tuple[Spaces, tuple[int, ...]]:
+    """Return the view of each device's memory through a region, and the position where it begins."""
     if not isinstance(x, ShardedArray):
-        return [viewed(x, piece.runs)] * num_devices, piece.offset
-    spaces = [x._space(device) for device in range(num_devices)]
-    views = {id(space): viewed(space, piece.runs) for space in spaces if space is not None}
-    return [None if space is None else views[id(space)] for space in spaces], piece.offset
+        return [range_view(x, region.ranges)] * num_devices, region.offset
+    buffers = [x._buffer(device) for device in range(num_devices)]
+    views = {id(buffer): range_view(buffer, region.ranges) for buffer in buffers if buffer is not None}
+    return [None if buffer is None else views[id(buffer)] for buffer in buffers], region.offset
 
 
-def _planned(operands: Sequence[Any], pieces: Sequence[Piece], form: Form) -> Copies:
-    everywhere = Layout.replicated(form.layout.num_devices, len(form.shape))
+def _planned(operands: Sequence[Any], regions: Sequence[Region], spec: ArraySpec) -> CopyPlan:
+    everywhere = Layout.replicated(spec.layout.num_devices, len(spec.shape))
     layouts = tuple(x._layout if isinstance(x, ShardedArray) else everywhere for x in operands)
-    return plan_pieces(tuple(pieces), layouts, tuple(tuple(x.shape) for x in operands), form)
+    return plan_regions(tuple(regions), layouts, tuple(tuple(x.shape) for x in operands), spec)
 
 
 def _filled(
-    operands: Sequence[Any], pieces: Sequence[Piece], form: Form, group: DeviceGroup, copies: Copies
+    operands: Sequence[Any], regions: Sequence[Region], spec: ArraySpec, group: DeviceGroup, copies: CopyPlan
 ) -> ShardedArray:
-    spaces = spaces_for(form.layout, group, lambda _: fresh(form.shape, form.dtype))
-    sources = [through(operands[piece.operand], piece, group.num_devices) for piece in pieces]
-    fill(group, spaces, held(form.layout, form.shape), sources, copies)
-    return ShardedArray._build(spaces, form.layout, group)
+    buffers = buffers_for(spec.layout, group, lambda _: fresh(spec.shape, spec.dtype))
+    sources = [region_views(operands[region.operand], region, group.num_devices) for region in regions]
+    fill(group, buffers, device_boxes(spec.layout, spec.shape), sources, copies)
+    return ShardedArray._build(buffers, spec.layout, group)
 
 
 def _moved(box: Box, offset: tuple[int, ...]) -> Box:

@@ -1,4 +1,4 @@
-"""Carries values from the memory of one device to that of another, in this process and between processes."""
+"""Tile transport: copies values between device buffers, in this process and between processes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Spaces = Sequence[Array | None]
 
 
 class Transfer(NamedTuple):
-    """Values that go from one device to another.
+    """Values sent from one device to another.
 
     Attributes
     ----------
     source, target : int
     given : ndarray or None
-        The values; None where another process has the source.
+        Values; None if another process owns the source.
     taken : ndarray or None
-        Where they go, of their shape and dtype; None where another process has the target.
+        Destination, of the same shape and dtype; None if another process owns the target.
     """
 
     source: int
@@ -39,24 +39,24 @@ class Transfer(NamedTuple):
 
 
 def transfer(group: DeviceGroup, transfers: Iterable[Transfer], what: str = "values") -> None:
-    """Carry values out, between processes all at once.
+    """Run transfers, those between processes all at once.
 
-    All processes of the group call it with the transfers between the same devices, in the same order.
+    Collective: all processes of the group call it with the transfers between the same devices, in the same order.
 
     Parameters
     ----------
     group : DeviceGroup
     transfers : iterable of Transfer
-        None of them reads what another one writes.
+        No transfer reads what another one writes.
     what : str
-        What they are; the same in all processes.
+        Description of the transfers; equal on all processes.
 
     Raises
     ------
     CollectiveMismatchError
-        If processes do not carry out the same transfers, or of something else.
+        If processes run different transfers, or for different purposes.
     ShardingError
-        If objects would have to leave their process.
+        If Python objects would have to be sent to another process.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def transfer(group: DeviceGroup, transfers: Iterable[Transfer], what: str = "val
 def _cross(group: DeviceGroup, transfers: Sequence[Transfer], what: str) -> None:
     owner, member = group.owner, group.member
     assert member is not None
-    # Bytes alone do not tell a sum from a maximum: all who come here say what they are for.
+    # The bytes do not distinguish a sum from a maximum, so the digest includes the purpose.
     member.barrier(f"{what} ({_digest((owner, [(each.source, each.target) for each in transfers]))})")
     leaving: list[list[Array]] = [[] for _ in range(member.num_ranks)]
     coming: list[list[Array]] = [[] for _ in range(member.num_ranks)]
@@ -92,11 +92,11 @@ def _cross(group: DeviceGroup, transfers: Sequence[Transfer], what: str) -> None
     expected = sum(taken.nbytes for pieces in coming for taken in pieces)
     if came.size != expected:
         raise ShardingError(
-            f"rank {member.rank} expected {expected} bytes from other processes and got {came.size}: all processes of "
-            "a mesh run the same operations on arrays of the same shapes, in the same order"
+            f"rank {member.rank} expected {expected} bytes from other processes and got {came.size}: all processes "
+            "of a mesh must run the same operations on arrays of the same shapes, in the same order"
         )
     start = 0
-    for taken in (taken for pieces in coming for taken in pieces):  # as they come: in the order of ranks
+    for taken in (taken for pieces in coming for taken in pieces):  # in the order of ranks, as received
         stop = start + taken.nbytes
         taken[...] = came[start:stop].view(taken.dtype).reshape(taken.shape)
         start = stop
@@ -117,22 +117,22 @@ def _as_bytes(values: Array) -> Array:
 def deliver(group: DeviceGroup, messages: Sequence[Message], sources: Spaces, targets: Spaces) -> None:
     """Copy the box of each message from its source to the same coordinates of its target.
 
-    All processes of the group call it with the same messages, in the same order.
+    Collective: all processes of the group call it with the same messages, in the same order.
 
     Parameters
     ----------
     group : DeviceGroup
     messages : sequence of Message
-        None of them reads what another one writes.
+        No message reads what another one writes.
     sources, targets : sequence of ndarray or None
-        For each device an array of the whole's shape, which may be the same one for several; None where another process
-        has it. A message between devices that share it is no work.
+        For each device an array of the whole's shape, possibly shared; None if another process owns it. Messages
+        between devices that share it copy nothing.
 
     Examples
     --------
-    >>> spaces = [np.array([1, 0]), np.array([0, 2])]
-    >>> deliver(DeviceGroup.of(2), [Message(0, 1, (slice(0, 1),))], spaces, spaces)
-    >>> spaces[1]
+    >>> buffers = [np.array([1, 0]), np.array([0, 2])]
+    >>> deliver(DeviceGroup.of(2), [Message(0, 1, (slice(0, 1),))], buffers, buffers)
+    >>> buffers[1]
     array([1, 2])
     """
     for message, values in zip(messages, received(group, messages, sources), strict=True):
@@ -144,10 +144,9 @@ def deliver(group: DeviceGroup, messages: Sequence[Message], sources: Spaces, ta
 def received(
     group: DeviceGroup, messages: Sequence[Message], sources: Spaces, what: str = "boxes"
 ) -> list[Array | None]:
-    """Give what each message brings to a device of this process, without writing it anywhere.
+    """Return the values of each message for a device of this process, without copying them to a target.
 
-    All processes of the group call it with the same messages, in the same order. What several devices of a process are
-    sent by one device of another goes there once.
+    Collective, as :func:`deliver`. Values that one device sends to several devices of a process are sent once.
 
     Parameters
     ----------
@@ -159,19 +158,20 @@ def received(
     Returns
     -------
     list of ndarray or None
-        For each message: a view of the source where this process has it, else what came; None for other processes.
+        For each message a view of the source if this process owns it, else the received values; None for other
+        processes' targets.
 
     Examples
     --------
     >>> received(DeviceGroup.of(2), [Message(0, 1, (slice(0, 1),))], [np.array([5, 6]), None])
     [array([5])]
     """
-    given = [None if (space := sources[m.source]) is None else view_of(space, m.box) for m in messages]
+    given = [None if (buffer := sources[m.source]) is None else view_of(buffer, m.box) for m in messages]
     if group.member is None:
         return given
     owner, me = group.owner, group.member.rank
     once: dict[tuple[Any, ...], Transfer] = {}
-    dtype = next((space.dtype for space in sources if space is not None), np.dtype(np.uint8))
+    dtype = next((buffer.dtype for buffer in sources if buffer is not None), np.dtype(np.uint8))
     for message, values in zip(messages, given, strict=True):
         if owner[message.source] != owner[message.target] and _key(group, message) not in once:
             place = np.empty(_shape(message), dtype) if owner[message.target] == me else None
@@ -188,8 +188,8 @@ def received(
     ]
 
 
-def view_of(space: Array, box: Box) -> Array:
-    """Give a box of an array as a view, also if it has no dimensions.
+def view_of(buffer: Array, box: Box) -> Array:
+    """Return a box of an array as a view, also without dimensions.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def view_of(space: Array, box: Box) -> Array:
     array(5)
     """
     index: tuple[Any, ...] = (*box, ...)
-    view: Array = space[index]
+    view: Array = buffer[index]
     return view
 
 

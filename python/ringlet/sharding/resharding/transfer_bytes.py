@@ -1,4 +1,4 @@
-"""How many bytes it takes to bring an array from one layout to another, whatever carries them."""
+"""Number of bytes sent between two layouts of an array."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Integers = NDArray[np.int64]
 
 @lru_cache(maxsize=16384)
 def moved_bytes(shape: tuple[int, ...], itemsize: int, source: Layout, target: Layout) -> int:
-    """Count the bytes that devices have to be sent: of their tile, what they do not have yet.
+    """Return the number of bytes that devices receive: the parts of their tiles that they lack.
 
-    Parts that are combined cost what a reduce-scatter and, where several devices want the result, an all-gather send.
+    Combining parts costs the bytes of a reduce-scatter and, where several devices need the result, an all-gather.
 
     Examples
     --------
@@ -39,8 +39,8 @@ def moved_bytes(shape: tuple[int, ...], itemsize: int, source: Layout, target: L
     known = _overlaps(shape, source, target)[receivers]
     if not source.is_partial or target.is_partial:
         return (wanted - int(known.sum())) * itemsize
-    # p parts of each element and r devices that want it: it is sent (p - 1) + (r - 1) times, and once more if none of
-    # these devices has a part of it.
+    # With p parts and r receivers, each element is sent (p - 1) + (r - 1) times, and once more if no receiver has a
+    # part.
     size = math.prod(shape)
     tiles = _tiles(target) * source.num_devices + _tiles(source)
     _, first = np.unique(tiles[receivers], return_index=True)
@@ -48,7 +48,7 @@ def moved_bytes(shape: tuple[int, ...], itemsize: int, source: Layout, target: L
 
 
 def _overlaps(shape: tuple[int, ...], source: Layout, target: Layout) -> Integers:
-    """Count for each device the elements that it wants and has."""
+    """Return the number of elements that each device both needs and has."""
     starts, stops = _bounds(target, shape)
     others_start, others_stop = _bounds(source, shape)
     sides = np.minimum(stops, others_stop) - np.maximum(starts, others_start)
@@ -59,13 +59,13 @@ def _overlaps(shape: tuple[int, ...], source: Layout, target: Layout) -> Integer
 
 
 def _tiles(layout: Layout) -> Integers:
-    """Number the tile of each device."""
+    """Return the tile number of each device."""
     return np.array(joint(layout.cuts).tile or (0,) * layout.num_devices)
 
 
 @lru_cache(maxsize=1024)
 def _bounds(layout: Layout, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
-    """Give where the box of each device begins and ends, [dimension, device]; of all devices, if one has the array."""
+    """Return the bounds of each device's box, [dimension, device]; of all devices, if one has the array."""
     sizes = np.array(shape, np.int64).reshape(-1, 1)
     lengths = -(-sizes // np.array([cut.count for cut in layout.cuts], np.int64).reshape(-1, 1))
     tiles = [cut.tile or (0,) * layout.num_devices for cut in layout.cuts]

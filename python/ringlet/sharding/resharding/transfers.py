@@ -1,4 +1,4 @@
-"""Which boxes devices send each other, so that each has what it wants."""
+"""Transfer plan: which boxes devices send each other to obtain the tiles they need."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from functools import lru_cache
 from ringlet.sharding.layout.layout import Box, Layout
 from ringlet.sharding.resharding.collective_record import Message
 
-__all__ = ["Hops", "box_size", "components", "messages_for", "tile_holders", "wanted_boxes"]
+__all__ = ["Hops", "box_size", "components", "messages_for", "needed_boxes", "tile_holders"]
 
-# How far apart devices are, [source][target]; None where all are equally far.
+# Distances between devices, [source][target]; None where all are equal.
 Hops = Sequence[Sequence[int]] | None
 Tile = tuple[int, ...]
 
 
 def box_size(box: Box) -> int:
-    """Count the elements of a box.
+    """Return the number of elements of a box.
 
     Examples
     --------
@@ -28,12 +28,12 @@ def box_size(box: Box) -> int:
     return math.prod([side.stop - side.start for side in box])
 
 
-def wanted_boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box | None, ...]:
-    """Give the box of each device, and None for those that have nothing.
+def needed_boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box | None, ...]:
+    """Return the box of each device, None for devices without a part.
 
     Examples
     --------
-    >>> wanted_boxes(Layout(2, (), only=1), ())
+    >>> needed_boxes(Layout(2, (), only=1), ())
     (None, ())
     """
     boxes = layout.boxes(shape)
@@ -45,7 +45,7 @@ def wanted_boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box | None, ..
 
 
 def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | None]]:
-    """Tell which devices have each tile, and which tile each device has.
+    """Return the devices that have each tile, and the tile of each device.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | Non
     Returns
     -------
     holders : dict of tuple of int to list of int
-        By part and tile along each dimension; devices are in order.
+        Devices in order, by part and tile along each dimension.
     tiles : list of tuple of int or None
-        For each device; None if it has nothing.
+        For each device; None without a part.
 
     Examples
     --------
@@ -75,21 +75,22 @@ def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | Non
 def messages_for(
     shape: tuple[int, ...], source: Layout, wanted: Sequence[Box | None], hops: Hops = None
 ) -> tuple[Message, ...]:
-    """Plan the messages after which each device has the box that it wants: every value that it lacks is sent once.
+    """Plan messages that complete the box of each device, sending every missing value once.
 
-    Of several devices that have a tile, the nearest sends it; of those that are equally near, the one that is to the
-    tile's holders what the receiver is to those of its own: groups of devices then stay among themselves.
+    The nearest holder of a tile sends it; among equally near ones, the holder whose index among them equals the
+    receiver's among the holders of its own tile, so that groups of devices exchange among themselves.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the array.
+        Shape of the array.
     source : Layout
-        How it lies.
+        Current layout.
     wanted : sequence of tuple of slice or None
-        The box for each device, in coordinates of the whole; may be empty. Of a partial array it gets its own part.
+        The box of each device, in global coordinates; may be empty. For a partial array, a box of the device's own
+        part.
     hops : sequence of sequence of int, optional
-        How far apart devices are.
+        Distances between devices.
 
     Returns
     -------
@@ -104,7 +105,7 @@ def messages_for(
     holders, tiles = tile_holders(source)
     lengths = [-(-size // cut.count) for size, cut in zip(shape, source.cuts, strict=True)]
     messages = []
-    pieces: dict[Tile, list[tuple[Tile, Box]]] = {}  # of each box that is wanted, on as many devices as it may be
+    pieces: dict[Tile, list[tuple[Tile, Box]]] = {}  # for each box, spread over as many holders as possible
     for device, box in enumerate(wanted):
         if box is None or box_size(box) == 0:
             continue
@@ -120,7 +121,7 @@ def messages_for(
 
 
 def _pieces(part: int, box: Box, lengths: Sequence[int]) -> list[tuple[Tile, Box]]:
-    """What a box has of each tile of a part."""
+    """Return the intersections of a box with the tiles of a part."""
     overlaps = (_overlaps(side.start, side.stop, length) for side, length in zip(box, lengths, strict=True))
     return [
         ((part, *(index for index, _ in found)), tuple(side for _, side in found))
@@ -130,7 +131,7 @@ def _pieces(part: int, box: Box, lengths: Sequence[int]) -> list[tuple[Tile, Box
 
 @lru_cache(maxsize=4096)
 def _overlaps(start: int, stop: int, length: int) -> tuple[tuple[int, slice], ...]:
-    """Which tiles a range meets, and where."""
+    """Return the tiles that a range intersects, and the intersections."""
     return tuple(
         (index, slice(max(start, index * length), min(stop, (index + 1) * length)))
         for index in range(start // length, (stop - 1) // length + 1)
@@ -147,7 +148,7 @@ def _nearest(senders: Sequence[int], device: int, rank: int, hops: Hops) -> int:
 
 
 def components(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    """Give the groups of devices that pairs join, in order.
+    """Return the groups of devices connected by pairs, in order.
 
     Examples
     --------
