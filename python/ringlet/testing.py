@@ -122,7 +122,7 @@ def scan_in_rank_order(inputs: Sequence[Array], op: Op = Op.SUM) -> list[Array]:
 
 
 def identity_of(op: Op, dtype: Any) -> Any:
-    """Give the value that changes nothing when it is combined with another.
+    """Return the value that changes nothing when it is combined with another.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ringlet.cluster.child_processes import Crew, wait_for
+from ringlet.cluster.child_processes import ChildProcesses, wait_for
 from ringlet.errors import FailedPreconditionError
 from ringlet.ipc.deadline import Deadline
 from tests.processes.harness import PATIENCE_SECONDS, children, eventually
@@ -18,7 +18,7 @@ from tests.processes.harness import PATIENCE_SECONDS, children, eventually
 
 @pytest.fixture
 def crew():
-    crew = Crew()
+    crew = ChildProcesses()
     yield crew
     crew.end_all(0.0)
 

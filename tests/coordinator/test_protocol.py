@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ringlet.coordinator import protocol
-from ringlet.coordinator.protocol import Batch, Order, Report, check_size, items_of
+from ringlet.coordinator.protocol import Batch, Command, Reply, check_size, items_of
 from ringlet.ipc import LocalChannel
 from ringlet.ipc.call_codec import Unsendable
 
@@ -16,16 +16,16 @@ def test_things_arrive_in_order_each_with_its_buffers_and_its_descriptor():
     one, other = LocalChannel.pair("one", "other")
     reader, writer = os.pipe()
     batch = Batch()
-    batch.add(Order.DEFINE, 1, ("name", "", b"pickle"), [b"ab", b"cde"])
-    batch.add(Order.TABLE, 2, file=writer)
-    batch.add(Order.CALL, 3, (1, None))
+    batch.add(Command.DEFINE, 1, ("name", "", b"pickle"), [b"ab", b"cde"])
+    batch.add(Command.TABLE, 2, file=writer)
+    batch.add(Command.CALL, 3, (1, None))
     one.send(*batch.take())
     os.close(writer)
     items = list(items_of(other.receive()))
     assert [(item.kind, item.number, item.content) for item in items] == [
-        (Order.DEFINE, 1, ("name", "", b"pickle")),
-        (Order.TABLE, 2, None),
-        (Order.CALL, 3, (1, None)),
+        (Command.DEFINE, 1, ("name", "", b"pickle")),
+        (Command.TABLE, 2, None),
+        (Command.CALL, 3, (1, None)),
     ]
     assert [[bytes(buffer) for buffer in item.buffers] for item in items] == [[b"ab", b"cde"], [], []]
     os.write(items[1].descriptors[0], b"here")
@@ -49,7 +49,7 @@ def test_a_batch_is_full_before_a_message_would_be_too_large():
         batch = Batch()
         for number in range(count):
             assert not batch.is_full
-            batch.add(Report.RESULT, number, content, buffers, file)
+            batch.add(Reply.RESULT, number, content, buffers, file)
         assert batch.is_full
         assert len(batch) == count
         batch.take()

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ringlet.launcher.output_relay import OutputChannel, colored_prefix, prefix_of
-from ringlet.launcher.traceback_buffer import LastWords
+from ringlet.launcher.traceback_buffer import TracebackBuffer
 
 
 class Stream:
@@ -28,7 +28,7 @@ class Stream:
 
 @pytest.fixture
 def stream():
-    stream = Stream(words=LastWords(hold_seconds=1.0), state_seconds=5.0)
+    stream = Stream(words=TracebackBuffer(hold_seconds=1.0), state_seconds=5.0)
     yield stream
     stream.channel.close()
     os.close(stream.writer)

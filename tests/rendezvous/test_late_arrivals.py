@@ -76,11 +76,11 @@ def test_a_member_may_be_collected_anywhere(processes, name, ending):
 
 TOO_MANY = """
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.rendezvous import meet
+from ringlet.rendezvous.rendezvous import rendezvous
 from ringlet.rendezvous import host
 gathering.MOST_PROCESSES = 2
 try:
-    meet(Job(sys.argv[2], "", 4), [int(sys.argv[1])], 50)
+    rendezvous(Job(sys.argv[2], "", 4), [int(sys.argv[1])], 50)
 except Exception as error:
     tell([type(error).__name__, str(error)])
 """

@@ -85,11 +85,11 @@ def test_another_version_is_sent_away_by_name(processes, name):
 
 THREADS = """
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.rendezvous import meet
+from ringlet.rendezvous.rendezvous import rendezvous
 import threading
 def run(rank):
     try:
-        meet(Job(sys.argv[1], "", 2), [rank], 1)
+        rendezvous(Job(sys.argv[1], "", 2), [rank], 1)
     except Exception as error:
         tell([rank, type(error).__name__, str(error)])
 threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]

@@ -57,10 +57,10 @@ def test_a_name_can_be_used_again_when_its_job_is_over(processes, name):
 
 TWICE = """
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.rendezvous import meet
+from ringlet.rendezvous.rendezvous import rendezvous
 for _ in range(20):
-    meeting = meet(Job(sys.argv[1], "", 3), [int(sys.argv[2])], 60)
-    meeting.close()
+    membership = rendezvous(Job(sys.argv[1], "", 3), [int(sys.argv[2])], 60)
+    membership.close()
 left = []
 for number in range(3, 100):
     try:
@@ -154,15 +154,15 @@ def test_a_listener_interrupted_by_the_user_leaves_its_place_to_the_next(process
 
 FORKED = """
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.rendezvous import meet
-meeting = meet(Job(sys.argv[1], "", 2), [int(sys.argv[2])], 60)
+from ringlet.rendezvous.rendezvous import rendezvous
+membership = rendezvous(Job(sys.argv[1], "", 2), [int(sys.argv[2])], 60)
 child = os.fork()
 if child == 0:
     time.sleep(60)
     os._exit(0)
 tell(child)
 hear()
-meeting.close()
+membership.close()
 tell("closed")
 hear()
 os.kill(child, 9)

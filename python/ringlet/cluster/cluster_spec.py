@@ -76,11 +76,11 @@ class ClusterSpec:
 
     @property
     def jobs(self) -> list[Any]:
-        """Give the names of the jobs, in the order in which they were given."""
+        """Return the names of the jobs, in the order in which they were given."""
         return list(self._jobs)
 
     def as_dict(self) -> dict[Any, Any]:
-        """Give the tasks of each job.
+        """Return the tasks of each job.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class ClusterSpec:
         }
 
     def as_cluster_def(self) -> ClusterDef:
-        """Give it as a message, which has ``SerializeToString`` and the same bytes as TensorFlow's.
+        """Return it as a message, which has ``SerializeToString`` and the same bytes as TensorFlow's.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class ClusterSpec:
         )
 
     def num_tasks(self, job_name: str) -> int:
-        """Give how many tasks a job has.
+        """Return the number of tasks a job has.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class ClusterSpec:
         return len(self._tasks(job_name))
 
     def task_indices(self, job_name: str) -> list[int]:
-        """Give the indices of the tasks that a job has, in ascending order.
+        """Return the indices of the tasks that a job has, in ascending order.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class ClusterSpec:
         return sorted(self._tasks(job_name))
 
     def task_address(self, job_name: str, task_index: int) -> str:
-        """Give the address of a task.
+        """Return the address of a task.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class ClusterSpec:
         return address
 
     def job_tasks(self, job_name: str) -> list[str | None]:
-        """Give the addresses of the tasks of a job as a list.
+        """Return the addresses of the tasks of a job as a list.
 
         Parameters
         ----------

@@ -68,7 +68,7 @@ class TFConfig:
 
     @functools.cached_property
     def cluster_spec(self) -> ClusterSpec:
-        """Give the cluster; an empty one if the text has none."""
+        """Return the cluster; an empty one if the text has none."""
         if "cluster" not in self._whole:
             return ClusterSpec({})
         try:
@@ -79,7 +79,7 @@ class TFConfig:
 
     @functools.cached_property
     def task_type(self) -> str | None:
-        """Give the job of the task; None if the text has none."""
+        """Return the job of the task; None if the text has none."""
         value = self._task().get("type")
         if value is None:
             return None
@@ -89,7 +89,7 @@ class TFConfig:
 
     @functools.cached_property
     def task_id(self) -> int | None:
-        """Give the index of the task; None if the text has none."""
+        """Return the index of the task; None if the text has none."""
         value = self._task().get("index")
         keys = ["task", "index"]
         allowed = "a whole number: 0, 1, 2 and so on for the tasks of a job"
@@ -106,7 +106,7 @@ class TFConfig:
         return index
 
     def text_of(self, key: str) -> str | None:
-        """Give a value that is a text, such as ``rpc_layer`` or ``session_master``; None if there is none.
+        """Return a value that is a text, such as ``rpc_layer`` or ``session_master``; None if there is none.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class TFConfig:
         raise self._type_error(f"{key} is a text", "a text", [key], value)
 
     def no_task(self, message: str, key: str, found: object) -> ClusterConfigError:
-        """Make the error about a task that the cluster does not have.
+        """Return the error about a task that the cluster does not have.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class TFConfig:
         return self.error_of(fault)
 
     def error_of(self, fault: Fault) -> ClusterConfigError:
-        """Make the error about a fault of this configuration, with a corrected text if there is one that is short.
+        """Return the error about a fault of this configuration, with a corrected text if there is one that is short.
 
         Parameters
         ----------

@@ -80,7 +80,7 @@ class Functions:
         self._known: dict[tuple[int, int], tuple[Any, SentFunction]] = {}
 
     def __call__(self, function: Callable[..., Any]) -> SentFunction:
-        """Give a function as it is sent.
+        """Return a function as it is sent.
 
         Raises
         ------

@@ -86,7 +86,7 @@ class ClosureQueue:
             self._raise_error()
 
     def is_done(self) -> bool:
-        """Tell whether nothing is queued and nothing in flight; raises as `join`."""
+        """Return whether nothing is queued and nothing in flight; raises as `join`."""
         with self._lock:
             self._raise_error()
             return self._is_empty

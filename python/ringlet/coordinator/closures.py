@@ -42,7 +42,7 @@ class Closure:
         return self.number < other.number
 
     def finish(self, content: tuple[bytes, Any] | None) -> None:
-        """Give the value to who holds its place."""
+        """Return the value to who holds its place."""
         output = self._output()
         if output is not None:
             output._settle(content)

@@ -71,7 +71,7 @@ class ClusterCoordinator:
     _strategy: ParameterServerStrategy
 
     def __new__(cls, strategy: ParameterServerStrategy) -> ClusterCoordinator:
-        """Give the coordinator of a strategy, which is made the first time."""
+        """Return the coordinator of a strategy, which is made the first time."""
         if not isinstance(strategy, ParameterServerStrategy):
             raise ValueError(
                 "Only `tf.distribute.experimental.ParameterServerStrategy` is supported to work with "
@@ -159,7 +159,7 @@ class ClusterCoordinator:
         self._dispatcher.queue.join()
 
     def done(self) -> bool:
-        """Tell whether every function that was scheduled has run; raises as :meth:`schedule`.
+        """Return whether every function that was scheduled has run; raises as :meth:`schedule`.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class ClusterCoordinator:
         return nest.map_structure(_fetched, val) if nest.is_nested(val) else _fetched(val)
 
     def create_per_worker_dataset(self, dataset_fn: Any) -> PerWorkerDataset:
-        """Give every worker a dataset of its own, whole.
+        """Return every worker a dataset of its own, whole.
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ class ClusterCoordinator:
         arguments = pack_arguments(args, kwargs, name or function.name)
         for payload in (function.payload, arguments):
             for values in () if payload is None else payload.values:
-                values._check(len(self._dispatcher.links))
+                values._check(len(self._dispatcher.connections))
         return function, arguments
 
     def _create_resources(
@@ -267,9 +267,9 @@ class ClusterCoordinator:
         self._dispatcher.queue.check_open()
         function, arguments = self._packed(fn, args, kwargs, name)
         resources = []
-        for link in self._dispatcher.links:
-            resource = Resource(function, arguments, partial(_request_copy, self._dispatcher, link))
-            self._dispatcher.call_soon(partial(link.make, resource))
+        for connection in self._dispatcher.connections:
+            resource = Resource(function, arguments, partial(_request_copy, self._dispatcher, connection))
+            self._dispatcher.call_soon(partial(connection.make, resource))
             resources.append(resource)
         return resources
 
@@ -297,9 +297,9 @@ def _shut_down() -> FailedPreconditionError:
     )
 
 
-def _request_copy(dispatcher: Dispatcher, link: Any, resource: Resource) -> RemoteValue:
+def _request_copy(dispatcher: Dispatcher, connection: Any, resource: Resource) -> RemoteValue:
     copy = RemoteValue._promised()
-    dispatcher.call_soon(partial(link.request, resource, copy))
+    dispatcher.call_soon(partial(connection.request, resource, copy))
     return copy
 
 

@@ -13,7 +13,7 @@ __all__ = ["code_digest"]
 
 
 def code_digest(function: Any) -> str:
-    """Give a digest of the code of a function, however it is wrapped.
+    """Return a digest of the code of a function, however it is wrapped.
 
     Parameters
     ----------

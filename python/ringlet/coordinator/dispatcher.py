@@ -20,7 +20,7 @@ from ringlet.coordinator.argument_codec import Payload
 from ringlet.coordinator.closure_queue import MOST_QUEUED, ClosureQueue
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.remote_value import CANCELLED
-from ringlet.coordinator.worker_connection import Link
+from ringlet.coordinator.worker_connection import WorkerConnection
 from ringlet.errors import CancelledError, DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.ipc import Channel, ChannelClosed
 from ringlet.ipc.unix_sockets import pair
@@ -65,7 +65,7 @@ class Dispatcher:
         most_queued: int = MOST_QUEUED,
     ) -> None:
         self._queue = ClosureQueue(self._wake, most_queued)
-        self.links = [Link(index, self._queue) for index in range(len(tasks.workers))]
+        self.connections = [WorkerConnection(index, self._queue) for index in range(len(tasks.workers))]
         self._tasks = tasks
         self._strategy = strategy
         self._on_server_lost = on_server_lost
@@ -77,7 +77,7 @@ class Dispatcher:
         self._is_asleep = self._has_work = self._is_stopping = self._has_ended = False
         self._poll = select.poll()
         self._readers: dict[int, Callable[[], None]] = {}
-        self._descriptors: dict[Link, int] = {}
+        self._descriptors: dict[WorkerConnection, int] = {}
         self._num_given_up = 0
         self._timeout_seconds = default_timeout_seconds()
         self._ask_seconds = min(_ASK_SECONDS, self._timeout_seconds / _LEAST_ASKS)
@@ -89,11 +89,11 @@ class Dispatcher:
         self._register(self._bell.fileno(), self._drain, select.POLLIN)
         for index, channel in enumerate(self._tasks.ps):
             self._register(channel.fileno(), functools.partial(self._lose_server, index), _HANGUP)
-        for link, channel in zip(self.links, self._tasks.workers, strict=True):
+        for connection, channel in zip(self.connections, self._tasks.workers, strict=True):
             if channel.fileno() >= 0:
-                self._connect(link, channel)
+                self._connect(connection, channel)
             else:  # another coordinator had this cluster
-                self._start_again(link)
+                self._restart(connection)
         self._thread.start()
 
     @property
@@ -175,15 +175,15 @@ class Dispatcher:
                 self._readers[descriptor]()
         self._make_calls()
         self._look_after()
-        connected = [link for link in self.links if link.channel is not None]
-        self._hand_out(connected)
-        for link in connected:
-            self._post(link)
+        connected = [connection for connection in self.connections if connection.channel is not None]
+        self._distribute(connected)
+        for connection in connected:
+            self._post(connection)
 
     def _sleep_milliseconds(self) -> int:
         if self._has_work:
             return 0
-        most_in_flight = max(len(link.in_flight) for link in self.links)
+        most_in_flight = max(len(connection.in_flight) for connection in self.connections)
         if most_in_flight > 1:  # some may be stuck behind another one
             return _LOOK_MILLISECONDS
         ask_milliseconds = math.ceil(1000 * self._ask_seconds)
@@ -192,33 +192,33 @@ class Dispatcher:
     def _look_after(self) -> None:
         """Call back what is stuck, and ask workers that say nothing whether they are there."""
         now = time.monotonic()
-        for link in self.links:
-            if self._queue.is_cancelling or link.is_stuck(now):
-                link.recall(now)
+        for connection in self.connections:
+            if self._queue.is_cancelling or connection.is_stuck(now):
+                connection.recall(now)
             if self._queue.is_cancelling:
-                link.cancel()
-            link.tell_if_slow(now)
-            if now - link.asked_at >= self._ask_seconds and link.channel is not None:
-                if link.num_unanswered * self._ask_seconds >= self._timeout_seconds:
-                    self._lose(link, f"has not answered for {self._timeout_seconds:g} s")
+                connection.cancel()
+            connection.log_if_slow(now)
+            if now - connection.asked_at >= self._ask_seconds and connection.channel is not None:
+                if connection.num_unanswered * self._ask_seconds >= self._timeout_seconds:
+                    self._lose(connection, f"has not answered for {self._timeout_seconds:g} s")
                 else:
-                    link.ask(now, self._timeout_seconds)
+                    connection.ask(now, self._timeout_seconds)
 
-    def _hand_out(self, links: list[Link]) -> None:
-        for link in sorted(links, key=lambda link: len(link.in_flight)):
+    def _distribute(self, connections: list[WorkerConnection]) -> None:
+        for connection in sorted(connections, key=lambda connection: len(connection.in_flight)):
             num_queued = len(self._queue)
             if not num_queued:
                 break
-            link.give(self._queue.take(link.appetite(), math.ceil(num_queued / len(links))))
+            connection.give(self._queue.take(connection.acceptor(), math.ceil(num_queued / len(connections))))
 
-    def _post(self, link: Link) -> None:
+    def _post(self, connection: WorkerConnection) -> None:
         try:
-            is_sent = link.post()
+            is_sent = connection.post()
         except ChannelClosed:
-            self._lose(link)
+            self._lose(connection)
             return
-        if link in self._descriptors:
-            self._poll.modify(self._descriptors[link], select.POLLIN | (0 if is_sent else select.POLLOUT))
+        if connection in self._descriptors:
+            self._poll.modify(self._descriptors[connection], select.POLLIN | (0 if is_sent else select.POLLOUT))
 
     def _wake(self) -> None:
         self._has_work = True
@@ -238,58 +238,61 @@ class Dispatcher:
 
     # --- workers come and go ------------------------------------------------------------------------------------------
 
-    def _connect(self, link: Link, channel: Channel) -> None:
-        if link.has_ended:  # while this one came
+    def _connect(self, connection: WorkerConnection, channel: Channel) -> None:
+        if connection.has_ended:  # while this one came
             channel.close()
             return
-        link.connect(channel, self._strategy)
+        connection.connect(channel, self._strategy)
         descriptor = channel.fileno()
         if descriptor < 0:  # the cluster was stopped meanwhile
-            self._lose(link)
+            self._lose(connection)
         else:
-            self._descriptors[link] = descriptor
-            self._register(descriptor, functools.partial(self._hear, link), select.POLLIN)
+            self._descriptors[connection] = descriptor
+            self._register(descriptor, functools.partial(self._receive, connection), select.POLLIN)
 
-    def _hear(self, link: Link) -> None:
+    def _receive(self, connection: WorkerConnection) -> None:
         try:
-            link.hear()
+            connection.receive()
         except ChannelClosed as error:
             # What could not be read is a reason of its own; else the end of its process tells more.
-            self._lose(link, str(error.__cause__ or ""))
+            self._lose(connection, str(error.__cause__ or ""))
 
-    def _disconnect(self, link: Link) -> None:
-        descriptor = self._descriptors.pop(link, None)
+    def _disconnect(self, connection: WorkerConnection) -> None:
+        descriptor = self._descriptors.pop(connection, None)
         if descriptor is not None:
             del self._readers[descriptor]
             with contextlib.suppress(KeyError, OSError), contextlib.suppress(KeyError):
                 self._poll.unregister(descriptor)
 
-    def _lose(self, link: Link, reason: str = "") -> None:
+    def _lose(self, connection: WorkerConnection, reason: str = "") -> None:
         """Queue what a worker was given again, and wait for its next process."""
         if self._is_stopping:
             return
-        reason = reason or self._tasks.ending_of("worker", link.index) or "has closed its connection"
+        reason = reason or self._tasks.ending_of("worker", connection.index) or "has closed its connection"
         if all(channel.fileno() < 0 for channel in self._tasks.ps):  # the cluster was stopped
             self._lose_server(0)
             return
         error = WorkerLostError(
-            f"{link.name} {reason}", link.index, pid=self._tasks.pid_of("worker", link.index), reason=reason
+            f"{connection.name} {reason}",
+            connection.index,
+            pid=self._tasks.pid_of("worker", connection.index),
+            reason=reason,
         )
-        self._disconnect(link)
-        closures = link.lose(error)
+        self._disconnect(connection)
+        closures = connection.lose(error)
         if closures and self._is_to_blame(closures[0], error):
             del closures[0]
         self._queue.put_back(closures)
-        if link.num_failed_starts >= _MOST_FAILED_STARTS:
-            self._give_up(link, error)
+        if connection.num_failed_starts >= _MOST_FAILED_STARTS:
+            self._give_up(connection, error)
         else:
             count = len(closures)
             queued = f"{count} function{' that it had is' if count == 1 else 's that it had are'} queued again, and "
             _log.warning("%s: %sits next process is awaited", error, queued if count else "")
-            self._start_again(link)
+            self._restart(connection)
 
     def _is_to_blame(self, closure: Closure, error: WorkerLostError) -> bool:
-        """Give a closure up that seems to end every worker that runs it."""
+        """Return a closure up that seems to end every worker that runs it."""
         closure.num_losses += 1
         if closure.num_losses < _MOST_LOSSES:
             return False
@@ -303,35 +306,35 @@ class Dispatcher:
         self._queue.fail(blame)
         return True
 
-    def _start_again(self, link: Link) -> None:
-        name = f"ringlet-worker-{link.index}-start"
-        threading.Thread(target=self._bring_back, args=(link,), name=name, daemon=True).start()
+    def _restart(self, connection: WorkerConnection) -> None:
+        name = f"ringlet-worker-{connection.index}-start"
+        threading.Thread(target=self._reconnect, args=(connection,), name=name, daemon=True).start()
 
-    def _bring_back(self, link: Link) -> None:
+    def _reconnect(self, connection: WorkerConnection) -> None:
         """Wait for the next process of a worker, in a thread of its own."""
         while not self._is_stopping:
             try:
-                channel = self._tasks.restart("worker", link.index)
+                channel = self._tasks.restart("worker", connection.index)
             except DeadlineExceededError as error:
-                _log.warning("still without worker %d: %s", link.index, error)
-                if any(other.channel is not None for other in self.links):
+                _log.warning("still without worker %d: %s", connection.index, error)
+                if any(other.channel is not None for other in self.connections):
                     continue
-                self.call_soon(functools.partial(self._give_up, link, error))
+                self.call_soon(functools.partial(self._give_up, connection, error))
             except Exception as error:
-                self.call_soon(functools.partial(self._give_up, link, error))
+                self.call_soon(functools.partial(self._give_up, connection, error))
             else:
-                self.call_soon(functools.partial(self._connect, link, channel))
+                self.call_soon(functools.partial(self._connect, connection, channel))
             break
 
-    def _give_up(self, link: Link, error: Exception) -> None:
+    def _give_up(self, connection: WorkerConnection, error: Exception) -> None:
         """Do without a worker; the last one is missed."""
         self._num_given_up += 1
         if self._is_stopping:
             return
-        link.end(error)
-        _log.error("worker %d cannot be started, and is done without: %s", link.index, error)
-        if self._num_given_up == len(self.links):
-            lost = WorkerLostError(f"no worker is left. The last one cannot be started: {error}", link.index)
+        connection.end(error)
+        _log.error("worker %d cannot be started, and is done without: %s", connection.index, error)
+        if self._num_given_up == len(self.connections):
+            lost = WorkerLostError(f"no worker is left. The last one cannot be started: {error}", connection.index)
             self._end(lost, lost)
 
     # --- the end ------------------------------------------------------------------------------------------------------
@@ -347,9 +350,9 @@ class Dispatcher:
     def _end(self, error: BaseException, error_of_closures: BaseException) -> None:
         """Do nothing any more; everybody who waits is told why."""
         self._queue.end(error, error_of_closures)
-        for link in self.links:
-            self._disconnect(link)
-            for closure in link.end(error_of_closures):
+        for connection in self.connections:
+            self._disconnect(connection)
+            for closure in connection.end(error_of_closures):
                 closure.fail(error_of_closures)
         for descriptor in [descriptor for descriptor in self._readers if descriptor != self._bell.fileno()]:
             del self._readers[descriptor]

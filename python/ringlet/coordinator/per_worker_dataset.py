@@ -44,7 +44,7 @@ class PerWorkerDataset:
         self.element_spec = getattr(dataset, "element_spec", None)
 
     def build(self) -> PerWorkerValues:
-        """Give the datasets themselves, one for each worker, to pass to `schedule`.
+        """Return the datasets themselves, one for each worker, to pass to `schedule`.
 
         Returns
         -------

@@ -28,7 +28,7 @@ from ringlet.ipc import Message
 from ringlet.ipc.call_codec import Unsendable
 from ringlet.ipc.channel import OpenFile
 
-__all__ = ["Batch", "Item", "Order", "Report", "check_size", "items_of"]
+__all__ = ["Batch", "Command", "Item", "Reply", "check_size", "items_of"]
 
 # A message takes at most 65536 buffers, 64 descriptors and 1 GiB besides the buffers: one thing half of that.
 _MOST_BUFFERS = 32768
@@ -37,7 +37,7 @@ _MOST_PICKLED_BYTES = 1 << 29
 _MOST_BYTES = 1 << 20
 
 
-class Order(enum.IntEnum):
+class Command(enum.IntEnum):
     """What a worker is told."""
 
     DEFINE = 0
@@ -52,7 +52,7 @@ class Order(enum.IntEnum):
     CANCEL = 9
 
 
-class Report(enum.IntEnum):
+class Reply(enum.IntEnum):
     """What a worker tells."""
 
     RESULT = 0
@@ -104,8 +104,8 @@ class Batch:
     >>> from ringlet.ipc import LocalChannel
     >>> one, other = LocalChannel.pair("one", "other")
     >>> batch = Batch()
-    >>> batch.add(Order.FETCH, 3)
-    >>> batch.add(Order.HOLD, 4, b"pickle", [b"abc"])
+    >>> batch.add(Command.FETCH, 3)
+    >>> batch.add(Command.HOLD, 4, b"pickle", [b"abc"])
     >>> one.send(*batch.take())
     >>> [(item.kind, item.number, len(item.buffers)) for item in items_of(other.receive())]
     [(4, 3, 0), (3, 4, 1)]
@@ -144,7 +144,7 @@ class Batch:
 
         Parameters
         ----------
-        kind : Order or Report
+        kind : Command or Reply
         number, content : object
             Plain ones, which pickle without looking at classes. What is long in a content is its end.
         buffers : sequence of buffers
@@ -162,14 +162,14 @@ class Batch:
             self._files.append(file)
 
     def take(self) -> tuple[bytes, list[Any], list[OpenFile]]:
-        """Give the message of what was added, and begin anew."""
+        """Return the message of what was added, and begin anew."""
         message = pickle.dumps(self._items, protocol=5), self._buffers, self._files
         self._start()
         return message
 
 
 def items_of(message: Message) -> Iterator[Item]:
-    """Give what a message says, one after the other."""
+    """Return what a message says, one after the other."""
     buffers, descriptors = iter(message.buffers), iter(message.descriptors)
     for kind, number, content, num_buffers, num_descriptors in pickle.loads(message.header):
         yield Item(

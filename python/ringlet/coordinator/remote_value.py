@@ -44,7 +44,7 @@ class RemoteFailure:
     who: str
 
     def exception(self) -> BaseException:
-        """Give the exception, the same one every time."""
+        """Return the exception, the same one every time."""
         made: BaseException | None = vars(self).get("_exception")
         if made is None:
             made = vars(self).setdefault("_exception", exception_of(self.failure, self.who))

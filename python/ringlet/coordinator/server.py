@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from ringlet.cluster import ClusterDef, ClusterResolver, ClusterSpec, ServerDef, ServersJob
-from ringlet.cluster.registration import knock
+from ringlet.cluster.registration import register
 from ringlet.cluster.server_job_key import Task
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives.timeouts import resolve_timeout
@@ -89,7 +89,7 @@ class Server:
 
     @staticmethod
     def create_local_server(config: Any = None, start: bool = True) -> Server:
-        """Give the server of a cluster of one task (``tf.distribute.Server.create_local_server``).
+        """Return the server of a cluster of one task (``tf.distribute.Server.create_local_server``).
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class Server:
         has_served = False
         try:
             while True:
-                channel = knock(job, self._task, Deadline.after(self._timeout_seconds))
+                channel = register(job, self._task, Deadline.after(self._timeout_seconds))
                 is_last = not channel.leads_to_this_process
                 serve(channel, *self._task)
                 if is_last:

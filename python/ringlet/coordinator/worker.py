@@ -18,7 +18,7 @@ import numpy as np
 from ringlet.cancellation import checked_by
 from ringlet.coordinator.code_digest import code_digest
 from ringlet.coordinator.current_worker import as_worker
-from ringlet.coordinator.protocol import Batch, Item, Order, Report, check_size, items_of
+from ringlet.coordinator.protocol import Batch, Command, Item, Reply, check_size, items_of
 from ringlet.coordinator.remote_value import CANCELLED
 from ringlet.errors import CancelledError, ClosureInputError, FailedPreconditionError, OutOfRangeError
 from ringlet.ipc import Channel, ChannelClosed, pack, unpack
@@ -70,14 +70,14 @@ class Worker:
         self._cancelled: frozenset[int] = frozenset()  # calls that end at the next check
         self._scope = contextlib.ExitStack()
         self._do = {
-            Order.DEFINE: self._define,
-            Order.CALL: self._call,
-            Order.MAKE: self._make,
-            Order.HOLD: self._hold,
-            Order.FETCH: self._fetch,
-            Order.TABLE: self._attach,
-            Order.FORGET: self._forget,
-            Order.ENTER: self._enter,
+            Command.DEFINE: self._define,
+            Command.CALL: self._call,
+            Command.MAKE: self._make,
+            Command.HOLD: self._hold,
+            Command.FETCH: self._fetch,
+            Command.TABLE: self._attach,
+            Command.FORGET: self._forget,
+            Command.ENTER: self._enter,
         }
 
     def run(self) -> None:
@@ -103,10 +103,10 @@ class Worker:
             contextlib.suppress(ChannelClosed),
         ):
             while (item := self._next()) is not None:
-                self._do[Order(item.kind)](item)
+                self._do[Command(item.kind)](item)
 
     def _next(self) -> Item | None:
-        """Give the next order; None at the end."""
+        """Return the next order; None at the end."""
         try:
             return self._inbox.get_nowait()
         except queue.Empty:
@@ -115,9 +115,7 @@ class Worker:
 
     # --- what it tells ------------------------------------------------------------------------------------------------
 
-    def _report(
-        self, kind: Report, number: int | None = None, content: Any = None, buffers: Sequence[Any] = ()
-    ) -> None:
+    def _report(self, kind: Reply, number: int | None = None, content: Any = None, buffers: Sequence[Any] = ()) -> None:
         with self._lock:
             self._reports.add(kind, number, content, buffers)
             is_due = self._reports.is_full or time.perf_counter() - self._reported_at > _GATHER_SECONDS
@@ -151,12 +149,12 @@ class Worker:
             self._inbox.put(None)
 
     def _take_in(self, item: Item) -> None:
-        if item.kind == Order.RECALL:
+        if item.kind == Command.RECALL:
             self._give_back()
-        elif item.kind == Order.CANCEL:
+        elif item.kind == Command.CANCEL:
             self._cancelled = frozenset(item.content)
         else:
-            if item.kind == Order.CALL:
+            if item.kind == Command.CALL:
                 self._waiting[item.number] = True
             self._inbox.put(item)
 
@@ -164,7 +162,7 @@ class Worker:
         """Return the calls that were not begun. All orders stay in their places: those of what calls need, too."""
         returned = [number for number in list(self._waiting) if self._has_claimed(number)]
         with self._lock:
-            self._reports.add(Report.RETURNED, None, returned)
+            self._reports.add(Reply.RETURNED, None, returned)
         self._send_reports()
 
     def _has_claimed(self, number: int) -> bool:
@@ -186,12 +184,12 @@ class Worker:
             self._leave_child(error)
             self._running = None
             if isinstance(error, CancelledError) and item.number in self._cancelled:
-                self._report(Report.CANCELLED, item.number)
+                self._report(Reply.CANCELLED, item.number)
                 return
             failure = self._failure_of(error, item)
-            self._report(Report.FAILURE, item.number, (time.perf_counter() - began, failure))
+            self._report(Reply.FAILURE, item.number, (time.perf_counter() - began, failure))
         else:
-            self._report(Report.RESULT, item.number, (time.perf_counter() - began, header), buffers)
+            self._report(Reply.RESULT, item.number, (time.perf_counter() - began, header), buffers)
 
     def _check_cancelled(self) -> None:
         # Not in threads of datasets, which outlive the call that has started them.
@@ -204,9 +202,9 @@ class Worker:
         except BaseException as error:
             self._leave_child(error)
             self._values[item.number] = _NotMade(error)
-            self._report(Report.NOT_MADE, item.number, self._failure_of(error, item))
+            self._report(Reply.NOT_MADE, item.number, self._failure_of(error, item))
         else:
-            self._report(Report.MADE, item.number)
+            self._report(Reply.MADE, item.number)
 
     def _apply(self, item: Item) -> Any:
         """Call a function with the arguments that came along."""
@@ -282,9 +280,9 @@ class Worker:
             header, buffers = pack(self._value(item.number), _value_in_place)
             check_size(header, buffers)
         except Exception as error:
-            self._report(Report.UNFETCHED, item.number, failure_of(error, {__file__}))
+            self._report(Reply.UNFETCHED, item.number, failure_of(error, {__file__}))
         else:
-            self._report(Report.FETCHED, item.number, header, buffers)
+            self._report(Reply.FETCHED, item.number, header, buffers)
 
     def _attach(self, item: Item) -> None:
         for descriptor in item.descriptors:
@@ -311,7 +309,7 @@ class Worker:
     def _enter(self, item: Item) -> None:
         strategy = unpack(item.content, item.buffers, self._resolve)
         self._scope.enter_context(strategy.scope())
-        self._report(Report.READY)
+        self._report(Reply.READY)
 
     # --- what stands for something else -------------------------------------------------------------------------------
 
@@ -355,7 +353,7 @@ def _tells_of_the_end(error: Exception) -> bool:
 
 
 def _refusing(error: Exception) -> Callable[..., Any]:
-    """Give what stands for a function that is not there."""
+    """Return what stands for a function that is not there."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise error.with_traceback(None)

@@ -215,7 +215,7 @@ _limiter: BlasLimiter | None = None
 
 
 def blas_limiter() -> BlasLimiter:
-    """Give the limiter of this process, made at its first use.
+    """Return the limiter of this process, made at its first use.
 
     Returns
     -------

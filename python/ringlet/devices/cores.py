@@ -38,7 +38,7 @@ class CoreCount:
 
 
 def visible_cores() -> CoreCount:
-    """Give the number of cores that this process may use, and why.
+    """Return the number of cores that this process may use, and why.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def visible_cores() -> CoreCount:
 
 
 def count_cores(affinity: int, read: ReadFile) -> CoreCount:
-    """Give the number of cores under an affinity mask and the quotas that some files tell.
+    """Return the number of cores under an affinity mask and the quotas that some files tell.
 
     Parameters
     ----------

@@ -138,7 +138,7 @@ _warned_kinds: set[str] = set()
 
 
 def canonicalize(name: str) -> str:
-    """Give the full form of a device string.
+    """Return the full form of a device string.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def canonicalize(name: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """Give the form of a device string that people read.
+    """Return the form of a device string that people read.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def short_name(name: str) -> str:
 
 
 def canonicalize_distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """Give the full forms of a list of device strings, each of which may stand there once.
+    """Return the full forms of a list of device strings, each of which may stand there once.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class LogicalDevices:
             self._asked = asked
 
     def names(self) -> tuple[str, ...]:
-        """Give the full names; from the first call on their number is fixed."""
+        """Return the full names; from the first call on their number is fixed."""
         if self._names is None:
             with self._lock:
                 count, self._reason = self._count_and_reason()
@@ -68,7 +68,7 @@ class LogicalDevices:
         return self._names
 
     def requested(self) -> tuple[str, ...]:
-        """Give the full names if somebody asked for their number, which is fixed then; none otherwise."""
+        """Return the full names if somebody asked for their number, which is fixed then; none otherwise."""
         with self._lock:
             is_asked = self._asked is not None or bool(self._environment.get(NUM_DEVICES_VARIABLE, "").strip())
         return self.names() if is_asked else ()
@@ -109,7 +109,7 @@ _DEVICES = LogicalDevices(os.environ, visible_cores)
 
 
 def logical_devices() -> tuple[str, ...]:
-    """Give the full names of the logical devices of this process.
+    """Return the full names of the logical devices of this process.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def logical_devices() -> tuple[str, ...]:
 
 
 def requested_devices() -> tuple[str, ...]:
-    """Give the full names of the logical devices of this process, if somebody asked for a number of them.
+    """Return the full names of the logical devices of this process, if somebody asked for a number of them.
 
     Returns
     -------

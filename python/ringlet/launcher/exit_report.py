@@ -79,7 +79,7 @@ class Ending:
 
 
 def follows_another(words: str) -> bool:
-    r"""Tell whether a worker that ends with these words failed because another one had failed.
+    r"""Return whether a worker that ends with these words failed because another one had failed.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 
 
 def job_status(endings: Sequence[Ending], received: int | None) -> int:
-    """Give the exit status of the job.
+    """Return the exit status of the job.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from ringlet.ipc.call_codec import Unsendable
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.job_environment import blas_threads, new_job_id
 from ringlet.ipc.remote_exception import exception_of
-from ringlet.ipc.worker_process import Keeper, Worker, ending_text
+from ringlet.ipc.worker_process import Worker, WorkerProcessGroup, ending_text
 from ringlet.launcher.exit_report import workers_text
 from ringlet.launcher.output_relay import OutputChannel, prefix_of
 from ringlet.launcher.result_channel import ResultChannel
@@ -64,8 +64,8 @@ class Launched:
             # All read the same file, which has no name. A pipe each would have to be filled while they start.
             file.write(pickle.dumps((sys.argv, call)))
             file.flush()
-            self._keeper = Keeper()
-            on_error.callback(self._keeper.close)
+            self._process_group = WorkerProcessGroup()
+            on_error.callback(self._process_group.close)
             job_id = new_job_id()
             threads = blas_threads(variables, visible_cores().count, num_workers * (replicas or 1))
             for index in range(num_workers):
@@ -75,7 +75,7 @@ class Launched:
                 on_error.callback(self._workers[-1].close)
                 on_error.callback(self._workers[-1].signal, signal.SIGKILL)
             self._supervisor = Supervisor(
-                self._keeper,
+                self._process_group,
                 self._workers,
                 [*self._results, *self._outputs],
                 grace_seconds=_GRACE_SECONDS,
@@ -113,7 +113,7 @@ class Launched:
             raise
 
     def results(self) -> list[Any]:
-        """Give what all have returned, or raise what the first one that failed has raised."""
+        """Return what all have returned, or raise what the first one that failed has raised."""
         if not self._failed:
             return [self._value_of(result) for result in self._results]
         first = min(self._failed, key=lambda index: (*self._failed[index], index))
@@ -178,7 +178,7 @@ class Launched:
             # Modules are looked for where this process looks for them.
             path = list(filter(_is_text, sys.path))  # as imports do
             program = f"import sys; sys.path[:] = {path!r}; from ringlet.launcher.worker_main import main; "
-            return self._keeper.start(
+            return self._process_group.start(
                 [sys.executable, "-c", program + f"main({file}, {ends[0]})"],
                 environment,
                 stdin=subprocess.DEVNULL,

@@ -53,7 +53,7 @@ class LineSplitter:
         return whole + self._keep(data[cut:])
 
     def end(self) -> bytes:
-        """Give what is left when the stream has ended, as a whole line; nothing if nothing is."""
+        """Return what is left when the stream has ended, as a whole line; nothing if nothing is."""
         rest = _shown(b"".join(self._pieces))
         self._clear()
         return rest + b"\n" if rest else b""

@@ -7,12 +7,12 @@ import os
 import threading
 from collections import deque
 
-__all__ = ["Screen"]
+__all__ = ["NonblockingWriter"]
 
 _PIECE_BYTES = 1 << 16
 
 
-class Screen:
+class NonblockingWriter:
     """Writes to a descriptor, on a thread of its own, in the order of the calls.
 
     A terminal that is stopped, or a pager that nobody scrolls, holds up the thread alone: whoever looks after processes
@@ -37,7 +37,7 @@ class Screen:
     --------
     >>> import os
     >>> reader, writer = os.pipe()
-    >>> screen = Screen(writer)
+    >>> screen = NonblockingWriter(writer)
     >>> screen.write(b"one line, ")
     >>> screen.write(b"whole")
     >>> screen.flush(10.0)

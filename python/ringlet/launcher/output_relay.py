@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from ringlet.launcher.line_splitter import LineSplitter, prefixed
-from ringlet.launcher.traceback_buffer import LastWords
+from ringlet.launcher.traceback_buffer import TracebackBuffer
 
 __all__ = ["OutputChannel", "colored_prefix", "prefix_of"]
 
@@ -17,7 +17,7 @@ _COLORS = (36, 35, 32, 33, 34, 31)
 
 
 def prefix_of(worker: int) -> bytes:
-    """Give what stands before each line of a worker.
+    """Return what stands before each line of a worker.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def prefix_of(worker: int) -> bytes:
 
 
 def colored_prefix(worker: int) -> bytes:
-    r"""Give the same, in a colour that neighbours do not have, for terminals.
+    r"""Return the same, in a colour that neighbours do not have, for terminals.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class OutputChannel:
     prefix : bytes
     write : callable
         Takes whole lines.
-    words : LastWords, optional
+    words : TracebackBuffer, optional
         Where the stream is standard error.
     state_seconds : float
         A line that is started anew again and again is shown so often while it is not complete.
@@ -62,7 +62,7 @@ class OutputChannel:
         prefix: bytes,
         write: Callable[[bytes], object],
         *,
-        words: LastWords | None = None,
+        words: TracebackBuffer | None = None,
         state_seconds: float = 10.0,
     ) -> None:
         self.worker = worker
@@ -78,7 +78,7 @@ class OutputChannel:
         os.set_blocking(descriptor, False)
 
     def fileno(self) -> int:
-        """Give the descriptor."""
+        """Return the descriptor."""
         return self._descriptor
 
     def read(self, now: float) -> bool:

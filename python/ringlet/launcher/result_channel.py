@@ -37,7 +37,7 @@ class ResultChannel:
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def fileno(self) -> int:
-        """Give the descriptor."""
+        """Return the descriptor."""
         return self._descriptor
 
     def read(self, now: float) -> bool:
@@ -52,7 +52,7 @@ class ResultChannel:
         return None
 
     def close(self) -> None:
-        """Give the descriptor back; once is enough."""
+        """Return the descriptor back; once is enough."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -74,7 +74,7 @@ class ResultChannel:
         return self.failure is not None and follows_another(self.failure.text)
 
     def value(self) -> Any:
-        """Give what the function has returned."""
+        """Return what the function has returned."""
         return self._read_outcome()[1]
 
     def _read_outcome(self) -> tuple[bool, Any]:

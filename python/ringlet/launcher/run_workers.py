@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from ringlet.devices import visible_cores
 from ringlet.ipc.job_environment import blas_threads, new_job_id
 from ringlet.ipc.uncaught_exceptions import UncaughtReports
-from ringlet.ipc.worker_process import Keeper, Worker
+from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 from ringlet.launcher.exit_report import Ending, first_failure, job_status, summary
-from ringlet.launcher.nonblocking_writer import Screen
+from ringlet.launcher.nonblocking_writer import NonblockingWriter
 from ringlet.launcher.output_relay import OutputChannel, colored_prefix, prefix_of
 from ringlet.launcher.signals import Signals, Terminal
 from ringlet.launcher.supervisor import Supervisor
-from ringlet.launcher.traceback_buffer import LastWords
+from ringlet.launcher.traceback_buffer import TracebackBuffer
 from ringlet.launcher.worker_environment import worker_environment
 
 __all__ = ["Job", "run_workers"]
@@ -93,9 +93,9 @@ class _Run:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._out = Screen(1)
+        self._out = NonblockingWriter(1)
         # Where both go to one terminal or file they keep their order; else one that nobody reads holds up itself only.
-        self._err = self._out if _is_same_file(1, 2) else Screen(2)
+        self._err = self._out if _is_same_file(1, 2) else NonblockingWriter(2)
         self._outputs: list[OutputChannel] = []
         self._errors: list[OutputChannel] = []
         self._endings: list[Ending] = []
@@ -106,9 +106,9 @@ class _Run:
 
     def supervisor(self) -> Supervisor:
         """Make what looks after the workers, of which there is none yet."""
-        self._keeper = Keeper()
+        self._process_group = WorkerProcessGroup()
         return Supervisor(
-            self._keeper,
+            self._process_group,
             [],
             [],
             grace_seconds=self._job.grace_seconds,
@@ -163,7 +163,7 @@ class _Run:
             return status
         return 1
 
-    def _flush(self, screen: Screen, signals: Signals) -> None:
+    def _flush(self, screen: NonblockingWriter, signals: Signals) -> None:
         # Whoever reads slowly gets everything, unless somebody wants this process to end.
         while not screen.flush(_FLUSH_SECONDS) and not signals.is_asked_to_end:
             pass
@@ -181,7 +181,7 @@ class _Run:
             stdout = self._new_channel(index, 1, writers, on_error)
             stderr = self._new_channel(index, 2, writers, on_error)
             stdin = None if index == 0 and not os.isatty(0) else subprocess.DEVNULL
-            process = self._keeper.start(
+            process = self._process_group.start(
                 self._job.command,
                 environment | self.reports.environment(),
                 stdin=stdin,
@@ -204,7 +204,7 @@ class _Run:
             reader,
             colored_prefix(index) if is_terminal and _has_colors() else prefix_of(index),
             (self._out if stream == 1 else self._err).write,
-            words=LastWords() if stream == 2 else None,
+            words=TracebackBuffer() if stream == 2 else None,
             state_seconds=_STATE_SECONDS[is_terminal],
         )
         on_error.callback(channel.close)

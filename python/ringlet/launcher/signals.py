@@ -56,7 +56,7 @@ class Signals:
             os.close(end)
 
     def fileno(self) -> int:
-        """Give a descriptor that can be read when a signal has come."""
+        """Return a descriptor that can be read when a signal has come."""
         return self._bell[0]
 
     @property

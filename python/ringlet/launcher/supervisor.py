@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ringlet.ipc.worker_process import Keeper, Worker
+from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 
 __all__ = ["Channel", "Supervisor"]
 
@@ -33,10 +33,10 @@ class Channel(Protocol):
         """Whose it is."""
 
     def fileno(self) -> int:
-        """Give the descriptor, which is non-blocking."""
+        """Return the descriptor, which is non-blocking."""
 
     def read(self, now: float) -> bool:
-        """Read once; tell whether there may be more. Raises BlockingIOError if there is nothing now."""
+        """Read once; return whether there may be more. Raises BlockingIOError if there is nothing now."""
 
     def worker_ended(self, now: float) -> None:
         """Heed that its worker has ended and has said all that it had to say."""
@@ -45,7 +45,7 @@ class Channel(Protocol):
         """Do what is due; tell when something will be."""
 
     def close(self) -> None:
-        """Give the descriptor back; nothing more is read."""
+        """Return the descriptor back; nothing more is read."""
 
 
 class Supervisor:
@@ -53,7 +53,7 @@ class Supervisor:
 
     Parameters
     ----------
-    keeper : Keeper
+    process_group : WorkerProcessGroup
         Of their group.
     workers : sequence of Worker
     channels : sequence of Channel
@@ -68,7 +68,7 @@ class Supervisor:
 
     def __init__(
         self,
-        keeper: Keeper,
+        process_group: WorkerProcessGroup,
         workers: Sequence[Worker],
         channels: Sequence[Channel],
         *,
@@ -76,7 +76,7 @@ class Supervisor:
         has_failed: Callable[[Worker], bool],
         is_held_up: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._keeper = keeper
+        self._process_group = process_group
         self.workers: list[Worker] = []
         self._channels: list[Channel] = []
         self._grace_seconds = grace_seconds
@@ -153,7 +153,7 @@ class Supervisor:
     # --- the work -----------------------------------------------------------------------------------------------------
 
     def is_at_work(self) -> bool:
-        """Tell whether there is anything left to wait for."""
+        """Return whether there is anything left to wait for."""
         return bool(self._living) or (bool(self._channels) and time.monotonic() < self._rest_ends_at)
 
     def turn(self, longest_seconds: float = _LONGEST_TURN_SECONDS) -> None:
@@ -175,7 +175,7 @@ class Supervisor:
     def close(self) -> None:
         """End whatever is left, and give everything back. Neither process nor descriptor stays."""
         self.kill()
-        self._keeper.close()
+        self._process_group.close()
         for worker in self.workers:
             worker.close()
         for channel in self._channels:

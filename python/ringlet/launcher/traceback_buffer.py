@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LastWords", "exception_line", "first_exception_line"]
+__all__ = ["TracebackBuffer", "exception_line", "first_exception_line"]
 
 # How long a worker may live on after a traceback that nevertheless is its last words: an interpreter has work to do
 # while it ends. A traceback that a program only logs is seen so much later.
@@ -25,7 +25,7 @@ _LINK = re.compile(
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 
 
-class LastWords:
+class TracebackBuffer:
     r"""Passes on the lines of a standard error stream, but keeps back what may be the end of its worker.
 
     Parameters
@@ -46,7 +46,7 @@ class LastWords:
 
     Examples
     --------
-    >>> words = LastWords()
+    >>> words = TracebackBuffer()
     >>> words.feed(b"step 1\nTraceback (most recent call last):\n", now=5.0)
     b'step 1\n'
     >>> words.feed(b"KeyError: 'weights'\n", now=5.1)
@@ -85,11 +85,11 @@ class LastWords:
         return shown if len(self.text) <= _MOST_BYTES else shown + self.release()
 
     def overdue(self, now: float) -> bytes:
-        """Give what was kept back too long for its worker to be ending."""
+        """Return what was kept back too long for its worker to be ending."""
         return self.release() if self.due is not None and now >= self.due else b""
 
     def release(self) -> bytes:
-        """Give what is kept back, and keep it no longer."""
+        """Return what is kept back, and keep it no longer."""
         text, self.text, self.began = self.text, b"", None
         return text
 

@@ -14,7 +14,7 @@ __all__ = ["module_command", "script_command"]
 
 
 def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
-    """Give the command that runs a script.
+    """Return the command that runs a script.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
 
 
 def module_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
-    """Give the command that runs a module, as ``python -m`` does.
+    """Return the command that runs a module, as ``python -m`` does.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ _FIRST_PORT = 20000
 
 
 def worker_environment(index: int, num_workers: int, job_id: str, replicas: int | None) -> dict[str, str]:
-    """Give the variables that tell a worker its place.
+    """Return the variables that tell a worker its place.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class ClusterResolver(abc.ABC):
 
     @abc.abstractmethod
     def cluster_spec(self) -> ClusterSpec:
-        """Give the cluster as it is now.
+        """Return the cluster as it is now.
 
         Returns
         -------
@@ -59,7 +59,7 @@ class ClusterResolver(abc.ABC):
 
     @abc.abstractmethod
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the address of a task, which programs of TensorFlow 1 open sessions with.
+        """Return the address of a task, which programs of TensorFlow 1 open sessions with.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class ClusterResolver(abc.ABC):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Give how many accelerators a task has, by kind: none, for devices are CPUs here.
+        """Return the number of accelerators a task has, by kind: none, for devices are CPUs here.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class ClusterResolver(abc.ABC):
 
     @property
     def task_type(self) -> str | None:
-        """Give the job that this process belongs to, such as ``"worker"``; None if that is not known."""
+        """Return the job that this process belongs to, such as ``"worker"``; None if that is not known."""
         return self._task_type
 
     @task_type.setter
@@ -109,7 +109,7 @@ class ClusterResolver(abc.ABC):
 
     @property
     def task_id(self) -> int | None:
-        """Give the index of this process in its job; None if that is not known."""
+        """Return the index of this process in its job; None if that is not known."""
         return self._task_id
 
     @task_id.setter
@@ -118,7 +118,7 @@ class ClusterResolver(abc.ABC):
 
     @property
     def rpc_layer(self) -> str | None:
-        """Give the protocol to write in front of addresses; None for none."""
+        """Return the protocol to write in front of addresses; None for none."""
         return self._rpc_layer
 
     @rpc_layer.setter
@@ -126,11 +126,11 @@ class ClusterResolver(abc.ABC):
         self._rpc_layer = rpc_layer
 
     def _error_of(self, fault: Fault) -> ClusterConfigError:
-        """Make the error about what this resolver says."""
+        """Return the error about what this resolver says."""
         return fault.as_error(f"What {type(self).__name__} says", "")
 
     def _master_of(self, task_type: str | None, task_id: int | None, rpc_layer: str | None) -> str:
-        """Give the address of a task, by default of this one; an empty text if it is not known which."""
+        """Return the address of a task, by default of this one; an empty text if it is not known which."""
         task_type = self.task_type if task_type is None else task_type
         task_id = self.task_id if task_id is None else task_id
         if task_type is None or task_id is None:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Mapping
 from typing import IO, Any
 
-from ringlet.cluster.child_processes import Crew, wait_for
+from ringlet.cluster.child_processes import ChildProcesses, wait_for
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver
 from ringlet.cluster.worker_job_key import task_name
@@ -58,10 +58,10 @@ class LocalCluster:
         variables = {**os.environ, **environment}
         threads = blas_threads(variables, visible_cores().count, workers)
         self._environment = {"PYTHONUNBUFFERED": "1", **variables, **threads, "RINGLET_JOB_ID": self._job_id}
-        self._crew = Crew()
+        self._children = ChildProcesses()
         self._channels: dict[_Task, LocalChannel] = {}
         self._processes: dict[_Task, Worker] = {}
-        self._finalizer = weakref.finalize(self, _end, self._crew, self._channels, 2.0)
+        self._finalizer = weakref.finalize(self, _end, self._children, self._channels, 2.0)
         try:
             for job, count in (("worker", workers), ("ps", ps)):
                 for index in range(count):
@@ -73,7 +73,7 @@ class LocalCluster:
     @property
     def is_inherited(self) -> bool:
         """Whether this is a forked child, which has no part in the processes."""
-        return self._crew.is_inherited
+        return self._children.is_inherited
 
     @property
     def workers(self) -> list[Channel]:
@@ -97,7 +97,7 @@ class LocalCluster:
         """
         task = (task_type, task_id)
         self._channels[task].close()
-        self._crew.end(self._processes[task])
+        self._children.end(self._processes[task])
         return self._start(task)
 
     def ending_of(self, task_type: str, task_id: int) -> str:
@@ -109,13 +109,13 @@ class LocalCluster:
         return ending_text(worker.status)
 
     def pid_of(self, task_type: str, task_id: int) -> int:
-        """Give the number of the process of a task."""
+        """Return the number of the process of a task."""
         return self._processes[task_type, task_id].process.pid
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
         """End all processes: those that are idle by themselves, the others by force when three quarters are over."""
         self._finalizer.detach()
-        _end(self._crew, self._channels, timeout_seconds)
+        _end(self._children, self._channels, timeout_seconds)
 
     def _start(self, task: _Task) -> LocalChannel:
         ours, theirs = pair(socket.SOCK_STREAM)
@@ -128,7 +128,7 @@ class LocalCluster:
                 )
                 command = [sys.executable, "-c", program]
                 environment = {**self._environment, "TF_CONFIG": json.dumps(place)}
-                self._processes[task] = self._crew.start(command, environment, [theirs.fileno(), file.fileno()])
+                self._processes[task] = self._children.start(command, environment, [theirs.fileno(), file.fileno()])
         except BaseException:
             ours.close()
             raise
@@ -137,25 +137,25 @@ class LocalCluster:
 
 
 def _paths_and_arguments() -> IO[str]:
-    """Give a file that tells where modules are looked for, and what the program was given; a command has no room."""
+    """Return a file that tells where modules are looked for, and what the program was given; a command has no room."""
     file = os.fdopen(os.memfd_create("ringlet"), "w+", encoding="ascii")
     file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip what is no text
     file.seek(0)
     return file
 
 
-def _end(crew: Crew, channels: Mapping[Any, LocalChannel], seconds: float) -> None:
-    if crew.is_inherited:
+def _end(children: ChildProcesses, channels: Mapping[Any, LocalChannel], seconds: float) -> None:
+    if children.is_inherited:
         return
     for channel in channels.values():
         channel.close()
-    crew.end_all(seconds)
+    children.end_all(seconds)
     for channel in channels.values():  # of a task that was restarted meanwhile
         channel.close()
 
 
 def local_tasks(workers: int, ps: int) -> dict[str, list[str]]:
-    """Give the tasks of a local cluster. Nobody listens anywhere: their addresses are names."""
+    """Return the tasks of a local cluster. Nobody listens anywhere: their addresses are names."""
     counts = {"chief": 1, "worker": workers, "ps": ps}
     return {job: [f"{job}-{index}" for index in range(count)] for job, count in counts.items()}
 
@@ -197,7 +197,7 @@ class LocalClusterResolver(ClusterResolver):
         self._cluster: LocalCluster | None = None
 
     def cluster_spec(self) -> ClusterSpec:
-        """Give the tasks; their addresses are names, at which nobody listens.
+        """Return the tasks; their addresses are names, at which nobody listens.
 
         Returns
         -------
@@ -206,7 +206,7 @@ class LocalClusterResolver(ClusterResolver):
         return ClusterSpec(local_tasks(self._workers, self._ps))
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the name of a task, by default of the chief.
+        """Return the name of a task, by default of the chief.
 
         Parameters
         ----------
