@@ -81,7 +81,7 @@ def _check_jobs(spec: ClusterSpec, task_type: str | None) -> None:
 
 
 def check_complete(spec: ClusterSpec, workers: list[tuple[str, int, str]]) -> None:
-    """Check that no worker is missing and no two (job, index, address) have the same address; raise a `Fault` otherwise."""
+    """Check that no worker of (job, index, address) is missing or shares its address; raise a `Fault` otherwise."""
     for job in ("chief", "worker"):
         present = spec.task_indices(job) if job in spec.jobs else []
         missing = next((i for i, index in enumerate(present) if i != index), None)
