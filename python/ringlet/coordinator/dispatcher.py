@@ -1,4 +1,4 @@
-"""The thread that hands closures to workers, takes what they tell, and brings lost ones back."""
+"""Dispatcher: the thread that sends closures to workers, receives results, and restarts lost workers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ __all__ = ["Dispatcher"]
 
 _log = logging.getLogger(__name__)
 
-# A closure that was running on so many workers when they ended is held to be the reason.
+# A closure that was running on this many workers when they exited is presumed to be the cause, and fails.
 _MOST_LOSSES = 8
-# A worker whose processes end so often before they have told anything is not started again.
+# A worker is not restarted after this many consecutive processes that exited before their first message.
 _MOST_FAILED_STARTS = 5
-_LOOK_MILLISECONDS = 10  # after closures that may be stuck behind another one
-_SLOW_LOOK_MILLISECONDS = 1000  # after closures that run
-# A worker that says nothing is asked whether it is there, so often, and at least so often before it counts as lost: how
-# many questions are open tells how long it is silent while this process runs, which may be stopped together with it.
+_LOOK_MILLISECONDS = 10  # polling interval while closures may be stuck behind another one
+_SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
+# Interval of heartbeat requests to a silent worker, and their least number before it counts as lost. Requests are
+# counted rather than time, as this process may have been stopped together with the worker.
 _ASK_SECONDS = 30.0
 _LEAST_ASKS = 4
-_HANGUP = getattr(select, "POLLRDHUP", 0)  # POLLHUP is always told
+_HANGUP = getattr(select, "POLLRDHUP", 0)  # POLLHUP is always reported
 
 
 class Dispatcher:
@@ -48,13 +48,13 @@ class Dispatcher:
     Parameters
     ----------
     tasks : Tasks
-        The processes of the cluster. Stopped together with this.
+        The processes of the cluster, stopped by `stop`.
     strategy : Payload
-        What workers make their strategy of.
+        The strategy, sent to each worker.
     on_server_lost : callable
-        Takes the index of a parameter server that is gone; gives the error that says so.
+        Takes the index of a lost parameter server; returns the error.
     most_queued : int
-        How many closures may wait for a worker.
+        Capacity of the closure queue.
     """
 
     def __init__(
@@ -71,9 +71,9 @@ class Dispatcher:
         self._on_server_lost = on_server_lost
         self._pid = os.getpid()
         self._calls: collections.deque[Callable[[], object]] = collections.deque()
-        self._bell, self._button = pair(socket.SOCK_STREAM)
-        self._bell.setblocking(False)
-        self._button.setblocking(False)
+        self._wake_reader, self._wake_writer = pair(socket.SOCK_STREAM)
+        self._wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
         self._is_asleep = self._has_work = self._is_stopping = self._has_ended = False
         self._poll = select.poll()
         self._readers: dict[int, Callable[[], None]] = {}
@@ -81,29 +81,29 @@ class Dispatcher:
         self._num_given_up = 0
         self._timeout_seconds = default_timeout_seconds()
         self._ask_seconds = min(_ASK_SECONDS, self._timeout_seconds / _LEAST_ASKS)
-        self._parting: BaseException = CancelledError(CANCELLED)  # until somebody says why this ends
+        self._final_error: BaseException = CancelledError(CANCELLED)  # the default of leave()
         self._thread = threading.Thread(target=self._run, name="ringlet-coordinator", daemon=True)
 
     def start(self) -> None:
-        """Connect to all tasks, and begin."""
-        self._register(self._bell.fileno(), self._drain, select.POLLIN)
+        """Connect to all tasks, and start the thread."""
+        self._register(self._wake_reader.fileno(), self._drain, select.POLLIN)
         for index, channel in enumerate(self._tasks.ps):
             self._register(channel.fileno(), functools.partial(self._lose_server, index), _HANGUP)
         for connection, channel in zip(self.connections, self._tasks.workers, strict=True):
             if channel.fileno() >= 0:
                 self._connect(connection, channel)
-            else:  # another coordinator had this cluster
+            else:  # closed by the previous coordinator of this cluster
                 self._restart(connection)
         self._thread.start()
 
     @property
     def queue(self) -> ClosureQueue:
-        """Where closures go."""
+        """The closure queue."""
         self._check_process()
         return self._queue
 
     def call_soon(self, call: Callable[[], object]) -> None:
-        """Have the thread call something; call it here once that has ended."""
+        """Schedule a call in the thread; after the thread has ended, call it here."""
         self._check_process()
         self._calls.append(call)
         if self._has_ended:
@@ -111,22 +111,21 @@ class Dispatcher:
         self._wake()
 
     def stop(self, error: BaseException, timeout_seconds: float) -> None:
-        """End the thread and all processes. What was not run is cancelled; whatever is asked later raises the error."""
+        """End the thread and all processes. Queued closures are cancelled; later requests raise the error."""
         ends_at = time.monotonic() + timeout_seconds
-        if self._pid == os.getpid():  # a forked child has no part in this
+        if self._pid == os.getpid():  # not in a forked child
             self.leave(error, timeout_seconds / 4)
             self._tasks.stop(max(ends_at - time.monotonic(), 0.0))
 
     def leave(self, error: BaseException, timeout_seconds: float) -> None:
-        """End the thread, which lets the workers go; another coordinator may have the cluster then.
+        """End the thread, which disconnects the workers; then another coordinator may use the cluster.
 
-        Takes no lock: a signal handler or the collector may call this while its thread holds any. What does not end in
-        time ends later.
+        Takes no lock, as signal handlers and finalizers may call this. After the time-out the thread ends later.
         """
         if self._pid != os.getpid():
             return
         if not self._is_stopping:
-            self._parting = error
+            self._final_error = error
             self._is_stopping = True
             self._wake()
         if threading.current_thread() is not self._thread and self._thread.is_alive():
@@ -135,8 +134,8 @@ class Dispatcher:
     def _check_process(self) -> None:
         if self._pid != os.getpid():
             raise FailedPreconditionError(
-                f"this coordinator belongs to process {self._pid}, which has forked this one (pid {os.getpid()}): use "
-                "it there"
+                f"this coordinator belongs to process {self._pid}, the parent of this one (pid {os.getpid()}): use it "
+                "there"
             )
 
     # --- the loop -----------------------------------------------------------------------------------------------------
@@ -145,18 +144,18 @@ class Dispatcher:
         error_of_closures: BaseException = CancelledError(CANCELLED)
         try:
             while not self._is_stopping:
-                self._turn()
-        except BaseException as error:  # a mistake of ours; nobody shall wait for ever
+                self._run_once()
+        except BaseException as error:  # a defect: report it to all waiting threads
             if not self._is_stopping:
                 _log.exception("the thread of the coordinator has ended")
-                self._parting = error_of_closures = error
+                self._final_error = error_of_closures = error
         self._is_asleep = False
-        self._end(self._parting, error_of_closures)
+        self._end(self._final_error, error_of_closures)
         self._has_ended = True
         self._make_calls()
-        self._readers.clear()  # nothing refers back to this now: it goes with its coordinator, and the cluster with it
-        self._bell.close()
-        self._button.close()
+        self._readers.clear()  # breaks the reference cycle, so that coordinator and cluster can be collected
+        self._wake_reader.close()
+        self._wake_writer.close()
 
     def _make_calls(self) -> None:
         while True:
@@ -166,15 +165,15 @@ class Dispatcher:
                 return
             call()
 
-    def _turn(self) -> None:
-        self._is_asleep = True  # before looking whether there is work: who brings some later rings
+    def _run_once(self) -> None:
+        self._is_asleep = True  # before polling: work that is added later wakes the poll
         ready = self._poll.poll(self._sleep_milliseconds())
         self._is_asleep = self._has_work = False
         for descriptor, _ in ready:
-            if descriptor in self._readers:  # else it went with another one
+            if descriptor in self._readers:  # not removed by an earlier reader
                 self._readers[descriptor]()
         self._make_calls()
-        self._look_after()
+        self._check_workers()
         connected = [connection for connection in self.connections if connection.channel is not None]
         self._distribute(connected)
         for connection in connected:
@@ -184,13 +183,13 @@ class Dispatcher:
         if self._has_work:
             return 0
         most_in_flight = max(len(connection.in_flight) for connection in self.connections)
-        if most_in_flight > 1:  # some may be stuck behind another one
+        if most_in_flight > 1:  # some may be stuck behind the running one
             return _LOOK_MILLISECONDS
         ask_milliseconds = math.ceil(1000 * self._ask_seconds)
         return min(_SLOW_LOOK_MILLISECONDS, ask_milliseconds) if most_in_flight else ask_milliseconds
 
-    def _look_after(self) -> None:
-        """Call back what is stuck, and ask workers that say nothing whether they are there."""
+    def _check_workers(self) -> None:
+        """Recall stuck closures, and send heartbeat requests to silent workers."""
         now = time.monotonic()
         for connection in self.connections:
             if self._queue.is_cancelling or connection.is_stuck(now):
@@ -224,27 +223,27 @@ class Dispatcher:
         self._has_work = True
         if self._is_asleep:
             self._is_asleep = False
-            with contextlib.suppress(OSError):  # it rings already, or the end has come
-                self._button.send(b".")
+            with contextlib.suppress(OSError):  # full, so the thread wakes anyway, or closed
+                self._wake_writer.send(b".")
 
     def _drain(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            while self._bell.recv(4096):
+            while self._wake_reader.recv(4096):
                 pass
 
     def _register(self, descriptor: int, reader: Callable[[], None], events: int) -> None:
         self._readers[descriptor] = reader
         self._poll.register(descriptor, events)
 
-    # --- workers come and go ------------------------------------------------------------------------------------------
+    # --- connecting and losing workers --------------------------------------------------------------------------------
 
     def _connect(self, connection: WorkerConnection, channel: Channel) -> None:
-        if connection.has_ended:  # while this one came
+        if connection.has_ended:  # while the process started
             channel.close()
             return
         connection.connect(channel, self._strategy)
         descriptor = channel.fileno()
-        if descriptor < 0:  # the cluster was stopped meanwhile
+        if descriptor < 0:  # the cluster was stopped concurrently
             self._lose(connection)
         else:
             self._descriptors[connection] = descriptor
@@ -254,7 +253,7 @@ class Dispatcher:
         try:
             connection.receive()
         except ChannelClosed as error:
-            # What could not be read is a reason of its own; else the end of its process tells more.
+            # An unreadable message is the reason; otherwise the exit status of the process is more specific.
             self._lose(connection, str(error.__cause__ or ""))
 
     def _disconnect(self, connection: WorkerConnection) -> None:
@@ -265,7 +264,7 @@ class Dispatcher:
                 self._poll.unregister(descriptor)
 
     def _lose(self, connection: WorkerConnection, reason: str = "") -> None:
-        """Queue what a worker was given again, and wait for its next process."""
+        """Queue a worker's closures again, and wait for its next process."""
         if self._is_stopping:
             return
         reason = reason or self._tasks.ending_of("worker", connection.index) or "has closed its connection"
@@ -280,25 +279,25 @@ class Dispatcher:
         )
         self._disconnect(connection)
         closures = connection.lose(error)
-        if closures and self._is_to_blame(closures[0], error):
+        if closures and self._has_failed(closures[0], error):
             del closures[0]
         self._queue.put_back(closures)
         if connection.num_failed_starts >= _MOST_FAILED_STARTS:
             self._give_up(connection, error)
         else:
             count = len(closures)
-            queued = f"{count} function{' that it had is' if count == 1 else 's that it had are'} queued again, and "
+            queued = f"{count} of its function{' is' if count == 1 else 's are'} queued again, and "
             _log.warning("%s: %sits next process is awaited", error, queued if count else "")
             self._restart(connection)
 
-    def _is_to_blame(self, closure: Closure, error: WorkerLostError) -> bool:
-        """Return a closure up that seems to end every worker that runs it."""
+    def _has_failed(self, closure: Closure, error: WorkerLostError) -> bool:
+        """Count a loss of a closure; fail it and return True if it has ended too many workers."""
         closure.num_losses += 1
         if closure.num_losses < _MOST_LOSSES:
             return False
         blame = WorkerLostError(
-            f"{closure.function.name} was running on {closure.num_losses} workers when they ended, so it is not run "
-            f"again. The last one: {error}",
+            f"{closure.function.name} was running on {closure.num_losses} workers when they exited, so it is not run "
+            f"again: check whether it ends its process. The last one: {error}",
             error.rank,
             reason=error.reason,
         )
@@ -311,7 +310,7 @@ class Dispatcher:
         threading.Thread(target=self._reconnect, args=(connection,), name=name, daemon=True).start()
 
     def _reconnect(self, connection: WorkerConnection) -> None:
-        """Wait for the next process of a worker, in a thread of its own."""
+        """Wait for the next process of a worker; runs in a separate thread."""
         while not self._is_stopping:
             try:
                 channel = self._tasks.restart("worker", connection.index)
@@ -327,33 +326,33 @@ class Dispatcher:
             break
 
     def _give_up(self, connection: WorkerConnection, error: Exception) -> None:
-        """Do without a worker; the last one is missed."""
+        """Continue without a worker; fail if none is left."""
         self._num_given_up += 1
         if self._is_stopping:
             return
         connection.end(error)
-        _log.error("worker %d cannot be started, and is done without: %s", connection.index, error)
+        _log.error("worker %d cannot be started; the job continues without it: %s", connection.index, error)
         if self._num_given_up == len(self.connections):
             lost = WorkerLostError(f"no worker is left. The last one cannot be started: {error}", connection.index)
             self._end(lost, lost)
 
-    # --- the end ------------------------------------------------------------------------------------------------------
+    # --- shutdown -----------------------------------------------------------------------------------------------------
 
     def _lose_server(self, index: int) -> None:
         if self._is_stopping:
             return
         error = self._on_server_lost(index)
-        if not isinstance(error, FailedPreconditionError):  # not where the cluster was stopped
-            _log.error("%s", str(error))  # handlers may keep what they are given
+        if not isinstance(error, FailedPreconditionError):  # not if the cluster was stopped
+            _log.error("%s", str(error))  # as text: log handlers may keep their arguments alive
         self._end(error, error)
 
     def _end(self, error: BaseException, error_of_closures: BaseException) -> None:
-        """Do nothing any more; everybody who waits is told why."""
+        """Disconnect permanently; all waiting threads raise the error."""
         self._queue.end(error, error_of_closures)
         for connection in self.connections:
             self._disconnect(connection)
             for closure in connection.end(error_of_closures):
                 closure.fail(error_of_closures)
-        for descriptor in [descriptor for descriptor in self._readers if descriptor != self._bell.fileno()]:
+        for descriptor in [descriptor for descriptor in self._readers if descriptor != self._wake_reader.fileno()]:
             del self._readers[descriptor]
             self._poll.unregister(descriptor)

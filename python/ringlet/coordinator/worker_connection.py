@@ -1,4 +1,4 @@
-"""One worker as its coordinator sees it."""
+"""Worker connection: the coordinator's state of one worker and its channel."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ __all__ = ["WorkerConnection"]
 
 _log = logging.getLogger(__name__)
 
-# A worker is given several short closures at a time, which it runs one after the other: as many as it is thought to run
-# within this time, so that neither it nor the coordinator waits for each single message.
+# Several short closures are sent at a time, as many as the worker is expected to run within this time, so that neither
+# side waits for each message.
 _BATCH_SECONDS = 0.004
 _MOST_IN_FLIGHT = 256
-# Those behind one that takes longer than was thought are called back.
+# Closures queued behind one that takes longer than expected are recalled after this time.
 _STUCK_SECONDS = 0.02
-# After so long a message names what runs.
+# After this time a warning names the running function.
 _SLOW_SECONDS = 30.0
 
 
 class WorkerConnection:
-    """What a worker was given, and what it has of what it needs. Belongs to the thread of the dispatcher.
+    """The closures, resources and functions of a worker. Used by the dispatcher's thread only.
 
     Parameters
     ----------
     index : int
-        Of the worker.
+        Index of the worker.
     queue : ClosureQueue
-        Where closures come from, and go back to.
+        Receives returned closures and errors.
 
     Attributes
     ----------
@@ -50,13 +50,13 @@ class WorkerConnection:
     in_flight : dict of int to Closure
         In the order in which the worker runs them.
     replied_at : float
-        When it has told last what it has done, or was given something while it had nothing.
+        Time of the last reply about work, or of the first closure sent to an idle worker.
     asked_at : float
-        When it has shown last that it lives, or was asked whether it does.
+        Time of the last sign of life or heartbeat request.
     num_unanswered : int
-        How often it was asked since it has shown that.
+        Number of heartbeat requests since the last sign of life.
     num_failed_starts : int
-        How often in a row its process has ended before it has told anything.
+        Number of consecutive processes that exited before their first message.
     """
 
     def __init__(self, index: int, queue: ClosureQueue) -> None:
@@ -78,35 +78,35 @@ class WorkerConnection:
         self._expected: dict[int, float] = {}  # seconds for each closure in flight
         self._expected_seconds = 0.0
         self._requests: dict[int, list[RemoteValue]] = collections.defaultdict(list)
-        # What the process has, by kind and number; gone from it are those whose objects here are gone.
+        # Objects of the worker by kind and number; `_gone` lists those to forget, as their owners here were collected.
         self._held: dict[tuple[str, int], weakref.ref[Any]] = {}
         self._gone: collections.deque[tuple[str, int]] = collections.deque()
 
     @property
     def has_ended(self) -> bool:
-        """Whether no process will come any more."""
+        """Whether `end` was called."""
         return self._final is not None
 
-    # --- a process comes and goes -------------------------------------------------------------------------------------
+    # --- connecting and losing processes ------------------------------------------------------------------------------
 
     def connect(self, channel: Channel, strategy: Payload) -> None:
-        """Greet a new process, and have it make what the last one had."""
+        """Send a new process the strategy, and create the resources again."""
         self.channel = channel
         self.replied_at = self.asked_at = time.monotonic()
         self.num_unanswered = 0
-        self.num_failed_starts += 1  # until it tells something
+        self.num_failed_starts += 1  # until the first message
         self._batch.add(Command.ENTER, None, strategy.header, strategy.buffers)
         for resource in self._live_resources():
             resource._unsettle()
             self._send_make(resource)
 
     def lose(self, error: BaseException) -> list[Closure]:
-        """Heed that the process is gone; give the closures that it had, in their order."""
+        """Record that the process has exited; return its closures in order."""
         return self._drop(error, RemoteValueStatus.ABORTED)
 
     def end(self, error: BaseException) -> list[Closure]:
-        """Let the process go, for good; give the closures that it had. What is asked for later fails with the error."""
-        self._final = copy_of(error)  # not what values raise: see ClosureQueue.end
+        """Disconnect permanently; return the closures in flight. Later requests fail with the error."""
+        self._final = copy_of(error)  # a copy: see ClosureQueue.end
         return self._drop(error, RemoteValueStatus.READY)
 
     def _drop(self, error: BaseException, status: RemoteValueStatus) -> list[Closure]:
@@ -120,10 +120,10 @@ class WorkerConnection:
         self._forget()
         return closures
 
-    # --- what it is told ----------------------------------------------------------------------------------------------
+    # --- sending ------------------------------------------------------------------------------------------------------
 
     def acceptor(self) -> Callable[[Closure], bool]:
-        """Return what tells of one closure after another whether it is to be given that one, too."""
+        """Return a predicate that accepts closures, one after another, until the worker has enough."""
         count, seconds = len(self.in_flight), self._expected_seconds
 
         def is_wanted(closure: Closure) -> bool:
@@ -138,14 +138,14 @@ class WorkerConnection:
         return is_wanted
 
     def give(self, closures: Iterable[Closure]) -> None:
-        """Return it closures to run, behind those that it has."""
+        """Send closures, to run after those in flight."""
         if not self.in_flight:
             self.replied_at = time.monotonic()
             self._is_cancelled = False
         for closure in closures:
             try:
                 self._send_call(Command.CALL, closure.number, closure.function, closure.arguments)
-            except Exception as error:  # an argument that was the value of another function
+            except Exception as error:  # raised by an argument that is the value of another function
                 closure.fail(error)
                 self._queue.fail(error)
             else:
@@ -155,7 +155,7 @@ class WorkerConnection:
                 self._expected_seconds += expected
 
     def make(self, resource: Resource) -> None:
-        """Have it make something, now and whenever its process is another one."""
+        """Create a resource on the worker, now and on each later process."""
         number = resource._number
         self._resources[number] = weakref.ref(resource, lambda _: self._resources.pop(number, None))
         if self._final is not None:
@@ -164,7 +164,7 @@ class WorkerConnection:
             self._send_make(resource)
 
     def request(self, resource: Resource, copy: RemoteValue) -> None:
-        """Have it send a copy of what it has made."""
+        """Request a copy of a resource."""
         if self._final is not None:
             copy._settle(error=copy_of(self._final))
         elif self.channel is None:
@@ -174,21 +174,21 @@ class WorkerConnection:
             self._batch.add(Command.FETCH, resource._number)
 
     def is_stuck(self, now: float) -> bool:
-        """Whether closures wait behind one that takes longer than was thought."""
+        """Return whether closures wait behind one that takes longer than expected."""
         return len(self.in_flight) > 1 and not self._is_recalled and now - self.replied_at > _STUCK_SECONDS
 
     def log_if_slow(self, now: float) -> None:
-        """Log what the worker runs, once, if that takes very long."""
+        """Log the running function, once, if it runs very long."""
         if self.in_flight and not self._is_slow and now - self.replied_at > _SLOW_SECONDS:
             self._is_slow = True
             running = next(iter(self.in_flight.values()))
             _log.warning("%s has run %s for %.0f s", self.name, running.function.name, now - self.replied_at)
 
     def ask(self, now: float, timeout_seconds: float) -> None:
-        """Ask it to say something at once, whatever it runs."""
+        """Send a heartbeat request, which is answered even while a function runs."""
         if self.num_unanswered == 1:
             _log.warning(
-                "%s has not answered for %.0f s: its process is stopped, or what it runs lets no other thread run. It "
+                "%s has not answered for %.0f s: its process is stopped, or its function blocks all other threads. It "
                 "counts as lost after %g s (RINGLET_TIMEOUT_SECONDS)",
                 self.name,
                 now - self.asked_at,
@@ -199,7 +199,7 @@ class WorkerConnection:
         self._batch.add(Command.RECALL)
 
     def recall(self, now: float) -> None:
-        """Have it give back the closures that it has not begun."""
+        """Recall the closures that the worker has not begun."""
         if self.channel is not None and len(self.in_flight) > 1 and not self._is_recalled:
             self._is_recalled = True
             running = next(iter(self.in_flight.values()))
@@ -207,13 +207,13 @@ class WorkerConnection:
             self._batch.add(Command.RECALL)
 
     def cancel(self) -> None:
-        """Have it give up the closure that it runs, at the next place where that can be."""
+        """Cancel the running closure at its next check for cancellation."""
         if self.channel is not None and self.in_flight and not self._is_cancelled:
             self._is_cancelled = True
             self._batch.add(Command.CANCEL, None, list(self.in_flight))
 
     def post(self) -> bool:
-        """Send what it is to be told, without waiting; return whether everything has been sent."""
+        """Send the pending commands without waiting; return whether all have been sent."""
         if self.channel is None:
             return True
         if self._gone:
@@ -227,19 +227,19 @@ class WorkerConnection:
         self._has("value", resource._number, resource)
         self._send_call(Command.MAKE, resource._number, resource._function, resource._arguments)
 
-    def _send_call(self, order: Command, number: int, function: SentFunction, arguments: Payload | None) -> None:
+    def _send_call(self, command: Command, number: int, function: SentFunction, arguments: Payload | None) -> None:
         if not self._has("function", function.number, function):
             self._prepare(function.payload)
             content = function.name, function.digest, function.payload.header
             self._add(Command.DEFINE, function.number, content, function.payload.buffers)
         if arguments is None:
-            self._add(order, number, (function.number, None))
+            self._add(command, number, (function.number, None))
         else:
             self._prepare(arguments)
-            self._add(order, number, (function.number, arguments.header), arguments.buffers)
+            self._add(command, number, (function.number, arguments.header), arguments.buffers)
 
     def _prepare(self, payload: Payload) -> None:
-        """See to it that it has what a payload refers to."""
+        """Send the variables and values that a payload refers to, unless the worker has them."""
         for variable in payload.variables:
             if not self._has("variable", variable.table_key, variable):
                 self._add(Command.TABLE, variable.table_key, file=variable)
@@ -249,15 +249,17 @@ class WorkerConnection:
                 held = pack_value(value.get())
                 self._add(Command.HOLD, value._number, held.header, held.buffers)
 
-    def _add(self, order: Command, number: int, content: Any = None, buffers: Sequence[Any] = (), **more: Any) -> None:
-        """Tell it something, and before that what has been gathered, if that is much."""
+    def _add(
+        self, command: Command, number: int, content: Any = None, buffers: Sequence[Any] = (), **more: Any
+    ) -> None:
+        """Add a command; first send the batch if it is full."""
         if self._batch.is_full:
-            with contextlib.suppress(ChannelClosed):  # the next one to send is told, too
+            with contextlib.suppress(ChannelClosed):  # also raised by the next post()
                 self.post()
-        self._batch.add(order, number, content, buffers, **more)
+        self._batch.add(command, number, content, buffers, **more)
 
     def _has(self, kind: str, number: int, owner: Any) -> bool:
-        """Whether it has something; it will from now on, until that is gone here."""
+        """Return whether the worker has an object, and record that it will have it while `owner` lives."""
         key = kind, number
         if key in self._held:
             return True
@@ -271,17 +273,15 @@ class WorkerConnection:
             if resource is not None:
                 yield resource
 
-    # --- what it tells ------------------------------------------------------------------------------------------------
+    # --- receiving ----------------------------------------------------------------------------------------------------
 
     def receive(self) -> None:
-        """Heed everything that it has told.
-
-        It lives: this is called when some of a message has come from it, or has been taken by it.
+        """Process all received replies. Called when the channel is readable or writable: a sign of life.
 
         Raises
         ------
         ChannelClosed
-            If it is gone.
+            If the process has exited.
         """
         channel = self.channel
         self.asked_at = time.monotonic()
@@ -296,7 +296,7 @@ class WorkerConnection:
                 self._queue.finish(num_finished)
 
     def _handle(self, item: Item) -> int:
-        """Heed one report; tell how many closures have returned."""
+        """Process one reply; return the number of finished closures."""
         if item.kind == Reply.RETURNED:  # which says nothing of what it runs
             returned = [self._take_in_flight(number, None) for number in item.content]
             self._queue.put_back(closure for closure in returned if closure is not None)
@@ -343,13 +343,13 @@ class WorkerConnection:
         if closure is not None:
             self._expected_seconds -= self._expected.pop(number, 0.0)
             if seconds is not None:
-                self._is_recalled = False  # not before: those that it gets now would have to come back, too
+                self._is_recalled = False  # not before: closures sent earlier would be recalled, too
                 closure.function.took(seconds)
         return closure
 
     @property
     def name(self) -> str:
-        """How messages name the worker."""
+        """Name of the worker in messages."""
         return "" if self.channel is None else self.channel.peer
 
 
