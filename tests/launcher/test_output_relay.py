@@ -82,7 +82,7 @@ def test_last_words_stay_until_they_are_asked_for(stream):
     stream.channel.worker_ended(1.1)
     assert stream.channel.tick(9.0) is None
     assert stream.written == b""
-    stream.channel.show_last_words()
+    stream.channel.show_traceback()
     assert stream.written.endswith(b"[w2] KeyError: 1\n")
 
 

@@ -81,7 +81,7 @@ class Worker:
         }
 
     def run(self) -> None:
-        """Serve the coordinator until the channel closes; except in the main thread, do not await a running function."""
+        """Serve the coordinator until the channel closes; do not await a function in another thread."""
         mine, others = self._read, self._work
         if threading.current_thread() is threading.main_thread():
             mine, others = others, mine
