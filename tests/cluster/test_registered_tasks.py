@@ -98,7 +98,7 @@ def test_tasks_that_do_not_come_are_named(servers, join):
     servers.start(("worker", 1))
     with pytest.raises(
         DeadlineExceededError,
-        match=r"waited 0.5 s for /job:worker/task:0 and /job:ps/task:0 of .* \(/job:worker/task:1 came\)\. Start",
+        match=r"waited 0.5 s for /job:worker/task:0 and /job:ps/task:0 of .* \(/job:worker/task:1 registered\)\. Start",
     ):
         join(0.5)
     assert eventually(lambda: len(servers.channels) == 1)
@@ -132,7 +132,7 @@ def test_a_forked_child_waits_for_no_lock_and_stops_nobody(servers, join):
 def test_a_task_that_is_there_is_not_replaced(servers, join):
     servers.start(*TASKS)
     join()
-    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:0 is held by pid \d+ .* Give each process a task"):
+    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:0 is held by pid \d+ .* Start each task once"):
         register(servers.job, ("ps", 0), Deadline.after(PATIENCE_SECONDS))
 
 

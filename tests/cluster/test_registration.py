@@ -88,7 +88,7 @@ def test_who_waits_long_says_once_for_whom_and_goes_on_waiting(job, monkeypatch,
         come(job, ("worker", 0), 0.1)
     (record,) = caplog.records
     assert "waited 0.02 s for the coordinator of the cluster of 3 servers" in record.getMessage()
-    assert record.getMessage().endswith("It goes on waiting (limit: 0.1 s)")
+    assert record.getMessage().endswith("It keeps waiting (limit: 0.1 s)")
 
 
 def test_who_is_objected_to_is_told_why(job, open_doorway):
@@ -103,7 +103,7 @@ def test_another_version_is_refused_before_anything_else_is_read(job, open_doorw
     genuine = Handshake.of_this_process(job, [1])
     monkeypatch.setattr("ringlet.rendezvous.handshake._PROTOCOL", 99)
     assert Handshake.of_this_process(job, [1]).version != genuine.version
-    with pytest.raises(FailedPreconditionError, match=r"runs ringlet .*, protocol 99: install one version for all"):
+    with pytest.raises(FailedPreconditionError, match=r"runs ringlet .*, protocol 99: install the same version"):
         come(job, ("worker", 0))
 
 
@@ -127,7 +127,7 @@ def test_who_counts_other_ranks_is_refused_and_servers_still_come(job, open_door
 
 def test_a_cluster_has_one_coordinator_at_a_time(job, open_doorway):
     open_doorway()
-    with pytest.raises(FailedPreconditionError, match=r"^this process is the coordinator of this cluster already"):
+    with pytest.raises(FailedPreconditionError, match=r"^this process is already the coordinator of this cluster"):
         open_doorway()
 
 

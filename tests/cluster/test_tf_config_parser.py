@@ -87,7 +87,7 @@ def the_error(text):
         ('{"cluster": {}, "task": {"index": true}}', TypeError, "$.task.index", "found True"),
         ('{"cluster": {}, "task": {"index": 1e999}}', ValueError, "$.task.index", "found inf"),
         ('{"cluster": {}, "rpc_layer": 3}', TypeError, "$.rpc_layer", "found 3; allowed: a text"),
-        ('{"cluster": {"worker": ["\\ud800"]}}', ValueError, "$.cluster.worker[0]", "no text of Unicode"),
+        ('{"cluster": {"worker": ["\\ud800"]}}', ValueError, "$.cluster.worker[0]", "is not valid Unicode"),
         ("[" * 100_000, ValueError, "$", "recursion"),
         ('{"cluster": ' * 50_000, ValueError, "$", "TF_CONFIG, at $"),
         ("1" * 5000, ValueError, "$", "4300 digits"),

@@ -58,9 +58,13 @@ def test_a_batch_is_full_before_a_message_would_be_too_large():
 
 
 def test_one_thing_that_is_too_much_for_a_message_is_refused(monkeypatch):
-    with pytest.raises(Unsendable, match=r"32769 arrays are too many: at most 32768 travel at a time\. Join them"):
+    with pytest.raises(
+        Unsendable, match=r"32769 arrays are too many: at most 32768 can be sent at a time\. Concatenate them"
+    ):
         check_size(b"", [b""] * 32769)
     check_size(b"", [b""] * 32768)
     monkeypatch.setattr(protocol, "_MOST_PICKLED_BYTES", 5)
-    with pytest.raises(Unsendable, match=r"6 bytes of plain objects are too many: at most 5 .*\. Put them in an array"):
+    with pytest.raises(
+        Unsendable, match=r"6 bytes of plain objects are too many: at most 5 .*\. Store them in an array"
+    ):
         check_size(b"abcdef", [])

@@ -147,7 +147,7 @@ def test_a_worker_that_cannot_read_what_it_is_sent_ends_and_says_why(worker, mon
     worker.send()
     with pytest.raises(ChannelClosed):
         worker.channel.receive()
-    assert "worker 1 ends, as it cannot take what it is sent: MemoryError" in caplog.text
+    assert "worker 1 exits, as it cannot read its commands: MemoryError" in caplog.text
 
 
 def test_a_child_that_a_function_has_forked_ends_with_it_and_runs_nothing_more(worker, monkeypatch):
@@ -213,7 +213,7 @@ def test_other_code_than_the_coordinator_has_is_not_run(worker):
     worker.tell(Command.CALL, 1, (0, None))
     worker.send()
     (item,) = worker.heard(1)
-    with pytest.raises(ringlet.errors.FailedPreconditionError, match="quote is other code on worker 1 than"):
+    with pytest.raises(ringlet.errors.FailedPreconditionError, match="quote differs between worker 1 and"):
         raise error_of(item)
 
 
@@ -260,7 +260,7 @@ def test_a_variable_that_cannot_be_used_is_named_by_what_uses_it(worker, monkeyp
     for item in worker.heard(2):
         with pytest.raises(
             ringlet.errors.FailedPreconditionError,
-            match="variable 'weights:0' cannot be used on worker 1: no address space left",
+            match="variable 'weights:0' is unusable on worker 1: no address space left",
         ):
             raise error_of(item)
     strategy.extended._cluster().stop()

@@ -52,7 +52,7 @@ def test_the_age_of_a_process_is_told(identity):
 def test_who_holds_a_rank_is_told_alive_or_ended(identity):
     assert f"rank 3 is held by pid {os.getpid()}" in held_by([3], identity, Job("", "", 4))
     gone = dataclasses.replace(identity, start_ticks=identity.start_ticks - 1)
-    assert "has ended, so its group is over" in held_by([3], gone, Job("", "", 4))
+    assert "has exited, so its group has failed" in held_by([3], gone, Job("", "", 4))
 
 
 @pytest.mark.parametrize(

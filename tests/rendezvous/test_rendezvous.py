@@ -100,7 +100,7 @@ def test_the_time_out_names_the_ranks_that_are_missing_on_every_rank(processes, 
         kind, text, _, seconds = process.told()
         assert kind == "DeadlineExceededError"
         assert "waited 2 s for ranks 2 and 4 of group" in text
-        assert "(ranks 0, 1 and 3 came)" in text
+        assert "(ranks 0, 1 and 3 connected)" in text
         assert 0.5 < seconds < 20
 
 
@@ -196,7 +196,7 @@ def test_a_limit_of_open_files_that_is_too_low_is_named(processes, name):
     assert kinds <= {"OSError", "WorkerLostError", "DeadlineExceededError"}, told
     texts = [answer[1] for answer in told if answer[0] == "OSError"]
     assert texts
-    assert all("may open no more than 12 files" in text for text in texts)
+    assert all("limit of 12 open files" in text for text in texts)
 
 
 def test_the_thread_that_guards_a_group_ends_with_it(processes, name):
