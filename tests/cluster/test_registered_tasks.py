@@ -117,7 +117,7 @@ def test_who_does_not_come_is_named_before_the_time_is_over(servers, join, monke
 def test_a_forked_child_waits_for_no_lock_and_stops_nobody(servers, join):
     servers.start(*TASKS)
     tasks = join()
-    with tasks._seats._changed:
+    with tasks._registrations._changed:
         child = os.fork()
         if child == 0:
             thread = threading.Thread(target=tasks.stop)  # to which the lock is somebody else's

@@ -355,7 +355,7 @@ def test_a_forked_child_can_do_nothing_with_a_coordinator():
                 lambda: coordinator.create_per_worker_resource(list),
             )
             for call in calls:
-                with pytest.raises(FailedPreconditionError, match=r"belongs to process \d+, which has forked this one"):
+                with pytest.raises(FailedPreconditionError, match=r"belongs to process \d+, the parent of this one"):
                     call()
             coordinator.shutdown()
 

@@ -110,7 +110,7 @@ def test_what_is_gone_here_is_forgotten_there(ends):
     theirs.receive()
     (forget,) = items_of(theirs.receive())
     assert (forget.kind, forget.content) == (Command.FORGET, [("function", number)])
-    assert not connection._known
+    assert not connection._held
 
 
 def test_a_function_that_others_wait_behind_is_known_to_take_as_long_as_it_has(ends):
