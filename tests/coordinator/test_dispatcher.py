@@ -11,7 +11,7 @@ import weakref
 import pytest
 
 from ringlet.coordinator import get_current_worker_index
-from ringlet.coordinator import worker_connection as link_module
+from ringlet.coordinator import worker_connection as connection_module
 from ringlet.coordinator.argument_codec import SentFunction, pack_arguments, pack_value
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.dispatcher import Dispatcher
@@ -41,7 +41,7 @@ class HeldTasks(ThreadTasks):
 @pytest.fixture
 def held(monkeypatch):
     """A dispatcher of two workers that run nothing, which it does not notice, and its tasks."""
-    monkeypatch.setattr(link_module, "_STUCK_SECONDS", 1e9)
+    monkeypatch.setattr(connection_module, "_STUCK_SECONDS", 1e9)
     tasks = HeldTasks(2)
     dispatcher = Dispatcher(tasks, pack_value(None), lambda index: OSError("a server is lost"))
     dispatcher._ask_seconds = 1000.0

@@ -44,7 +44,7 @@ tell("collected")
 }
 REST = """
 end = time.monotonic() + 50
-while any(thread.name == "ringlet-guard" for thread in threading.enumerate()):
+while any(thread.name == "ringlet-late-arrivals" for thread in threading.enumerate()):
     assert time.monotonic() < end
     time.sleep(0.01)
 tell("ended")

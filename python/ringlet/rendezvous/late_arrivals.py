@@ -48,7 +48,7 @@ class LateArrivals:
         self._has_ended = threading.Event()
         self._pid = os.getpid()
         listener.watch(self._stop_pipe[0])
-        self._thread = threading.Thread(target=self._run, name="ringlet-late_arrivals", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="ringlet-late-arrivals", daemon=True)
         try:
             self._thread.start()
         except BaseException:

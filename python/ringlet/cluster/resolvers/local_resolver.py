@@ -1,4 +1,4 @@
-"""LocalClusterResolver: a cluster of processes of this machine, which its coordinator starts itself."""
+"""LocalClusterResolver: a cluster of processes on this machine, started by its coordinator."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from ringlet.rendezvous.job_key import MOST_PROCESSES
 
 __all__ = ["LocalCluster", "LocalClusterResolver"]
 
-# What each process runs. By name: this folder is below the one that it is in.
+# Module of each process's main function. By name, as it belongs to a higher layer.
 _MAIN = "ringlet.coordinator.local_task"
-# How long after its connection closed a process may take to end, so that its end can be told.
+# How long to wait for the exit of a process whose channel has closed.
 _END_SECONDS = 0.5
 
 _Task = tuple[str, int]  # type and index
 
 
 class LocalCluster:
-    """The processes of a cluster on this machine, and a channel to each; it has the methods of `Tasks`.
+    """The processes of a cluster on this machine, and a channel to each; implements `Tasks`.
 
-    The processes are fresh interpreters. They end with this object, at the latest with this process, however that ends.
+    The processes are new interpreters, and do not outlive this object or this process.
 
     Parameters
     ----------
     workers, ps : int
     environment : mapping of str to str
-        Variables for all, besides those of this process.
+        Variables for all processes, added to those of this process.
 
     Raises
     ------
     OSError
-        If the system cannot start so many processes; those that it could start are ended.
+        If the system cannot start all processes; those that were started are killed.
     """
 
     def __init__(self, workers: int, ps: int, environment: Mapping[str, str]) -> None:
@@ -72,7 +72,7 @@ class LocalCluster:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this is a forked child, which has no part in the processes."""
+        """Whether this is a forked child, which does not own the processes."""
         return self._children.is_inherited
 
     @property
@@ -86,7 +86,7 @@ class LocalCluster:
         return [channel for (job, _), channel in self._channels.items() if job == "ps"]
 
     def restart(self, task_type: str, task_id: int) -> Channel:
-        """Start a new process for a task, and give the channel to it. The old one is killed if it lives.
+        """Kill the process of a task, start a new one, and return its channel.
 
         Raises
         ------
@@ -101,19 +101,19 @@ class LocalCluster:
         return self._start(task)
 
     def ending_of(self, task_type: str, task_id: int) -> str:
-        """Say what happened to the process of a task whose channel has closed."""
+        """Return what happened to the process of a task whose channel has closed."""
         worker = self._processes[task_type, task_id]
         if not wait_for([worker], Deadline.after(_END_SECONDS)):
-            return "closed its connection, although it lives"
+            return "closed its connection, but is still running"
         assert worker.status is not None
         return ending_text(worker.status)
 
     def pid_of(self, task_type: str, task_id: int) -> int:
-        """Return the number of the process of a task."""
+        """Return the pid of a task."""
         return self._processes[task_type, task_id].process.pid
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """End all processes: those that are idle by themselves, the others by force when three quarters are over."""
+        """Close all channels, which ends idle processes, and kill the others within the time limit."""
         self._finalizer.detach()
         _end(self._children, self._channels, timeout_seconds)
 
@@ -137,9 +137,9 @@ class LocalCluster:
 
 
 def _paths_and_arguments() -> IO[str]:
-    """Return a file that tells where modules are looked for, and what the program was given; a command has no room."""
+    """Return a file with sys.path and sys.argv, which may exceed the size of a command line."""
     file = os.fdopen(os.memfd_create("ringlet"), "w+", encoding="ascii")
-    file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip what is no text
+    file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip entries that are not str
     file.seek(0)
     return file
 
@@ -150,18 +150,18 @@ def _end(children: ChildProcesses, channels: Mapping[Any, LocalChannel], seconds
     for channel in channels.values():
         channel.close()
     children.end_all(seconds)
-    for channel in channels.values():  # of a task that was restarted meanwhile
+    for channel in channels.values():  # of a task restarted concurrently
         channel.close()
 
 
 def local_tasks(workers: int, ps: int) -> dict[str, list[str]]:
-    """Return the tasks of a local cluster. Nobody listens anywhere: their addresses are names."""
+    """Return the tasks of a local cluster, whose addresses are only names."""
     counts = {"chief": 1, "worker": workers, "ps": ps}
     return {job: [f"{job}-{index}" for index in range(count)] for job, count in counts.items()}
 
 
 class LocalClusterResolver(ClusterResolver):
-    """A cluster of processes on this machine, which the first strategy that needs them starts.
+    """A cluster of processes on this machine, started by the first strategy that uses them.
 
     The calling process is its chief.
 
@@ -172,12 +172,12 @@ class LocalClusterResolver(ClusterResolver):
     ps : int
         Number of parameter servers: processes that own variables.
     environment : mapping of str to str, optional
-        Variables for these processes, besides those of this one.
+        Variables for these processes, added to those of this one.
 
     Raises
     ------
     InvalidArgumentError
-        If a number is out of its range, or a variable is no text.
+        If a number is out of range, or a variable is not a string.
 
     Examples
     --------
@@ -193,11 +193,11 @@ class LocalClusterResolver(ClusterResolver):
         self._ps = _count("ps", ps, MOST_PROCESSES - 1 - self._workers)
         self._environment = _variables({} if environment is None else environment)
         self._task_type, self._task_id = "chief", 0
-        self._lock = threading.RLock()  # a handler of signals may stop what its thread starts
+        self._lock = threading.RLock()  # reentrant: a signal handler may call stop() during start()
         self._cluster: LocalCluster | None = None
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the tasks; their addresses are names, at which nobody listens.
+        """Return the tasks; their addresses are only names.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class LocalClusterResolver(ClusterResolver):
         return self._master_of(task_type, task_id, rpc_layer)
 
     def start(self) -> LocalCluster:
-        """Start the processes, unless they have been started.
+        """Start the processes, unless they run.
 
         Returns
         -------
@@ -245,7 +245,7 @@ class LocalClusterResolver(ClusterResolver):
             return self._cluster
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """End the processes, if they were started, within that time whatever they do. They can be started again.
+        """Stop the processes within the time limit; they can be started again.
 
         Parameters
         ----------
