@@ -144,7 +144,7 @@ def test_a_task_that_was_lost_is_waited_for_and_replaced(servers, join):
     lost.close()
     with pytest.raises(ChannelClosed):
         tasks.workers[0].receive()
-    assert tasks.ending_of("worker", 0) == "closed its connection, although it lives"
+    assert tasks.ending_of("worker", 0) == "closed its connection, but is still running"
     servers.start(("worker", 0))
     channel = tasks.restart("worker", 0)
     assert tasks.workers[0] is channel
