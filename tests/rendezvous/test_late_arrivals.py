@@ -7,7 +7,7 @@ import pytest
 from tests.processes.harness import descriptors_of, eventually
 
 # As when a collection finds the member in a cycle: while the thread that collects holds a lock of `threading`, or
-# on the guard's own thread.
+# on the refusing thread.
 PRELUDE = """
 from ringlet.collectives import init_process_group
 import gc, threading
@@ -29,14 +29,14 @@ with threading._active_limbo_lock:
     assert time.monotonic() - started < 0.9
 tell("collected")
 """,
-    "on the thread of the guard": """
+    "on the refusing thread": """
 from ringlet.rendezvous import late_arrivals
-refuse, done = guard.refuse, threading.Event()
+refuse, done = late_arrivals.refuse, threading.Event()
 def collect_and_refuse(*arguments, **options):
     gc.collect()
     refuse(*arguments, **options)
     done.set()
-guard.refuse = collect_and_refuse
+late_arrivals.refuse = collect_and_refuse
 tell("waits")
 assert done.wait(50)
 tell("collected")
@@ -78,7 +78,7 @@ TOO_MANY = """
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.rendezvous import rendezvous
 from ringlet.rendezvous import host
-gathering.MOST_PROCESSES = 2
+host.MOST_PROCESSES = 2
 try:
     rendezvous(Job(sys.argv[2], "", 4), [int(sys.argv[1])], 50)
 except Exception as error:

@@ -66,5 +66,5 @@ def test_a_record_that_is_no_identity_is_refused(record):
 
 @pytest.mark.parametrize(("name", "value"), [("pid", "1"), ("pid", True), ("start_ticks", 1.0), ("host", None)])
 def test_a_record_with_a_value_of_another_type_is_refused(identity, name, value):
-    with pytest.raises(ValueError, match="other types"):
+    with pytest.raises(ValueError, match="wrong types"):
         ProcessIdentity.from_record({**identity.as_record(), name: value})

@@ -66,7 +66,7 @@ class Job:
     job_id: str
     num_ranks: int
 
-    KEEP_APART: ClassVar[str] = "set a different RINGLET_JOB_ID, or name=, for each job"
+    KEEP_APART: ClassVar[str] = "set RINGLET_JOB_ID, or name=, to a different value for each job"
     """Advice of messages about two jobs with the same address."""
 
     @property
