@@ -62,7 +62,7 @@ def test_a_message_that_is_too_large_is_refused_before_its_buffers():
 def test_a_head_that_announces_too_much_is_refused():
     for numbers in ((2**31, 0, 0), (0, MOST_BUFFERS + 1, 0), (0, 0, MOST_DESCRIPTORS + 1)):
         head = struct.pack("<4sIIIII", b"RLf1", 0, *numbers, 0)
-        with pytest.raises(BadFrame, match="has sent a message of .* are allowed"):
+        with pytest.raises(BadFrame, match=r"has sent a message of .* are allowed"):
             Head.read(memoryview(head + crc32(head).to_bytes(4, "little")), 0)
 
 
