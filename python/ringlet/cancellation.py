@@ -1,4 +1,4 @@
-"""How a function that runs for another process learns that its result is not wanted any more."""
+"""Cancellation checks for functions that run on behalf of another process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _check: ContextVar[Callable[[], None] | None] = ContextVar("ringlet_cancellation
 
 
 def check_cancelled() -> None:
-    """Raise if the function that runs was cancelled; cheap enough for every access to a variable.
+    """Raise if the running function was cancelled; cheap enough for every access to a variable.
 
     Raises
     ------
@@ -29,12 +29,12 @@ def check_cancelled() -> None:
 
 @contextlib.contextmanager
 def checked_by(check: Callable[[], None]) -> Iterator[None]:
-    """Have :func:`check_cancelled` call a function, in this context.
+    """Set the function that :func:`check_cancelled` calls within the context.
 
     Parameters
     ----------
     check : callable
-        Raises CancelledError where the function that runs was cancelled.
+        Raises CancelledError if the running function was cancelled.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""References in plain NumPy, to compare results with, and a harness that drives ranks.
+"""Reference reductions in plain NumPy, and a harness that runs functions on ranks.
 
-Everything here is slow and simple on purpose. All NaNs count as one value: no reference promises the bits of one.
+The references favour simplicity over speed. The bits of NaNs are unspecified.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RING_PIECE_BYTES = 128 * 1024
 
 
 def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
-    """Combine the arrays of all ranks in the order ((0+1)+(2+3))+((4+5)+...), a lone subtree moving up unchanged.
+    """Reduce the arrays of all ranks in the order ((0+1)+(2+3))+((4+5)+...); an unpaired subtree moves up unchanged.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     Returns
     -------
     ndarray
-        The bits that every reduction gives but the algorithm RING.
+        The bits of every reduction except with the algorithm RING.
 
     Examples
     --------
@@ -54,10 +54,10 @@ def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
 
 
 def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
-    """Combine the arrays of all ranks in the order of the ring.
+    """Reduce the arrays of all ranks in the order of the ring.
 
-    A flat array is cut into segments of P pieces of 128 KiB, the last segment into P pieces of about equal size. Piece
-    c is combined from rank c on round the ring, from left to right.
+    A flat array is split into segments of P chunks of 128 KiB, the last segment into P chunks of about equal size.
+    Chunk c is reduced around the ring from rank c, from left to right.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     Returns
     -------
     ndarray
-        The bits that the algorithm RING gives.
+        The bits of the algorithm RING.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
 
 
 def scan_in_rank_order(inputs: Sequence[Array], op: Op = Op.SUM) -> list[Array]:
-    """Combine, for each rank, the arrays of the ranks before it from left to right.
+    """Reduce, for each rank, the arrays of the lower ranks from left to right.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def scan_in_rank_order(inputs: Sequence[Array], op: Op = Op.SUM) -> list[Array]:
     Returns
     -------
     list of ndarray
-        The bits that ``exclusive_scan`` gives to each rank; rank 0 has :func:`identity_of`.
+        The bits of ``exclusive_scan`` on each rank; :func:`identity_of` on rank 0.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def scan_in_rank_order(inputs: Sequence[Array], op: Op = Op.SUM) -> list[Array]:
 
 
 def identity_of(op: Op, dtype: Any) -> Any:
-    """Give the value that changes nothing when it is combined with another.
+    """Return the identity element of an operation.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ def identity_of(op: Op, dtype: Any) -> Any:
     Returns
     -------
     scalar
-        Of the dtype: 0 for SUM, OR and XOR, 1 for PROD, all bits (or True) for AND, the largest value (infinity where
-        there is one) for MIN, the smallest for MAX.
+        Of the dtype: 0 for SUM, OR and XOR, 1 for PROD, all bits (or True) for AND, the largest value (infinity if the
+        dtype has one) for MIN, the smallest for MAX.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def identity_of(op: Op, dtype: Any) -> Any:
 
 
 def _extremes(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """The smallest and the largest value, infinities included."""
+    """Return the smallest and the largest value, including infinities."""
     if dtype.kind == "b":
         return np.False_, np.True_
     if dtype.kind in "iu":
@@ -159,7 +159,7 @@ def _extremes(dtype: np.dtype[Any]) -> tuple[Any, Any]:
         return dtype.type(limits.min), dtype.type(limits.max)
     if not _is_narrow(dtype):
         return dtype.type(-np.inf), dtype.type(np.inf)
-    # Not every narrow float has infinities: look at all its values.
+    # Not every narrow float has infinities: compare all its values.
     codes = np.arange(2 ** (8 * dtype.itemsize)).astype(f"uint{8 * dtype.itemsize}").view(dtype)
     with np.errstate(all="ignore"):
         values = codes.astype(np.float32)
@@ -170,12 +170,12 @@ def _extremes(dtype: np.dtype[Any]) -> tuple[Any, Any]:
 
 
 def _is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Whether this is a float of 8 or 16 bits, NumPy's or one of ml_dtypes."""
+    """Return whether a dtype is a float of 8 or 16 bits, of NumPy or ml_dtypes."""
     return dtype == np.float16 or dtype.type.__module__ == "ml_dtypes"
 
 
 def _partial(array: Array) -> Array:
-    """What partial results are made of: flat, narrow floats as float32."""
+    """Return the array as a partial result: flat, with narrow floats as float32."""
     flat = np.asarray(array).reshape(-1)
     with np.errstate(all="ignore"):
         return flat.astype(np.float32) if _is_narrow(flat.dtype) else flat
@@ -189,7 +189,7 @@ def _combine(left: Array, right: Array, op: Op) -> Array:
 
 
 def _complex_product(left: Array, right: Array) -> Array:
-    """The product by its definition: NumPy's own may be fused, and round in another way."""
+    """Return the product by its definition: NumPy's may be fused, with different rounding."""
     product = np.empty_like(left)
     product.real = left.real * right.real - left.imag * right.imag
     product.imag = left.real * right.imag + left.imag * right.real
@@ -197,7 +197,7 @@ def _complex_product(left: Array, right: Array) -> Array:
 
 
 def _minimum(left: Array, right: Array) -> Array:
-    """NumPy's minimum, which lets NaN win, with -0 less than +0."""
+    """Return NumPy's minimum, which propagates NaN, with -0 less than +0."""
     least = np.minimum(left, right)
     if left.dtype.kind != "f":
         return least
@@ -205,7 +205,7 @@ def _minimum(left: Array, right: Array) -> Array:
 
 
 def _maximum(left: Array, right: Array) -> Array:
-    """NumPy's maximum, which lets NaN win, with +0 greater than -0."""
+    """Return NumPy's maximum, which propagates NaN, with +0 greater than -0."""
     largest = np.maximum(left, right)
     if left.dtype.kind != "f":
         return largest
@@ -225,7 +225,7 @@ _COMBINE: dict[Op, Callable[[Array, Array], Array]] = {
 
 
 def _finish(total: Array, op: Op, num_ranks: int, like: Array) -> Array:
-    """Turn the combination of all ranks into a result of the input's shape, rounded once."""
+    """Return the reduction as a result with the input's shape, rounded once."""
     dtype = np.asarray(like).dtype
     with np.errstate(all="ignore"):
         if op is Op.MEAN:
@@ -239,7 +239,7 @@ def _finish(total: Array, op: Op, num_ranks: int, like: Array) -> Array:
 def _divide(total: Array, num_ranks: int) -> Array:
     if total.dtype.kind != "c":
         return np.asarray(total / np.asarray(num_ranks, total.dtype))
-    mean = np.empty_like(total)  # complex division would be another formula
+    mean = np.empty_like(total)  # complex division uses another formula
     mean.real, mean.imag = _divide(total.real, num_ranks), _divide(total.imag, num_ranks)
     return mean
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ringlet.cluster.child_processes import Crew, wait_for
+from ringlet.cluster.child_processes import ChildProcesses, wait_for
 from ringlet.errors import FailedPreconditionError
 from ringlet.ipc.deadline import Deadline
 from tests.processes.harness import PATIENCE_SECONDS, children, eventually
@@ -18,7 +18,7 @@ from tests.processes.harness import PATIENCE_SECONDS, children, eventually
 
 @pytest.fixture
 def crew():
-    crew = Crew()
+    crew = ChildProcesses()
     yield crew
     crew.end_all(0.0)
 
@@ -65,7 +65,7 @@ def test_nothing_starts_after_the_end_and_nothing_is_left(crew):
     start(crew, "import time; time.sleep(300)")
     crew.end_all(0.0)
     crew.end_all(0.0)
-    with pytest.raises(FailedPreconditionError, match="were ended: start another one"):
+    with pytest.raises(FailedPreconditionError, match="were stopped: start another cluster"):
         start(crew, "")
     assert len(children()) < len(before) + 1
 
@@ -95,7 +95,7 @@ def test_a_forked_child_waits_for_no_lock_and_starts_nobody(crew):
     if child == 0:
         signal.alarm(int(PATIENCE_SECONDS))
         crew.end_all(0.0)
-        with pytest.raises(FailedPreconditionError, match="are those of process"):
+        with pytest.raises(FailedPreconditionError, match="belong to process"):
             start(crew, "")
         os._exit(0)
     status = os.waitpid(child, 0)[1]
@@ -114,7 +114,7 @@ def test_a_signal_may_end_all_while_one_is_starting(crew):
     before = children()
     handler = signal.signal(signal.SIGUSR1, lambda *_: crew.end_all(0.0))
     try:
-        with pytest.raises(FailedPreconditionError, match="were ended"):
+        with pytest.raises(FailedPreconditionError, match="were stopped"):
             crew.start([sys.executable, "-I", "-S", "-c", "import time; time.sleep(300)"], Environment(), [])
     finally:
         signal.signal(signal.SIGUSR1, handler)

@@ -52,5 +52,5 @@ def test_other_bytes_are_a_value_error_or_a_message(data):
 
 @pytest.mark.parametrize("data", ["0a", "0a05", "0aff", "0b", "0801", "0a020803", "0a050a03ff"])
 def test_bytes_that_end_too_early_or_mean_something_else_are_refused(data):
-    with pytest.raises(ValueError, match="bytes that are no ClusterDef"):
+    with pytest.raises(ValueError, match="bytes are not a ClusterDef"):
         ClusterDef.FromString(bytes.fromhex(data))

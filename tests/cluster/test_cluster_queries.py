@@ -74,7 +74,7 @@ def test_a_cluster_may_be_given_in_three_ways():
             7,
             "The `task_id` 7 exceeds the maximum id of worker.*index: found 7; allowed: 0 to 2",
         ),
-        ({"worker": []}, "worker", 0, "exceeds the maximum id of worker.*allowed: none, for there are no tasks"),
+        ({"worker": []}, "worker", 0, "exceeds the maximum id of worker.*allowed: none, as there are no tasks"),
         (FULL, "ps", 0, "There is no id for task_type 'ps'"),
         (FULL, None, 0, "There is no id for task_type None"),
     ],
@@ -110,9 +110,9 @@ def test_an_index_that_is_not_known_is_asked_for():
         (
             {"worker": {0: "a:1", 1: "a:1"}},
             "$.cluster.worker[1]",
-            "worker 0 and worker 1 have one address.*found 'a:1'",
+            "worker 0 and worker 1 have the same address.*found 'a:1'",
         ),
-        ({"worker": ["a:1"], "chief": ["a:1"]}, "$.cluster.worker[0]", "chief 0 and worker 0 have one address"),
+        ({"worker": ["a:1"], "chief": ["a:1"]}, "$.cluster.worker[0]", "chief 0 and worker 0 have the same address"),
     ],
 )
 def test_workers_that_cannot_meet_are_refused_with_the_place(cluster, path, words):
@@ -149,10 +149,10 @@ def test_a_fault_of_tf_config_is_shown_in_it_with_a_corrected_text(config, path,
 
 def test_a_fault_of_another_resolver_names_it():
     resolver = SimpleClusterResolver(ClusterSpec(WORKERS), task_type="worker", task_id=7)
-    with pytest.raises(ClusterConfigError, match=r"What SimpleClusterResolver says, at \$\.task\.index: found 7"):
+    with pytest.raises(ClusterConfigError, match=r"SimpleClusterResolver, at \$\.task\.index: found 7"):
         check_workers(resolver.cluster_spec(), "worker", 7, resolver)
     config = TFConfigClusterResolver(task_id=7, environ={"TF_CONFIG": json.dumps({"cluster": WORKERS})})
-    with pytest.raises(ClusterConfigError, match="What TFConfigClusterResolver says"):
+    with pytest.raises(ClusterConfigError, match=r"TFConfigClusterResolver, at"):
         check_workers(config.cluster_spec(), "worker", config.task_id, config)
 
 

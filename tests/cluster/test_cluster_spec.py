@@ -86,8 +86,8 @@ def test_equality_is_that_of_jobs_and_it_has_no_hash():
         ({"worker": {-1: "a:1"}}, ValueError, "$.worker[-1]", "out of range"),
         ({"worker": {2**31: "a:1"}}, ValueError, "$.worker[2147483648]", "out of range"),
         ({"worker": {"1": "a", 1: "b"}}, ValueError, "$.worker[1]", "has task 1 twice"),
-        ({"worker": ["\ud800"]}, ValueError, "$.worker[0]", "no text of Unicode"),
-        ({"\ud800": ["a"]}, ValueError, "$['\\ud800']", "no text of Unicode"),
+        ({"worker": ["\ud800"]}, ValueError, "$.worker[0]", "is not valid Unicode"),
+        ({"\ud800": ["a"]}, ValueError, "$['\\ud800']", "is not valid Unicode"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_its_place(cluster, kind, path, words):

@@ -12,8 +12,8 @@ import warnings
 import pytest
 
 from ringlet.cluster import ClusterSpec, ServersJob
-from ringlet.cluster.registered_tasks import JoinedTasks
-from ringlet.cluster.registration import knock
+from ringlet.cluster.registered_tasks import RegisteredTasks
+from ringlet.cluster.registration import register
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import ChannelClosed
 from ringlet.ipc.deadline import Deadline
@@ -25,9 +25,9 @@ TASKS = [("worker", 0), ("worker", 1), ("ps", 0)]
 SERVER = """
 from ringlet.cluster import ClusterSpec, ServersJob
 from ringlet.ipc.deadline import Deadline
-from ringlet.cluster.registration import knock
+from ringlet.cluster.registration import register
 job = ServersJob.of(ClusterSpec({"worker": ["a:1", "b:1"], "ps": ["c:1"]}), sys.argv[1])
-channel = knock(job, ("worker", 0), Deadline.after(60))
+channel = register(job, ("worker", 0), Deadline.after(60))
 tell("joined")
 try:
     channel.receive()
@@ -52,7 +52,7 @@ class Servers:
         return self
 
     def _come(self, task):
-        self.channels[task] = knock(self.job, task, Deadline.after(PATIENCE_SECONDS))
+        self.channels[task] = register(self.job, task, Deadline.after(PATIENCE_SECONDS))
 
     def close(self):
         for thread in self.threads:  # who was let in may not know it yet
@@ -74,7 +74,7 @@ def join(name):
     with contextlib.ExitStack() as made:
 
         def make(seconds=PATIENCE_SECONDS):
-            tasks = JoinedTasks(SPEC, name, seconds)
+            tasks = RegisteredTasks(SPEC, name, seconds)
             made.callback(tasks.stop)
             return tasks
 
@@ -98,7 +98,7 @@ def test_tasks_that_do_not_come_are_named(servers, join):
     servers.start(("worker", 1))
     with pytest.raises(
         DeadlineExceededError,
-        match=r"waited 0.5 s for /job:worker/task:0 and /job:ps/task:0 of .* \(/job:worker/task:1 came\)\. Start",
+        match=r"waited 0.5 s for /job:worker/task:0 and /job:ps/task:0 of .* \(/job:worker/task:1 registered\)\. Start",
     ):
         join(0.5)
     assert eventually(lambda: len(servers.channels) == 1)
@@ -117,7 +117,7 @@ def test_who_does_not_come_is_named_before_the_time_is_over(servers, join, monke
 def test_a_forked_child_waits_for_no_lock_and_stops_nobody(servers, join):
     servers.start(*TASKS)
     tasks = join()
-    with tasks._seats._changed:
+    with tasks._registrations._changed:
         child = os.fork()
         if child == 0:
             thread = threading.Thread(target=tasks.stop)  # to which the lock is somebody else's
@@ -132,8 +132,8 @@ def test_a_forked_child_waits_for_no_lock_and_stops_nobody(servers, join):
 def test_a_task_that_is_there_is_not_replaced(servers, join):
     servers.start(*TASKS)
     join()
-    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:0 is held by pid \d+ .* Give each process a task"):
-        knock(servers.job, ("ps", 0), Deadline.after(PATIENCE_SECONDS))
+    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:0 is held by pid \d+ .* Start each task once"):
+        register(servers.job, ("ps", 0), Deadline.after(PATIENCE_SECONDS))
 
 
 def test_a_task_that_was_lost_is_waited_for_and_replaced(servers, join):
@@ -144,7 +144,7 @@ def test_a_task_that_was_lost_is_waited_for_and_replaced(servers, join):
     lost.close()
     with pytest.raises(ChannelClosed):
         tasks.workers[0].receive()
-    assert tasks.ending_of("worker", 0) == "closed its connection, although it lives"
+    assert tasks.ending_of("worker", 0) == "closed its connection, but is still running"
     servers.start(("worker", 0))
     channel = tasks.restart("worker", 0)
     assert tasks.workers[0] is channel
@@ -173,7 +173,7 @@ def test_stopping_ends_a_restart_that_waits(servers, join):
 
 def test_the_next_coordinator_finds_the_name_free_also_if_nobody_stopped_the_last_one(servers, join, name):
     servers.start(*TASKS)
-    tasks = JoinedTasks(SPEC, name, PATIENCE_SECONDS)
+    tasks = RegisteredTasks(SPEC, name, PATIENCE_SECONDS)
     assert eventually(lambda: len(servers.channels) == 3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ringlet.cluster import ClusterSpec, ServersJob
-from ringlet.cluster.registration import Doorway, knock
+from ringlet.cluster.registration import RegistrationServer, register
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc.deadline import Deadline
-from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.handshake import Handshake
 from tests.processes.harness import PATIENCE_SECONDS, descriptors_of, eventually
 from tests.rendezvous.test_strangers import WORDS, connect, is_dropped
 
@@ -27,7 +27,7 @@ def job(name):
 
 @pytest.fixture
 def open_doorway(job):
-    """Opens the doorway; gives who comes."""
+    """Opens the server; gives who comes."""
     with contextlib.ExitStack() as opened:
         arrivals = []
 
@@ -36,8 +36,8 @@ def open_doorway(job):
             opened.callback(arrival.channel.close)
 
         def start(objection=lambda rank: None):
-            doorway = Doorway(job, objection, welcome)
-            opened.callback(doorway.close)
+            server = RegistrationServer(job, objection, welcome)
+            opened.callback(server.close)
             return arrivals
 
         yield start
@@ -51,7 +51,7 @@ def strangers():
 
 
 def come(job, task, seconds=PATIENCE_SECONDS):
-    return knock(job, task, Deadline.after(seconds))
+    return register(job, task, Deadline.after(seconds))
 
 
 def test_who_comes_gets_a_channel_to_the_coordinator(job, open_doorway):
@@ -88,7 +88,7 @@ def test_who_waits_long_says_once_for_whom_and_goes_on_waiting(job, monkeypatch,
         come(job, ("worker", 0), 0.1)
     (record,) = caplog.records
     assert "waited 0.02 s for the coordinator of the cluster of 3 servers" in record.getMessage()
-    assert record.getMessage().endswith("It goes on waiting (limit: 0.1 s)")
+    assert record.getMessage().endswith("It keeps waiting (limit: 0.1 s)")
 
 
 def test_who_is_objected_to_is_told_why(job, open_doorway):
@@ -100,10 +100,10 @@ def test_who_is_objected_to_is_told_why(job, open_doorway):
 
 def test_another_version_is_refused_before_anything_else_is_read(job, open_doorway, monkeypatch):
     open_doorway()
-    genuine = Hello.of_this_process(job, [1])
+    genuine = Handshake.of_this_process(job, [1])
     monkeypatch.setattr("ringlet.rendezvous.handshake._PROTOCOL", 99)
-    assert Hello.of_this_process(job, [1]).version != genuine.version
-    with pytest.raises(FailedPreconditionError, match=r"runs ringlet .*, protocol 99: install one version for all"):
+    assert Handshake.of_this_process(job, [1]).version != genuine.version
+    with pytest.raises(FailedPreconditionError, match=r"runs ringlet .*, protocol 99: install the same version"):
         come(job, ("worker", 0))
 
 
@@ -111,7 +111,7 @@ def test_another_version_is_refused_before_anything_else_is_read(job, open_doorw
 def test_nobody_comes_as_the_coordinator_or_as_several(job, open_doorway, strangers, ranks):
     arrivals = open_doorway()
     connection = connect(strangers, job.address())
-    connection.send(json.dumps(Hello.of_this_process(job, ranks).as_message()).encode())
+    connection.send(json.dumps(Handshake.of_this_process(job, ranks).as_message()).encode())
     assert b"cannot come to the coordinator" in connection.recv(65536)
     assert arrivals == []
 
@@ -119,24 +119,24 @@ def test_nobody_comes_as_the_coordinator_or_as_several(job, open_doorway, strang
 def test_who_counts_other_ranks_is_refused_and_servers_still_come(job, open_doorway, strangers):
     open_doorway()
     connection = connect(strangers, job.address())
-    hello = {**Hello.of_this_process(job, [1]).as_message(), "num_ranks": 1000, "ranks": [999]}
-    connection.send(json.dumps(hello).encode())
+    handshake = {**Handshake.of_this_process(job, [1]).as_message(), "num_ranks": 1000, "ranks": [999]}
+    connection.send(json.dumps(handshake).encode())
     assert b"rank 999 " in connection.recv(65536)
     come(job, ("worker", 0)).close()
 
 
 def test_a_cluster_has_one_coordinator_at_a_time(job, open_doorway):
     open_doorway()
-    with pytest.raises(FailedPreconditionError, match=r"^this process is the coordinator of this cluster already"):
+    with pytest.raises(FailedPreconditionError, match=r"^this process is already the coordinator of this cluster"):
         open_doorway()
 
 
 def test_the_name_is_free_once_the_doorway_is_closed_and_nothing_is_left(job):
     before = descriptors_of()
     for _ in range(3):
-        doorway = Doorway(job, lambda rank: None, lambda rank, arrival: None)
-        doorway.close()
-        doorway.close()
+        server = RegistrationServer(job, lambda rank: None, lambda rank, arrival: None)
+        server.close()
+        server.close()
     assert descriptors_of() == before
 
 

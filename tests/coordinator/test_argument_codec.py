@@ -109,5 +109,5 @@ def test_too_many_arrays_are_refused_before_anything_is_sent(monkeypatch):
 
 @pytest.mark.parametrize(("args", "kwargs"), [(5, None), (np.array([1, 2]), None), (None, [1])])
 def test_arguments_that_are_no_sequence_and_no_mapping_are_named(args, kwargs):
-    with pytest.raises(TypeError, match=r"args is a list or tuple of what step is called with, as in args=\(5,\)"):
+    with pytest.raises(TypeError, match=r"args must be a list or tuple of the arguments of step, as in args=\(5,\)"):
         pack_arguments(args, kwargs, "step")

@@ -292,7 +292,7 @@ def test_a_remote_value_is_no_argument(coordinator):
 
 
 def test_a_coordinator_is_not_sent_to_workers_with_what_refers_to_it(coordinator):
-    with pytest.raises(Unsendable, match=r"cannot send a ClusterCoordinator to workers: .* Have them return"):
+    with pytest.raises(Unsendable, match=r"cannot send a ClusterCoordinator to workers: .* Return the next work"):
         coordinator.schedule(lambda: coordinator.schedule(len))
 
 
@@ -343,7 +343,7 @@ def test_a_function_that_ends_every_worker_is_given_up():
                 module.worker_meeting.lose("worker", module.get_current_worker_index())
 
             coordinator.schedule(step)
-            with pytest.raises(ringlet.errors.WorkerLostError, match=r"step was running on 8 workers when they ended"):
+            with pytest.raises(ringlet.errors.WorkerLostError, match=r"step was running on 8 workers when they exited"):
                 coordinator.join()
             assert coordinator.schedule(lambda: 1).fetch() == 1
         finally:

@@ -11,11 +11,11 @@ import weakref
 import pytest
 
 from ringlet.coordinator import get_current_worker_index
-from ringlet.coordinator import worker_connection as link_module
+from ringlet.coordinator import worker_connection as connection_module
 from ringlet.coordinator.argument_codec import SentFunction, pack_arguments, pack_value
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.dispatcher import Dispatcher
-from ringlet.coordinator.protocol import Batch, Order, Report, items_of
+from ringlet.coordinator.protocol import Batch, Command, Reply, items_of
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.worker_resource import Resource
 from ringlet.errors import CancelledError, DeadlineExceededError, FailedPreconditionError, WorkerLostError
@@ -41,7 +41,7 @@ class HeldTasks(ThreadTasks):
 @pytest.fixture
 def held(monkeypatch):
     """A dispatcher of two workers that run nothing, which it does not notice, and its tasks."""
-    monkeypatch.setattr(link_module, "_STUCK_SECONDS", 1e9)
+    monkeypatch.setattr(connection_module, "_STUCK_SECONDS", 1e9)
     tasks = HeldTasks(2)
     dispatcher = Dispatcher(tasks, pack_value(None), lambda index: OSError("a server is lost"))
     dispatcher._ask_seconds = 1000.0
@@ -73,7 +73,7 @@ def heard(worker, orders):
 
 
 def counts_of(dispatcher):
-    return [len(link.in_flight) for link in dispatcher.links]
+    return [len(connection.in_flight) for connection in dispatcher.connections]
 
 
 def test_long_functions_are_given_out_one_by_one(held):
@@ -107,8 +107,8 @@ def test_after_an_error_what_no_worker_has_begun_is_called_back_and_cancelled(he
     closures, values = closures_of(0.00001, 6)
     put_at_once(dispatcher, closures)
     wait_for(lambda: sum(counts_of(dispatcher)) == 6)
-    first, *others = dispatcher.links[0].in_flight
-    failing, *rest = dispatcher.links[1].in_flight
+    first, *others = dispatcher.connections[0].in_flight
+    failing, *rest = dispatcher.connections[1].in_flight
     error = ValueError("wrong")
     dispatcher.call_soon(lambda: dispatcher.queue.fail(error))
     raised = []
@@ -121,10 +121,10 @@ def test_after_an_error_what_no_worker_has_begun_is_called_back_and_cancelled(he
     threading.Thread(target=join, daemon=True).start()
     for index, running, waiting in ((0, first, others), (1, failing, rest)):
         worker, orders = tasks.worker(index), []
-        wait_for(lambda worker=worker, orders=orders: Order.RECALL in heard(worker, orders))
+        wait_for(lambda worker=worker, orders=orders: Command.RECALL in heard(worker, orders))
         reports = Batch()
-        reports.add(Report.RETURNED, None, waiting)
-        reports.add(Report.RESULT, running, (0.0, None))
+        reports.add(Reply.RETURNED, None, waiting)
+        reports.add(Reply.RESULT, running, (0.0, None))
         worker.send(*reports.take())
     wait_for(lambda: raised == [error])
     for number, value in enumerate(values):
@@ -139,9 +139,9 @@ def test_what_is_more_than_a_connection_holds_is_sent_as_soon_as_the_worker_read
     dispatcher, tasks = held
     function = SentFunction(pack_value(len), "len", "")
     resource = Resource(function, pack_arguments((bytes(20_000_000),), None, "len"), lambda _: RemoteValue())
-    dispatcher.call_soon(lambda: dispatcher.links[0].make(resource))
+    dispatcher.call_soon(lambda: dispatcher.connections[0].make(resource))
     orders = []
-    wait_for(lambda: Order.MAKE in heard(tasks.worker(0), orders))
+    wait_for(lambda: Command.MAKE in heard(tasks.worker(0), orders))
 
 
 def test_short_functions_do_not_stay_behind_one_that_turns_out_long():
@@ -223,7 +223,7 @@ def test_a_worker_that_stays_away_is_waited_for_while_others_work():
             assert coordinator.schedule(get_current_worker_index).fetch() == 1
             time.sleep(0.01)
         is_back.set()
-        wait_for(lambda: coordinator._dispatcher.links[0].channel is not None)
+        wait_for(lambda: coordinator._dispatcher.connections[0].channel is not None)
 
 
 def test_a_worker_that_cannot_be_understood_is_replaced_and_that_is_said(caplog):
@@ -232,7 +232,7 @@ def test_a_worker_that_cannot_be_understood_is_replaced_and_that_is_said(caplog)
         os.write(tasks_of(coordinator)._far_ends["worker", 0].fileno(), b"no message" * 10)
         wait_for(lambda: tasks_of(coordinator).num_restarts == 1)
         coordinator.schedule(time.sleep, args=(0,)).fetch()
-    assert "/job:worker/task:0 has sent what is no message of ours: its next process is awaited" in caplog.text
+    assert "/job:worker/task:0 has sent data that is not a ringlet message: its next process is awaited" in caplog.text
 
 
 def test_the_thread_ends_with_the_coordinator():
@@ -299,9 +299,9 @@ def test_a_process_that_comes_after_the_end_is_let_go():
     with coordinator_of(workers=1, ps=2) as coordinator:
         dispatcher = coordinator._dispatcher
         tasks_of(coordinator).lose("ps", 1)
-        wait_for(lambda: dispatcher.links[0].has_ended)
+        wait_for(lambda: dispatcher.connections[0].has_ended)
         one, other = LocalChannel.pair("one", "other")
-        dispatcher.call_soon(lambda: dispatcher._connect(dispatcher.links[0], one))
+        dispatcher.call_soon(lambda: dispatcher._connect(dispatcher.connections[0], one))
         wait_for(lambda: other.is_closed)
         other.close()
 
@@ -334,8 +334,8 @@ def test_a_cluster_that_was_stopped_is_no_loss(caplog):
 def test_a_worker_that_goes_with_its_cluster_is_not_replaced(caplog):
     with coordinator_of(workers=1) as coordinator:
         tasks, dispatcher = tasks_of(coordinator), coordinator._dispatcher
-        dispatcher.call_soon(lambda: (tasks.stop(), dispatcher._lose(dispatcher.links[0])))
-        wait_for(lambda: dispatcher.links[0].has_ended)
+        dispatcher.call_soon(lambda: (tasks.stop(), dispatcher._lose(dispatcher.connections[0])))
+        wait_for(lambda: dispatcher.connections[0].has_ended)
         with pytest.raises(FailedPreconditionError, match="the cluster of this strategy was stopped"):
             coordinator.join()
     assert not caplog.records
@@ -355,7 +355,7 @@ def test_a_forked_child_can_do_nothing_with_a_coordinator():
                 lambda: coordinator.create_per_worker_resource(list),
             )
             for call in calls:
-                with pytest.raises(FailedPreconditionError, match=r"belongs to process \d+, which has forked this one"):
+                with pytest.raises(FailedPreconditionError, match=r"belongs to process \d+, the parent of this one"):
                     call()
             coordinator.shutdown()
 

@@ -140,7 +140,7 @@ def test_a_worker_that_comes_back_with_other_code_says_so(tmp_path, monkeypatch)
         module.write_text("def step():\n    return 1000\n")
         os.kill(resolver.start().pid_of("worker", 0), signal.SIGKILL)
         coordinator.schedule(step)
-        with pytest.raises(FailedPreconditionError, match="step is other code on worker 0 than in the coordinator"):
+        with pytest.raises(FailedPreconditionError, match="step differs between worker 0 and the coordinator"):
             coordinator.join()
     finally:
         coordinator.shutdown()

@@ -55,7 +55,7 @@ def test_values_of_functions_are_handed_to_each_worker_its_own():
 def test_values_of_a_cluster_of_another_size_are_refused():
     with coordinator_of(workers=1) as coordinator:
         values = PerWorkerValues([RemoteValue(), RemoteValue()])
-        with pytest.raises(ValueError, match="a value for each of 2 workers, in a cluster of 1"):
+        with pytest.raises(ValueError, match="PerWorkerValues of 2 workers were passed to a cluster of 1"):
             coordinator.schedule(len, args=(values,))
 
 

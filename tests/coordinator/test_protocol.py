@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ringlet.coordinator import protocol
-from ringlet.coordinator.protocol import Batch, Order, Report, check_size, items_of
+from ringlet.coordinator.protocol import Batch, Command, Reply, check_size, items_of
 from ringlet.ipc import LocalChannel
 from ringlet.ipc.call_codec import Unsendable
 
@@ -16,16 +16,16 @@ def test_things_arrive_in_order_each_with_its_buffers_and_its_descriptor():
     one, other = LocalChannel.pair("one", "other")
     reader, writer = os.pipe()
     batch = Batch()
-    batch.add(Order.DEFINE, 1, ("name", "", b"pickle"), [b"ab", b"cde"])
-    batch.add(Order.TABLE, 2, file=writer)
-    batch.add(Order.CALL, 3, (1, None))
+    batch.add(Command.DEFINE, 1, ("name", "", b"pickle"), [b"ab", b"cde"])
+    batch.add(Command.TABLE, 2, file=writer)
+    batch.add(Command.CALL, 3, (1, None))
     one.send(*batch.take())
     os.close(writer)
     items = list(items_of(other.receive()))
     assert [(item.kind, item.number, item.content) for item in items] == [
-        (Order.DEFINE, 1, ("name", "", b"pickle")),
-        (Order.TABLE, 2, None),
-        (Order.CALL, 3, (1, None)),
+        (Command.DEFINE, 1, ("name", "", b"pickle")),
+        (Command.TABLE, 2, None),
+        (Command.CALL, 3, (1, None)),
     ]
     assert [[bytes(buffer) for buffer in item.buffers] for item in items] == [[b"ab", b"cde"], [], []]
     os.write(items[1].descriptors[0], b"here")
@@ -49,7 +49,7 @@ def test_a_batch_is_full_before_a_message_would_be_too_large():
         batch = Batch()
         for number in range(count):
             assert not batch.is_full
-            batch.add(Report.RESULT, number, content, buffers, file)
+            batch.add(Reply.RESULT, number, content, buffers, file)
         assert batch.is_full
         assert len(batch) == count
         batch.take()
@@ -58,9 +58,13 @@ def test_a_batch_is_full_before_a_message_would_be_too_large():
 
 
 def test_one_thing_that_is_too_much_for_a_message_is_refused(monkeypatch):
-    with pytest.raises(Unsendable, match=r"32769 arrays are too many: at most 32768 travel at a time\. Join them"):
+    with pytest.raises(
+        Unsendable, match=r"32769 arrays are too many: at most 32768 can be sent at a time\. Concatenate them"
+    ):
         check_size(b"", [b""] * 32769)
     check_size(b"", [b""] * 32768)
     monkeypatch.setattr(protocol, "_MOST_PICKLED_BYTES", 5)
-    with pytest.raises(Unsendable, match=r"6 bytes of plain objects are too many: at most 5 .*\. Put them in an array"):
+    with pytest.raises(
+        Unsendable, match=r"6 bytes of plain objects are too many: at most 5 .*\. Store them in an array"
+    ):
         check_size(b"abcdef", [])

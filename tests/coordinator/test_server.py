@@ -98,8 +98,8 @@ def test_a_server_knows_its_task(given, arguments, told):
         (SPEC, {"job_name": "ps", "protocol": "x"}, NotFoundError, "No server factory registered"),
         (SPEC, {"job_name": "nope", "task_index": 0}, ClusterConfigError, 'Job "nope" was not defined in cluster'),
         (SPEC, {"job_name": "ps", "task_index": 7}, ClusterConfigError, 'Task 7 was not defined in job "ps"'),
-        (SPEC, {"job_name": 3, "task_index": 0}, TypeError, "job_name is a text"),
-        (SPEC, {"job_name": "ps", "task_index": "0"}, TypeError, "task_index a number"),
+        (SPEC, {"job_name": 3, "task_index": 0}, TypeError, "job_name must be a str"),
+        (SPEC, {"job_name": "ps", "task_index": "0"}, TypeError, "task_index an int"),
     ],
 )
 def test_a_server_without_a_task_is_refused(given, arguments, kind, text):
@@ -161,7 +161,7 @@ def test_an_error_that_nobody_waits_for_is_logged(job_id, caplog):
 
 @pytest.mark.parametrize(("arguments", "started"), [(("chief", 0), True), (("ps", 0), False)])
 def test_what_serves_nobody_cannot_be_joined(arguments, started):
-    with pytest.raises(FailedPreconditionError, match=rf"/job:{arguments[0]}/task:0 serves nobody"):
+    with pytest.raises(FailedPreconditionError, match=rf"/job:{arguments[0]}/task:0 has no coordinator to serve"):
         Server(SPEC, *arguments, start=started).join()
 
 

@@ -16,7 +16,7 @@ from ringlet.cancellation import check_cancelled
 from ringlet.coordinator import protocol
 from ringlet.coordinator import worker as worker_module
 from ringlet.coordinator.argument_codec import pack_value
-from ringlet.coordinator.protocol import Batch, Item, Order, Report, items_of
+from ringlet.coordinator.protocol import Batch, Command, Item, Reply, items_of
 from ringlet.coordinator.worker import Worker
 from ringlet.ipc import ChannelClosed, LocalChannel, pack, unpack
 from ringlet.ipc.remote_exception import exception_of
@@ -37,7 +37,7 @@ class Coordinator:
 
     def define(self, number, function, name="step", digest=""):
         header, buffers = pack(function)
-        self.batch.add(Order.DEFINE, number, (name, digest, header), [bytes(buffer) for buffer in buffers])
+        self.batch.add(Command.DEFINE, number, (name, digest, header), [bytes(buffer) for buffer in buffers])
 
     def tell(self, order, number=None, content=None):
         self.batch.add(order, number, content)
@@ -63,17 +63,17 @@ def worker():
 
 
 def error_of(item):
-    content = item.content[1] if item.kind == Report.FAILURE else item.content
+    content = item.content[1] if item.kind == Reply.FAILURE else item.content
     return exception_of(content, "the worker")
 
 
 def test_results_come_in_the_order_of_calls(worker):
     worker.define(0, lambda: "answer")
     for number in range(3):
-        worker.tell(Order.CALL, number, (0, None))
+        worker.tell(Command.CALL, number, (0, None))
     worker.send()
     items = worker.heard(3)
-    assert [(item.kind, item.number) for item in items] == [(Report.RESULT, number) for number in range(3)]
+    assert [(item.kind, item.number) for item in items] == [(Reply.RESULT, number) for number in range(3)]
     assert unpack(items[0].content[1], items[0].buffers) == "answer"
     assert items[0].content[0] >= 0
 
@@ -81,15 +81,15 @@ def test_results_come_in_the_order_of_calls(worker):
 def test_what_was_not_begun_is_given_back_while_a_function_runs(worker):
     worker.define(0, lambda: time.sleep(0.3))
     for number in range(4):
-        worker.tell(Order.CALL, number, (0, None))
+        worker.tell(Command.CALL, number, (0, None))
     worker.define(1, lambda: "later")
     worker.send()
     time.sleep(0.1)
-    worker.tell(Order.RECALL)
+    worker.tell(Command.RECALL)
     worker.send()
     (returned,) = worker.heard(1)
-    assert (returned.kind, returned.content) == (Report.RETURNED, [1, 2, 3])
-    worker.tell(Order.CALL, 7, (1, None))
+    assert (returned.kind, returned.content) == (Reply.RETURNED, [1, 2, 3])
+    worker.tell(Command.CALL, 7, (1, None))
     worker.send()
     assert [item.number for item in worker.heard(2)] == [0, 7]
 
@@ -102,25 +102,31 @@ def test_the_function_that_runs_ends_at_its_next_check_if_it_is_cancelled(worker
 
     worker.define(0, wait)
     worker.define(1, check_cancelled)
-    worker.tell(Order.CALL, 5, (0, None))
+    worker.tell(Command.CALL, 5, (0, None))
     worker.send()
     time.sleep(0.05)
-    worker.tell(Order.CANCEL, None, [4, 5])
-    worker.tell(Order.CALL, 6, (1, None))
+    worker.tell(Command.CANCEL, None, [4, 5])
+    worker.tell(Command.CALL, 6, (1, None))
     worker.send()
     cancelled, result = worker.heard(2)
-    assert (cancelled.kind, cancelled.number) == (Report.CANCELLED, 5)
-    assert (result.kind, result.number) == (Report.RESULT, 6), "one that comes later is not cancelled"
+    assert (cancelled.kind, cancelled.number) == (Reply.CANCELLED, 5)
+    assert (result.kind, result.number) == (Reply.RESULT, 6), "one that comes later is not cancelled"
 
 
 def test_what_a_call_needs_keeps_its_place_when_calls_are_given_back():
     channel, theirs = LocalChannel.pair("the coordinator", "the worker")
     worker = Worker(theirs, 1)  # which is not running: it does not take orders while they are looked through
-    for kind, number in ((Order.DEFINE, 0), (Order.CALL, 1), (Order.HOLD, 2), (Order.CALL, 3), (Order.RECALL, None)):
+    for kind, number in (
+        (Command.DEFINE, 0),
+        (Command.CALL, 1),
+        (Command.HOLD, 2),
+        (Command.CALL, 3),
+        (Command.RECALL, None),
+    ):
         worker._take_in(Item(kind, number, None, (), ()))
     assert [item.number for item in items_of(channel.receive())] == [None]
     assert [worker._inbox.get_nowait().number for _ in range(4)] == [0, 1, 2, 3]
-    worker._call(Item(Order.CALL, 1, (0, None), (), ()))
+    worker._call(Item(Command.CALL, 1, (0, None), (), ()))
     assert not len(worker._reports), "it was given back, and is not run"
     channel.close()
     theirs.close()
@@ -128,7 +134,7 @@ def test_what_a_call_needs_keeps_its_place_when_calls_are_given_back():
 
 def test_a_worker_that_cannot_go_on_tells_its_coordinator(worker, monkeypatch):
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    worker.tell(Order.ENTER, None, b"no pickle")
+    worker.tell(Command.ENTER, None, b"no pickle")
     worker.send()
     with pytest.raises(ChannelClosed):
         worker.channel.receive()
@@ -137,11 +143,11 @@ def test_a_worker_that_cannot_go_on_tells_its_coordinator(worker, monkeypatch):
 
 def test_a_worker_that_cannot_read_what_it_is_sent_ends_and_says_why(worker, monkeypatch, caplog):
     monkeypatch.setattr(worker_module, "items_of", lambda message: exec("raise MemoryError"))
-    worker.tell(Order.RECALL)
+    worker.tell(Command.RECALL)
     worker.send()
     with pytest.raises(ChannelClosed):
         worker.channel.receive()
-    assert "worker 1 ends, as it cannot take what it is sent: MemoryError" in caplog.text
+    assert "worker 1 exits, as it cannot read its commands: MemoryError" in caplog.text
 
 
 def test_a_child_that_a_function_has_forked_ends_with_it_and_runs_nothing_more(worker, monkeypatch):
@@ -161,10 +167,10 @@ def test_a_child_that_a_function_has_forked_ends_with_it_and_runs_nothing_more(w
     worker.define(1, lambda: fork(False))
     worker.define(2, lambda: os.write(its, b"."))
     for number, function in enumerate((2, 0, 1, 2)):
-        worker.tell(Order.CALL, number, (function, None))
+        worker.tell(Command.CALL, number, (function, None))
     worker.send()
     items = worker.heard(4)
-    assert [item.kind for item in items] == [Report.RESULT] * 4
+    assert [item.kind for item in items] == [Reply.RESULT] * 4
     assert os.read(mine, 100) == b".."
     os.close(mine)
     os.close(its)
@@ -175,7 +181,7 @@ def test_a_short_function_is_reported_although_a_long_one_follows(worker):
     worker.define(0, lambda: None)
     worker.define(1, lambda: time.sleep(30))
     for number, function in ((0, 0), (1, 0), (2, 1)):
-        worker.tell(Order.CALL, number, (function, None))
+        worker.tell(Command.CALL, number, (function, None))
     worker.send()
     assert [item.number for item in worker.heard(2)] == [0, 1]
     assert time.monotonic() - begin < 25
@@ -183,7 +189,7 @@ def test_a_short_function_is_reported_although_a_long_one_follows(worker):
 
 def test_a_function_that_runs_does_not_hold_up_the_end(worker):
     worker.define(0, lambda: time.sleep(60))
-    worker.tell(Order.CALL, 0, (0, None))
+    worker.tell(Command.CALL, 0, (0, None))
     worker.send()
     time.sleep(0.05)
     begin = time.monotonic()
@@ -194,8 +200,8 @@ def test_a_function_that_runs_does_not_hold_up_the_end(worker):
 
 
 def test_a_function_that_cannot_be_loaded_says_so_when_it_is_called(worker):
-    worker.tell(Order.DEFINE, 0, ("train.step", "", pack(None)[0][:8] + b"cno_such_module\nstep\n."))
-    worker.tell(Order.CALL, 1, (0, None))
+    worker.tell(Command.DEFINE, 0, ("train.step", "", pack(None)[0][:8] + b"cno_such_module\nstep\n."))
+    worker.tell(Command.CALL, 1, (0, None))
     worker.send()
     (item,) = worker.heard(1)
     with pytest.raises(ringlet.errors.FailedPreconditionError, match=r"train\.step cannot be loaded on worker 1"):
@@ -204,34 +210,34 @@ def test_a_function_that_cannot_be_loaded_says_so_when_it_is_called(worker):
 
 def test_other_code_than_the_coordinator_has_is_not_run(worker):
     worker.define(0, shlex.quote, "quote", "0123")
-    worker.tell(Order.CALL, 1, (0, None))
+    worker.tell(Command.CALL, 1, (0, None))
     worker.send()
     (item,) = worker.heard(1)
-    with pytest.raises(ringlet.errors.FailedPreconditionError, match="quote is other code on worker 1 than"):
+    with pytest.raises(ringlet.errors.FailedPreconditionError, match="quote differs between worker 1 and"):
         raise error_of(item)
 
 
 def test_it_is_ready_once_it_has_its_strategy(worker):
     strategy = ringlet.ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(2, 1))
     payload = pack_value(strategy)
-    worker.tell(Order.ENTER, None, payload.header)
+    worker.tell(Command.ENTER, None, payload.header)
     worker.define(0, ringlet.has_strategy)
-    worker.tell(Order.CALL, 1, (0, None))
+    worker.tell(Command.CALL, 1, (0, None))
     worker.send()
     ready, result = worker.heard(2)
-    assert ready.kind == Report.READY
+    assert ready.kind == Reply.READY
     assert unpack(result.content[1], result.buffers) is True
 
 
 def test_a_value_that_is_forgotten_is_none_of_its_own(worker):
-    worker.batch.add(Order.HOLD, 5, pack([1])[0])
-    worker.tell(Order.FETCH, 5)
-    worker.tell(Order.FORGET, None, [("value", 5), ("function", 9), ("variable", 9)])
-    worker.tell(Order.FETCH, 5)
+    worker.batch.add(Command.HOLD, 5, pack([1])[0])
+    worker.tell(Command.FETCH, 5)
+    worker.tell(Command.FORGET, None, [("value", 5), ("function", 9), ("variable", 9)])
+    worker.tell(Command.FETCH, 5)
     worker.send()
     fetched, unfetched = worker.heard(2)
     assert unpack(fetched.content, fetched.buffers) == [1]
-    assert unfetched.kind == Report.UNFETCHED
+    assert unfetched.kind == Reply.UNFETCHED
     with pytest.raises(ringlet.errors.ClosureInputError, match="belongs to another worker"):
         raise error_of(unfetched)
 
@@ -245,16 +251,16 @@ def test_a_variable_that_cannot_be_used_is_named_by_what_uses_it(worker, monkeyp
     with strategy.scope():
         variable = ringlet.Variable([1.0], name="weights")
     function, argument = pack_value(lambda: variable), pack_value(((variable,), {}))
-    worker.batch.add(Order.TABLE, variable.table_key, file=variable)
-    worker.batch.add(Order.DEFINE, 0, ("step", "", function.header), function.buffers)
+    worker.batch.add(Command.TABLE, variable.table_key, file=variable)
+    worker.batch.add(Command.DEFINE, 0, ("step", "", function.header), function.buffers)
     worker.define(1, len)
-    worker.tell(Order.CALL, 2, (0, None))
-    worker.batch.add(Order.CALL, 3, (1, argument.header), argument.buffers)
+    worker.tell(Command.CALL, 2, (0, None))
+    worker.batch.add(Command.CALL, 3, (1, argument.header), argument.buffers)
     worker.send()
     for item in worker.heard(2):
         with pytest.raises(
             ringlet.errors.FailedPreconditionError,
-            match="variable 'weights:0' cannot be used on worker 1: no address space left",
+            match="variable 'weights:0' is unusable on worker 1: no address space left",
         ):
             raise error_of(item)
     strategy.extended._cluster().stop()
@@ -270,7 +276,7 @@ def test_variables_are_let_go_when_they_are_forgotten_and_in_the_end(worker, mon
     def do(*protocol):
         for order, number, content, file in protocol:
             worker.batch.add(order, number, content, file=file)
-        worker.tell(Order.CALL, 0, (0, None))
+        worker.tell(Command.CALL, 0, (0, None))
         worker.send()
         worker.heard(1)
 
@@ -280,12 +286,12 @@ def test_variables_are_let_go_when_they_are_forgotten_and_in_the_end(worker, mon
         variables = [ringlet.Variable([1.0]) for _ in range(2)]
     one, other = (variable.table_key for variable in variables)
     worker.define(0, list)
-    do(*((Order.TABLE, variable.table_key, None, variable) for variable in variables))
+    do(*((Command.TABLE, variable.table_key, None, variable) for variable in variables))
     assert {one, other} <= set(table_variable._attached)
     for descriptor, inode in handed:
         with contextlib.suppress(OSError):  # its number may belong to something else by now
             assert os.fstat(descriptor).st_ino != inode
-    do((Order.FORGET, None, [("variable", one)], None))
+    do((Command.FORGET, None, [("variable", one)], None))
     assert one not in table_variable._attached
     attach_table(one, variables[0].fileno())  # for another worker that is a thread of this process
     worker.channel.close()
@@ -300,7 +306,7 @@ def test_variables_that_are_returned_go_back_as_their_values(worker):
     worker.define(
         0, lambda: (ringlet.Variable([1, 2]), ShardedVariable([ringlet.Variable([3]), ringlet.Variable([4])]))
     )
-    worker.tell(Order.CALL, 1, (0, None))
+    worker.tell(Command.CALL, 1, (0, None))
     worker.send()
     (item,) = worker.heard(1)
     found = unpack(item.content[1], item.buffers, lambda token: token[1])
@@ -310,7 +316,7 @@ def test_variables_that_are_returned_go_back_as_their_values(worker):
 def test_a_result_that_is_too_much_for_a_message_is_an_error_of_its_function(worker, monkeypatch):
     monkeypatch.setattr(protocol, "_MOST_BUFFERS", 2)
     worker.define(0, lambda: [np.zeros(1) for _ in range(3)])
-    worker.tell(Order.CALL, 1, (0, None))
+    worker.tell(Command.CALL, 1, (0, None))
     worker.send()
     (item,) = worker.heard(1)
     with pytest.raises(TypeError, match=r"cannot send the result of .* back: 3 arrays are too many"):
@@ -324,7 +330,7 @@ class Large:
 
 def test_a_result_for_which_no_memory_is_left_is_an_error_that_says_so(worker):
     worker.define(0, Large)
-    worker.tell(Order.CALL, 1, (0, None))
+    worker.tell(Command.CALL, 1, (0, None))
     worker.send()
     (item,) = worker.heard(1)
     with pytest.raises(TypeError, match=r"cannot send the result of Large back: MemoryError\. Return arrays"):

@@ -10,14 +10,14 @@ import time
 
 import pytest
 
-from ringlet.coordinator import worker_connection as link_module
+from ringlet.coordinator import worker_connection as connection_module
 from ringlet.coordinator.argument_codec import SentFunction, pack_arguments, pack_value
 from ringlet.coordinator.closure_queue import ClosureQueue
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.per_worker_values import PerWorkerValues
-from ringlet.coordinator.protocol import Batch, Order, Report, items_of
+from ringlet.coordinator.protocol import Batch, Command, Reply, items_of
 from ringlet.coordinator.remote_value import RemoteValue, RemoteValueStatus
-from ringlet.coordinator.worker_connection import Link
+from ringlet.coordinator.worker_connection import WorkerConnection
 from ringlet.coordinator.worker_resource import Resource
 from ringlet.errors import CancelledError
 from ringlet.ipc import LocalChannel
@@ -25,11 +25,11 @@ from ringlet.ipc import LocalChannel
 
 @pytest.fixture
 def ends():
-    """A link that is connected, and the worker's end of its channel."""
-    link = Link(0, ClosureQueue(lambda: None))
+    """A connection that is connected, and the worker's end of its channel."""
+    connection = WorkerConnection(0, ClosureQueue(lambda: None))
     ours, theirs = LocalChannel.pair("coordinator", "worker")
-    link.connect(ours, pack_value(None))
-    yield link, theirs
+    connection.connect(ours, pack_value(None))
+    yield connection, theirs
     ours.close()
     theirs.close()
 
@@ -40,8 +40,8 @@ def closures_of(seconds, count=1000):
     return [Closure(number, function, pack_arguments(("",), None, "len"), value) for number, value in enumerate(values)]
 
 
-def taken(link, closures):
-    is_wanted = link.appetite()
+def taken(connection, closures):
+    is_wanted = connection.acceptor()
     count = 0
     while count < len(closures) and is_wanted(closures[count]):
         count += 1
@@ -51,191 +51,191 @@ def taken(link, closures):
 # seconds of one call, how many are given at a time
 @pytest.mark.parametrize(("seconds", "count"), [(None, 1), (0.1, 1), (0.004, 1), (0.001, 4), (0.00001, 256)])
 def test_short_functions_come_in_batches_and_long_or_unknown_ones_alone(ends, seconds, count):
-    link, _ = ends
+    connection, _ = ends
     closures = closures_of(seconds)
-    assert taken(link, closures) == count
-    link.give(closures[:count])
-    assert taken(link, closures[count:]) == 0
+    assert taken(connection, closures) == count
+    connection.give(closures[:count])
+    assert taken(connection, closures[count:]) == 0
 
 
 def test_a_function_is_sent_once_with_what_it_needs(ends):
-    link, theirs = ends
+    connection, theirs = ends
     closures = closures_of(0.0001, 3)
-    link.give(closures[:2])
-    link.give(closures[2:])
-    assert link.post()
+    connection.give(closures[:2])
+    connection.give(closures[2:])
+    assert connection.post()
     kinds = [item.kind for item in items_of(theirs.receive())]
-    assert kinds == [Order.ENTER, Order.DEFINE, Order.CALL, Order.CALL, Order.CALL]
+    assert kinds == [Command.ENTER, Command.DEFINE, Command.CALL, Command.CALL, Command.CALL]
 
 
 def test_what_a_lost_worker_had_comes_back_in_its_order(ends):
-    link, _ = ends
+    connection, _ = ends
     closures = closures_of(0.0001, 3)
-    link.give(closures)
-    assert link.lose(OSError("gone")) == closures
-    assert link.channel is None
-    assert not link.in_flight
+    connection.give(closures)
+    assert connection.lose(OSError("gone")) == closures
+    assert connection.channel is None
+    assert not connection.in_flight
 
 
 def test_behind_a_function_that_runs_long_nothing_is_given_again(ends):
-    link, theirs = ends
+    connection, theirs = ends
     closures = closures_of(0.0001, 4)
-    link.give(closures[:3])
-    link.recall(link.heard_at)
+    connection.give(closures[:3])
+    connection.recall(connection.replied_at)
     reports = Batch()
-    reports.add(Report.RETURNED, None, [1, 2])
+    reports.add(Reply.RETURNED, None, [1, 2])
     theirs.send(*reports.take())
-    link.hear()
-    assert list(link.in_flight) == [0]
-    assert taken(link, closures[1:]) == 0
-    reports.add(Report.RESULT, 0, (0.0001, None))
+    connection.receive()
+    assert list(connection.in_flight) == [0]
+    assert taken(connection, closures[1:]) == 0
+    reports.add(Reply.RESULT, 0, (0.0001, None))
     theirs.send(*reports.take())
-    link.hear()
-    assert taken(link, closures[1:]) == 3
+    connection.receive()
+    assert taken(connection, closures[1:]) == 3
 
 
 def test_what_is_gone_here_is_forgotten_there(ends):
-    link, theirs = ends
+    connection, theirs = ends
     closures = closures_of(0.0001, 1)
     number = closures[0].function.number
-    link.give(closures)
+    connection.give(closures)
     closures.clear()
-    assert link.post()
+    assert connection.post()
     reports = Batch()
-    reports.add(Report.RESULT, 0, (0.0001, None))
+    reports.add(Reply.RESULT, 0, (0.0001, None))
     theirs.send(*reports.take())
-    link.hear()
+    connection.receive()
     gc.collect()
-    assert link.post()
+    assert connection.post()
     theirs.receive()
     (forget,) = items_of(theirs.receive())
-    assert (forget.kind, forget.content) == (Order.FORGET, [("function", number)])
-    assert not link._known
+    assert (forget.kind, forget.content) == (Command.FORGET, [("function", number)])
+    assert not connection._held
 
 
 def test_a_function_that_others_wait_behind_is_known_to_take_as_long_as_it_has(ends):
-    link, _ = ends
+    connection, _ = ends
     closures = closures_of(0.0001, 2)
-    link.give(closures)
-    link.recall(link.heard_at + 0.5)
+    connection.give(closures)
+    connection.recall(connection.replied_at + 0.5)
     assert closures[0].function.seconds == 0.5
 
 
 def test_what_runs_is_cancelled_once_and_its_value_says_so(ends):
-    link, worker = ends
+    connection, worker = ends
     value = RemoteValue()
     closure = Closure(
         7, SentFunction(pack_value(len), "len", "", seconds=1.0), pack_arguments(("",), None, "len"), value
     )
-    link.cancel()
-    link.give([closure])
+    connection.cancel()
+    connection.give([closure])
     for _ in range(2):
-        link.cancel()
-    link.post()
-    assert [item.content for item in items_of(worker.receive()) if item.kind == Order.CANCEL] == [[7]]
+        connection.cancel()
+    connection.post()
+    assert [item.content for item in items_of(worker.receive()) if item.kind == Command.CANCEL] == [[7]]
     batch = Batch()
-    batch.add(Report.CANCELLED, 7)
+    batch.add(Reply.CANCELLED, 7)
     worker.send(*batch.take())
-    link.hear()
-    assert not link.in_flight
+    connection.receive()
+    assert not connection.in_flight
     with pytest.raises(CancelledError, match="reschedule"):
         value.fetch()
 
 
 def test_time_is_counted_from_when_a_worker_with_nothing_to_do_is_given_something(ends):
-    link, _ = ends
-    link.heard_at -= 1000
+    connection, _ = ends
+    connection.replied_at -= 1000
     begin = time.monotonic()
     closures = closures_of(0.0001, 2)
-    link.give(closures[:1])
-    heard_at = link.heard_at
-    assert heard_at >= begin
-    link.give(closures[1:])
-    assert link.heard_at == heard_at
+    connection.give(closures[:1])
+    replied_at = connection.replied_at
+    assert replied_at >= begin
+    connection.give(closures[1:])
+    assert connection.replied_at == replied_at
 
 
 def test_a_call_whose_arguments_cannot_be_had_fails_alone(ends):
-    link, _ = ends
+    connection, _ = ends
     lost, output, (good,) = RemoteValue._promised(), RemoteValue._promised(), closures_of(0.0001, 1)
     lost._settle(error=OSError("there is no such value"))
     arguments = dataclasses.replace(good.arguments, values=[PerWorkerValues([lost])])
-    link.give([Closure(7, good.function, arguments, output), good])
-    assert list(link.in_flight.values()) == [good]
-    for call in (output.fetch, link._queue.is_done):
+    connection.give([Closure(7, good.function, arguments, output), good])
+    assert list(connection.in_flight.values()) == [good]
+    for call in (output.fetch, connection._queue.is_done):
         with pytest.raises(OSError, match="no such value"):
             call()
 
 
 def test_what_a_lost_worker_has_made_is_awaited_again_once_it_is_back(ends):
-    link, _ = ends
+    connection, _ = ends
     resource, copy = Resource(closures_of(None, 1)[0].function, None, lambda _: copy), RemoteValue._promised()
-    link.make(resource)
-    link.lose(OSError("gone"))
+    connection.make(resource)
+    connection.lose(OSError("gone"))
     assert resource._status is RemoteValueStatus.ABORTED
-    link.request(resource, copy)
+    connection.request(resource, copy)
     with pytest.raises(CancelledError, match="aborted"):
         copy.fetch()
     one, other = LocalChannel.pair("coordinator", "worker")
-    link.connect(one, pack_value(None))
+    connection.connect(one, pack_value(None))
     assert resource._status is RemoteValueStatus.NOT_READY
     for channel in (one, other):
         channel.close()
 
 
 def test_what_is_asked_of_a_worker_that_was_given_up_fails(ends):
-    link, _ = ends
-    link.end(OSError("it cannot be started"))
+    connection, _ = ends
+    connection.end(OSError("it cannot be started"))
     resource, copy = Resource(closures_of(None, 1)[0].function, None, lambda _: copy), RemoteValue()
-    link.make(resource)
-    link.request(resource, copy)
+    connection.make(resource)
+    connection.request(resource, copy)
     for value in (resource, copy):
         with pytest.raises(OSError, match="cannot be started"):
             value.fetch()
 
 
 def test_a_function_that_runs_very_long_is_named_once(ends, caplog, monkeypatch):
-    monkeypatch.setattr(link_module, "_SLOW_SECONDS", 5.0)
-    link, _ = ends
-    link.give(closures_of(None, 1))
+    monkeypatch.setattr(connection_module, "_SLOW_SECONDS", 5.0)
+    connection, _ = ends
+    connection.give(closures_of(None, 1))
     with caplog.at_level(logging.WARNING):
         for later in (1, 7, 8):
-            link.tell_if_slow(time.monotonic() + later)
+            connection.log_if_slow(time.monotonic() + later)
     assert [record.getMessage() for record in caplog.records] == ["worker has run len for 7 s"]
 
 
 def test_a_worker_that_says_nothing_is_asked_for_an_answer_whatever_it_runs(ends, caplog):
-    link, theirs = ends
-    link.give(closures_of(None, 1))
+    connection, theirs = ends
+    connection.give(closures_of(None, 1))
     with caplog.at_level(logging.WARNING):
         for later in (30, 60, 90):
-            link.ask(link.heard_at + later, 600)
+            connection.ask(connection.replied_at + later, 600)
     assert [record.getMessage() for record in caplog.records] == [
-        "worker has not answered for 30 s: its process is stopped, or what it runs lets no other thread run. It counts "
+        "worker has not answered for 30 s: its process is stopped, or its function blocks all other threads. It counts "
         "as lost after 600 s (RINGLET_TIMEOUT_SECONDS)"
     ]
-    assert link.post()
-    assert [item.kind for item in items_of(theirs.receive())][-3:] == [Order.RECALL] * 3
-    assert link.num_unanswered == 3
-    heard_at = link.heard_at
+    assert connection.post()
+    assert [item.kind for item in items_of(theirs.receive())][-3:] == [Command.RECALL] * 3
+    assert connection.num_unanswered == 3
+    replied_at = connection.replied_at
     reports = Batch()
-    reports.add(Report.RETURNED, None, [])
+    reports.add(Reply.RETURNED, None, [])
     theirs.send(*reports.take())
-    link.hear()
-    assert link.num_unanswered == 0
-    assert link.heard_at == heard_at, "what it runs has not moved on"
+    connection.receive()
+    assert connection.num_unanswered == 0
+    assert connection.replied_at == replied_at, "what it runs has not moved on"
 
 
 def test_a_message_is_sent_before_another_thing_would_be_too_much(ends):
-    link, theirs = ends
+    connection, theirs = ends
     function = SentFunction(pack_value(len), "len", "", seconds=0.0)
     arguments = pack_arguments((bytes(1 << 19),), None, "len")
     closures = [Closure(number, function, arguments, RemoteValue()) for number in range(5)]
     received = []
     reader = threading.Thread(target=lambda: received.extend(theirs.receive() for _ in range(3)))
     reader.start()
-    link.give(closures)
-    while not link.post():
+    connection.give(closures)
+    while not connection.post():
         time.sleep(0.001)
     reader.join(30)
-    counts = [sum(item.kind == Order.CALL for item in items_of(message)) for message in received]
+    counts = [sum(item.kind == Command.CALL for item in items_of(message)) for message in received]
     assert counts == [2, 2, 1]

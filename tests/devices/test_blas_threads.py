@@ -112,7 +112,7 @@ def test_the_environment_overrides(text, during):
 
 @pytest.mark.parametrize("text", ["-1", "two", "1.5"])
 def test_a_bad_variable_is_named(text):
-    with pytest.raises(ValueError, match=f"RINGLET_BLAS_THREADS is the number .* got '{text}'"):
+    with pytest.raises(ValueError, match=f"RINGLET_BLAS_THREADS must be the number .* got '{text}'"):
         limiter(environment={"RINGLET_BLAS_THREADS": text})
 
 

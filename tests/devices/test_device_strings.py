@@ -68,7 +68,7 @@ def test_a_string_that_names_two_devices_is_refused(name):
 
 @pytest.mark.parametrize("name", [0, None, ["CPU:0"], b"CPU:0"])
 def test_what_is_no_string_is_refused(name):
-    with pytest.raises(TypeError, match="a device is a string such as 'CPU:0'"):
+    with pytest.raises(TypeError, match="a device must be a string such as 'CPU:0'"):
         canonicalize(name)
 
 

@@ -35,7 +35,7 @@ def test_set_count_wins_over_the_environment():
 def test_their_number_cannot_change_after_use():
     found = devices()
     found.names()
-    with pytest.raises(RuntimeError, match=r"cannot change .* to 4: this process uses 3 already \(three cores\)"):
+    with pytest.raises(RuntimeError, match=r"cannot change .* to 4: this process already uses 3 \(three cores\)"):
         found.set_count(4)
     assert len(found.names()) == 3
 
@@ -67,7 +67,7 @@ def test_numpys_integers_are_numbers():
 
 @pytest.mark.parametrize("text", ["0", "-2", "two", "1.5"])
 def test_a_bad_variable_is_named(text):
-    with pytest.raises(ValueError, match=f"RINGLET_NUM_DEVICES is a whole number of at least 1, got '{text}'"):
+    with pytest.raises(ValueError, match=f"RINGLET_NUM_DEVICES must be an integer of at least 1, got '{text}'"):
         devices({"RINGLET_NUM_DEVICES": text}).names()
 
 

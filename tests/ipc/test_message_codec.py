@@ -113,7 +113,7 @@ def test_what_is_referred_to_travels_as_its_token():
 
 
 def test_a_reference_that_nobody_can_resolve_is_an_error():
-    with pytest.raises(Exception, match="nobody knows what it stands for"):
+    with pytest.raises(Exception, match="no resolve= was given"):
         through(Table(), lambda value: "x" if isinstance(value, Table) else None)
 
 

@@ -55,4 +55,4 @@ def test_a_forked_child_does_not_hold_a_connection(ends):
 
 
 def test_too_few_descriptors_are_told_with_the_limit():
-    assert "may open no more than" in no_descriptor_left()
+    assert " open files: raise the limit" in no_descriptor_left()

@@ -9,13 +9,13 @@ import sys
 import pytest
 
 from ringlet.ipc import worker_process
-from ringlet.ipc.worker_process import Keeper, Worker, ending_text, shell_status
+from ringlet.ipc.worker_process import Worker, WorkerProcessGroup, ending_text, shell_status
 from tests.processes.harness import descriptors_of, eventually
 
 
 @pytest.fixture
 def keeper():
-    keeper = Keeper()
+    keeper = WorkerProcessGroup()
     yield keeper
     keeper.close()
 
@@ -50,7 +50,7 @@ def test_no_signal_is_sent_to_a_number_that_may_belong_to_others(keeper, monkeyp
 def test_nothing_is_left_of_a_group_that_was_closed():
     before = descriptors_of()
     for _ in range(3):
-        keeper = Keeper()
+        keeper = WorkerProcessGroup()
         worker = start(keeper, "")
         keeper.close()
         worker.close()
@@ -64,7 +64,7 @@ def test_a_keeper_that_cannot_start_is_an_error_that_says_so(monkeypatch, tmp_pa
     monkeypatch.setattr(worker_process.process_group_reaper, "__file__", str(tmp_path / "broken.py"))
     before = descriptors_of()
     with pytest.raises(ChildProcessError, match=r"did not start: .* exited with status 5"):
-        Keeper()
+        WorkerProcessGroup()
     assert descriptors_of() == before
 
 

@@ -49,9 +49,9 @@ def test_the_version_is_printed(capsys):
     ("arguments", "said"),
     [
         # arguments, part of the message
-        ([], "no command given; there is run"),
-        (["rnu"], "there is no command 'rnu'; did you mean 'run'?"),
-        (["dance"], "there is no command 'dance'; there is run"),
+        ([], "no command given; the commands are run"),
+        (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
+        (["dance"], "unknown command 'dance'; the commands are run"),
         (["--loud"], "no command given"),
         (["run", "--loud"], "unrecognized arguments: --loud (see ringlet run --help)"),
     ],

@@ -164,24 +164,24 @@ def test_lambdas_are_run_where_cloudpickle_is():
     ("arguments", "said"),
     [
         # arguments, part of the message
-        ({"fn": max, "n": 0}, "n is a whole number from 1 to 1000 here, not 0"),
-        ({"fn": max, "n": 1001}, "n is a whole number from 1 to 1000 here, not 1001"),
-        ({"fn": max, "n": 2.0}, "n is a whole number from 1 to 1000 here, not 2.0"),
-        ({"fn": max, "n": True}, "n is a whole number from 1 to 1000 here, not True"),
-        ({"fn": max, "n": 4, "replicas": 1025}, "replicas is a whole number from 1 to 1024 here, not 1025"),
+        ({"fn": max, "n": 0}, "n must be an integer from 1 to 1000, got 0"),
+        ({"fn": max, "n": 1001}, "n must be an integer from 1 to 1000, got 1001"),
+        ({"fn": max, "n": 2.0}, "n must be an integer from 1 to 1000, got 2.0"),
+        ({"fn": max, "n": True}, "n must be an integer from 1 to 1000, got True"),
+        ({"fn": max, "n": 4, "replicas": 1025}, "replicas must be an integer from 1 to 1024, got 1025"),
         ({"fn": 3, "n": 1}, "fn is the function that each worker calls; 3 cannot be called"),
         (
             {"fn": max, "n": 1, "timeout_seconds": 0},
-            "timeout_seconds is a positive number, or None for no limit, not 0",
+            "timeout_seconds must be a positive number, or None for no limit, got 0",
         ),
         (
             {"fn": max, "n": 1, "timeout_seconds": "9"},
-            "timeout_seconds is a positive number, or None for no limit, not '9'",
+            "timeout_seconds must be a positive number, or None for no limit, got '9'",
         ),
-        ({"fn": max, "n": 1, "args": 5}, "args holds the arguments of fn, such as args=(5,); got 5"),
-        ({"fn": max, "n": 1, "args": "ab"}, "args holds the arguments of fn, such as args=('ab',); got 'ab'"),
-        ({"fn": max, "n": 1, "kwargs": [1]}, "kwargs is a dictionary whose keys are strings; got [1]"),
-        ({"fn": max, "n": 1, "environment": {"A": 1}}, "environment['A'] is 1; variables are strings"),
+        ({"fn": max, "n": 1, "args": 5}, "args must be a sequence of arguments, such as args=(5,); got 5"),
+        ({"fn": max, "n": 1, "args": "ab"}, "args must be a sequence of arguments, such as args=('ab',); got 'ab'"),
+        ({"fn": max, "n": 1, "kwargs": [1]}, "kwargs must be a dictionary whose keys are strings; got [1]"),
+        ({"fn": max, "n": 1, "environment": {"A": 1}}, "environment['A'] must be a string, got 1"),
     ],
 )
 def test_a_wrong_argument_is_named(arguments, said):

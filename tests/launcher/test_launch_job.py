@@ -14,7 +14,7 @@ import ringlet
 from ringlet.launcher import launch_job
 from tests.processes.harness import children, descriptors_of, threads_of
 
-# B6 of a long run: nothing accumulates, however often functions are launched.
+# B6 of a long run: nothing accumulates, however often functions are job.
 LAUNCHES = 1000 if os.environ.get("RINGLET_CI_NIGHTLY") else 5
 
 
@@ -37,14 +37,14 @@ def test_nothing_accumulates_over_launches():
 
 def test_if_one_worker_cannot_start_those_that_have_are_ended(monkeypatch):
     before = descriptors_of(), children()
-    start = launch_job.Launched._start
+    start = launch_job.LaunchJob._start
 
     def start_two(self, index, *others):
         if index == 2:
             raise OSError(errno.EAGAIN, "no more processes")
         return start(self, index, *others)
 
-    monkeypatch.setattr(launch_job.Launched, "_start", start_two)
+    monkeypatch.setattr(launch_job.LaunchJob, "_start", start_two)
     with pytest.raises(OSError, match="no more processes"):
         ringlet.launch(time.sleep, n=3, args=(300,))
     assert (descriptors_of(), children()) == before

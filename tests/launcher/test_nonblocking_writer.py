@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ringlet.launcher.nonblocking_writer import Screen
+from ringlet.launcher.nonblocking_writer import NonblockingWriter
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def pipe():
 
 
 def test_what_is_written_arrives_in_order(pipe):
-    screen = Screen(pipe[1])
+    screen = NonblockingWriter(pipe[1])
     for number in range(100):
         screen.write(b"%d\n" % number)
     assert screen.flush(10.0)
@@ -28,7 +28,7 @@ def test_what_is_written_arrives_in_order(pipe):
 
 
 def test_writing_does_not_wait_for_a_reader_that_is_slow(pipe):
-    screen = Screen(pipe[1])
+    screen = NonblockingWriter(pipe[1])
     screen.write(b"x" * (1 << 20))
     assert screen.backlog > 0
     assert not screen.flush(0.05)
@@ -44,11 +44,11 @@ def test_a_thread_that_cannot_be_had_is_an_error_of_the_system(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", fail)
     with pytest.raises(BlockingIOError):
-        Screen(1)
+        NonblockingWriter(1)
 
 
 def test_what_nobody_can_read_is_dropped(pipe):
-    screen = Screen(pipe[1])
+    screen = NonblockingWriter(pipe[1])
     os.close(pipe.pop(0))
     screen.write(b"x")
     assert screen.flush(10.0)

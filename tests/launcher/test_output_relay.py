@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ringlet.launcher.output_relay import OutputChannel, colored_prefix, prefix_of
-from ringlet.launcher.traceback_buffer import LastWords
+from ringlet.launcher.traceback_buffer import TracebackBuffer
 
 
 class Stream:
@@ -28,7 +28,7 @@ class Stream:
 
 @pytest.fixture
 def stream():
-    stream = Stream(words=LastWords(hold_seconds=1.0), state_seconds=5.0)
+    stream = Stream(words=TracebackBuffer(hold_seconds=1.0), state_seconds=5.0)
     yield stream
     stream.channel.close()
     os.close(stream.writer)
@@ -82,7 +82,7 @@ def test_last_words_stay_until_they_are_asked_for(stream):
     stream.channel.worker_ended(1.1)
     assert stream.channel.tick(9.0) is None
     assert stream.written == b""
-    stream.channel.show_last_words()
+    stream.channel.show_traceback()
     assert stream.written.endswith(b"[w2] KeyError: 1\n")
 
 

@@ -395,8 +395,10 @@ def test_what_a_worker_has_started_ends_with_the_job(job):
 def test_what_a_worker_has_started_ends_with_the_job_although_somebody_killed_the_keeper(launcher):
     job = launcher.start(SLEEPS.replace("time.sleep(300)\n", "sys.stdin.read()"), "-n", 1, stdin=subprocess.PIPE)
     job.wait_for_lines(1)
-    (keeper,) = [pid for pid in job.processes() if b"keeper.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    os.kill(keeper, signal.SIGKILL)
+    (process_group,) = [
+        pid for pid in job.processes() if b"process_group_reaper.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    os.kill(process_group, signal.SIGKILL)
     assert job.end().status == 0
     assert job.leaves_nothing()
 

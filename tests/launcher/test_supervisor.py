@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from ringlet.ipc.worker_process import Keeper, Worker
+from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 from ringlet.launcher.output_relay import OutputChannel
 from ringlet.launcher.supervisor import Supervisor
 
@@ -22,15 +22,17 @@ def supervise():
     made = []
 
     def make(*programs, grace_seconds=0.2, has_failed=lambda worker: worker.status != 0, **options):
-        keeper, written = Keeper(), []
+        process_group, written = WorkerProcessGroup(), []
         workers, channels = [], []
         for index, program in enumerate(programs):
             reader, writer = os.pipe()
-            workers.append(Worker(index, keeper.start([sys.executable, "-c", program], os.environ, stdout=writer)))
+            workers.append(
+                Worker(index, process_group.start([sys.executable, "-c", program], os.environ, stdout=writer))
+            )
             channels.append(OutputChannel(index, reader, b"", written.append))
             os.close(writer)
         options |= {"grace_seconds": grace_seconds, "has_failed": has_failed}
-        made.append(Supervisor(keeper, workers, channels, **options))
+        made.append(Supervisor(process_group, workers, channels, **options))
         return made[-1], written
 
     yield make

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from ringlet.launcher.traceback_buffer import LastWords, exception_line, first_exception_line
+from ringlet.launcher.traceback_buffer import TracebackBuffer, exception_line, first_exception_line
 
 TRACEBACK = b'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyError: 3\n'
 
 
 def test_lines_before_a_traceback_pass_and_the_traceback_is_kept():
-    words = LastWords()
+    words = TracebackBuffer()
     assert words.feed(b"step 1\n" + TRACEBACK, now=1.0) == b"step 1\n"
     assert words.text == TRACEBACK
     assert words.began == 1.0
 
 
 def test_what_follows_a_traceback_is_kept_with_it():
-    words = LastWords()
+    words = TracebackBuffer()
     words.feed(TRACEBACK, now=1.0)
     assert words.feed(b"Exception ignored in: ...\n", now=1.1) == b""
     assert words.text == TRACEBACK + b"Exception ignored in: ...\n"
 
 
 def test_a_traceback_is_shown_once_its_worker_has_lived_on_long_enough():
-    words = LastWords(hold_seconds=1.0)
+    words = TracebackBuffer(hold_seconds=1.0)
     words.feed(TRACEBACK, now=1.0)
     assert words.due == 2.0
     assert words.overdue(now=1.9) == b""
@@ -34,20 +34,20 @@ def test_a_traceback_is_shown_once_its_worker_has_lived_on_long_enough():
 
 
 def test_lines_pass_again_after_a_traceback_was_shown():
-    words = LastWords()
+    words = TracebackBuffer()
     words.feed(TRACEBACK, now=1.0)
     words.release()
     assert words.feed(b"step 2\n", now=3.0) == b"step 2\n"
 
 
 def test_endless_lines_after_a_traceback_are_not_kept_in_memory():
-    words = LastWords()
+    words = TracebackBuffer()
     words.feed(TRACEBACK, now=1.0)
     assert words.feed(b"x\n" * (1 << 20), now=1.0).startswith(TRACEBACK)
 
 
 def test_the_last_line_that_says_something_is_remembered():
-    words = LastWords()
+    words = TracebackBuffer()
     words.feed(b"first\nno data left\n\n", now=1.0)
     assert words.last_line == b"no data left"
 
@@ -61,12 +61,12 @@ def test_the_last_line_that_says_something_is_remembered():
     ],
 )
 def test_other_ends_of_an_interpreter_are_last_words_too(lines):
-    words = LastWords()
+    words = TracebackBuffer()
     assert words.feed(lines, now=1.0) == b""
 
 
 def test_a_line_that_only_speaks_of_a_traceback_passes():
-    words = LastWords()
+    words = TracebackBuffer()
     line = b"see the Traceback (most recent call last): above\n"
     assert words.feed(line, now=1.0) == line
 

@@ -137,17 +137,17 @@ def test_ctrl_c_is_heard_in_a_split(processes, name):
 # Rank 1 has met the other, and waits for a word before it makes the group.
 MAKE = """
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.rendezvous import meet
+from ringlet.rendezvous.rendezvous import rendezvous
 from ringlet.ipc.deadline import Deadline
 from ringlet.collectives import process_group
 rank, name, seconds = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 try:
-    meeting = meet(Job(name, "", 2), [rank], 50)
+    membership = rendezvous(Job(name, "", 2), [rank], 50)
     tell("met")
     if rank == 1:
         hear()
     started = time.monotonic()
-    process_group._join(meeting, 2, Deadline(50.0, started + seconds))
+    process_group._join(membership, 2, Deadline(50.0, started + seconds))
 except BaseException as error:
     tell([type(error).__name__, str(error), time.monotonic() - started])
     hear()

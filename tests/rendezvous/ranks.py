@@ -16,24 +16,24 @@ __all__ = ["MEET", "all_met", "start", "wait_for_listener", "wait_for_seats"]
 
 MEET = """
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.rendezvous import meet
+from ringlet.rendezvous.rendezvous import rendezvous
 import os
 ranks = [int(rank) for rank in sys.argv[1].split(",")]
 name, job_id, num_ranks, seconds = sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5])
 started = time.monotonic()
 try:
-    meeting = meet(Job(name, job_id, num_ranks), ranks, seconds)
+    membership = rendezvous(Job(name, job_id, num_ranks), ranks, seconds)
 except BaseException as error:
     known = {key: value for key, value in vars(error).items() if key in ("rank", "pid", "reason")}
     tell([type(error).__name__, str(error), known, time.monotonic() - started])
     sys.exit(3)
-me = meeting.index
-tell(["met", me, [list(peer.ranks) for peer in meeting.peers], meeting.token.hex()])
-for index, peer in enumerate(meeting.peers):
+me = membership.index
+tell(["met", me, [list(peer.ranks) for peer in membership.peers], membership.token.hex()])
+for index, peer in enumerate(membership.peers):
     if index != me:
         assert not peer.connection.get_inheritable()
         peer.connection.send(f"{me} to {index}".encode())
-for index, peer in enumerate(meeting.peers):
+for index, peer in enumerate(membership.peers):
     if index != me:
         peer.connection.settimeout(30)
         assert peer.connection.recv(100).decode() == f"{index} to {me}"
@@ -43,7 +43,7 @@ for index, peer in enumerate(meeting.peers):
             assert f"Pid:\\t{peer.identity.pid}\\n" in information, information
 tell("heard all")
 hear()
-meeting.close()
+membership.close()
 """
 
 

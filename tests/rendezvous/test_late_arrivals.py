@@ -7,7 +7,7 @@ import pytest
 from tests.processes.harness import descriptors_of, eventually
 
 # As when a collection finds the member in a cycle: while the thread that collects holds a lock of `threading`, or
-# on the guard's own thread.
+# on the refusing thread.
 PRELUDE = """
 from ringlet.collectives import init_process_group
 import gc, threading
@@ -29,7 +29,7 @@ with threading._active_limbo_lock:
     assert time.monotonic() - started < 0.9
 tell("collected")
 """,
-    "on the thread of the guard": """
+    "on the refusing thread": """
 from ringlet.rendezvous import late_arrivals
 refuse, done = late_arrivals.refuse, threading.Event()
 def collect_and_refuse(*arguments, **options):
@@ -44,7 +44,7 @@ tell("collected")
 }
 REST = """
 end = time.monotonic() + 50
-while any(thread.name == "ringlet-guard" for thread in threading.enumerate()):
+while any(thread.name == "ringlet-late-arrivals" for thread in threading.enumerate()):
     assert time.monotonic() < end
     time.sleep(0.01)
 tell("ended")
@@ -76,11 +76,11 @@ def test_a_member_may_be_collected_anywhere(processes, name, ending):
 
 TOO_MANY = """
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.rendezvous import meet
+from ringlet.rendezvous.rendezvous import rendezvous
 from ringlet.rendezvous import host
 host.MOST_PROCESSES = 2
 try:
-    meet(Job(sys.argv[2], "", 4), [int(sys.argv[1])], 50)
+    rendezvous(Job(sys.argv[2], "", 4), [int(sys.argv[1])], 50)
 except Exception as error:
     tell([type(error).__name__, str(error)])
 """
@@ -91,4 +91,4 @@ def test_more_processes_than_a_group_can_have_are_refused_as_soon_as_they_come(p
     for process in started:
         kind, text = process.told()
         assert kind == "FailedPreconditionError"
-        assert "has more than 2 processes: give each of them more ranks" in text
+        assert "has more than 2 processes: assign more ranks to each" in text

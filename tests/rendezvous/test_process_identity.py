@@ -52,7 +52,7 @@ def test_the_age_of_a_process_is_told(identity):
 def test_who_holds_a_rank_is_told_alive_or_ended(identity):
     assert f"rank 3 is held by pid {os.getpid()}" in held_by([3], identity, Job("", "", 4))
     gone = dataclasses.replace(identity, start_ticks=identity.start_ticks - 1)
-    assert "has ended, so its group is over" in held_by([3], gone, Job("", "", 4))
+    assert "has exited, so its group has failed" in held_by([3], gone, Job("", "", 4))
 
 
 @pytest.mark.parametrize(
@@ -66,5 +66,5 @@ def test_a_record_that_is_no_identity_is_refused(record):
 
 @pytest.mark.parametrize(("name", "value"), [("pid", "1"), ("pid", True), ("start_ticks", 1.0), ("host", None)])
 def test_a_record_with_a_value_of_another_type_is_refused(identity, name, value):
-    with pytest.raises(ValueError, match="other types"):
+    with pytest.raises(ValueError, match="wrong types"):
         ProcessIdentity.from_record({**identity.as_record(), name: value})

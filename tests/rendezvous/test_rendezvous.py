@@ -57,10 +57,10 @@ def test_a_name_can_be_used_again_when_its_job_is_over(processes, name):
 
 TWICE = """
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.rendezvous import meet
+from ringlet.rendezvous.rendezvous import rendezvous
 for _ in range(20):
-    meeting = meet(Job(sys.argv[1], "", 3), [int(sys.argv[2])], 60)
-    meeting.close()
+    membership = rendezvous(Job(sys.argv[1], "", 3), [int(sys.argv[2])], 60)
+    membership.close()
 left = []
 for number in range(3, 100):
     try:
@@ -100,7 +100,7 @@ def test_the_time_out_names_the_ranks_that_are_missing_on_every_rank(processes, 
         kind, text, _, seconds = process.told()
         assert kind == "DeadlineExceededError"
         assert "waited 2 s for ranks 2 and 4 of group" in text
-        assert "(ranks 0, 1 and 3 came)" in text
+        assert "(ranks 0, 1 and 3 connected)" in text
         assert 0.5 < seconds < 20
 
 
@@ -154,15 +154,15 @@ def test_a_listener_interrupted_by_the_user_leaves_its_place_to_the_next(process
 
 FORKED = """
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.rendezvous import meet
-meeting = meet(Job(sys.argv[1], "", 2), [int(sys.argv[2])], 60)
+from ringlet.rendezvous.rendezvous import rendezvous
+membership = rendezvous(Job(sys.argv[1], "", 2), [int(sys.argv[2])], 60)
 child = os.fork()
 if child == 0:
     time.sleep(60)
     os._exit(0)
 tell(child)
 hear()
-meeting.close()
+membership.close()
 tell("closed")
 hear()
 os.kill(child, 9)
@@ -196,7 +196,7 @@ def test_a_limit_of_open_files_that_is_too_low_is_named(processes, name):
     assert kinds <= {"OSError", "WorkerLostError", "DeadlineExceededError"}, told
     texts = [answer[1] for answer in told if answer[0] == "OSError"]
     assert texts
-    assert all("may open no more than 12 files" in text for text in texts)
+    assert all("limit of 12 open files" in text for text in texts)
 
 
 def test_the_thread_that_guards_a_group_ends_with_it(processes, name):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.job_key import Job
 from tests.processes.harness import descriptors_of, eventually
 from tests.rendezvous.ranks import all_met, start, wait_for_listener
@@ -51,8 +51,8 @@ WORDS = [
     b"[" * 60000,
     b"[1]",
     BOMB,
-    b'{"kind": "hello"}',
-    b'{"kind": "hello", "ringlet": 3}',
+    b'{"kind": "handshake"}',
+    b'{"kind": "handshake", "ringlet": 3}',
 ]
 
 
@@ -94,10 +94,10 @@ def test_hellos_of_ranks_that_cannot_be_are_dropped(processes, strangers, name):
     start(processes, name, 0, 2)
     wait_for_listener(name)
     genuine = (
-        '{"kind": "hello", "ringlet": "%s", "num_ranks": 2, "ranks": %s, "nonce": "", "process": {"pid": 1, '
+        '{"kind": "handshake", "ringlet": "%s", "num_ranks": 2, "ranks": %s, "nonce": "", "process": {"pid": 1, '
         '"start_ticks": 1, "host": "h", "boot_id": "b", "network_namespace": "n", "pid_namespace": "p"}}'
     )
-    version = Hello.of_this_process(Job(name, "", 2), [1]).version
+    version = Handshake.of_this_process(Job(name, "", 2), [1]).version
     for ranks in ("[2]", "[-1]", "[]", "[1, 1]", '["1"]', "[1.0]", "[true]", "1", "null"):
         connection = connect(strangers, Job(name, "", 2).address())
         connection.send((genuine % (version, ranks)).encode())

@@ -1,4 +1,4 @@
-"""Which processes belong together, and how they find each other."""
+"""Clusters: cluster specs, resolvers, queries, and the registration of servers."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ __all__ = [
     "start_tasks",
 ]
 
-# Name -> module of this folder. Each is loaded on first use: reading a cluster needs no sockets, and meeting on one
-# needs no resolver.
+# Name -> module of this folder, loaded on first use: reading a cluster needs no sockets, a rendezvous no resolver.
 _HOME = {
     "ClusterDef": "cluster_def",
     "ClusterResolver": "resolvers.base_resolver",

@@ -1,4 +1,4 @@
-"""Processes that one process starts and ends: none of them outlives it."""
+"""Child processes: starts and kills processes that do not outlive this one."""
 
 from __future__ import annotations
 
@@ -15,66 +15,69 @@ from typing import Any
 
 from ringlet.errors import FailedPreconditionError
 from ringlet.ipc.deadline import Deadline
-from ringlet.ipc.worker_process import Keeper, Worker
+from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 
-__all__ = ["Crew"]
+__all__ = ["ChildProcesses"]
 
 _START_SECONDS = 60.0
-_LOOK_SECONDS = 0.02  # where the system tells nobody of ends
-_KILL_SECONDS = 0.5  # of the time to end: for those that did not by themselves
+_LOOK_SECONDS = 0.02  # polling interval where the system has no pidfds
+_KILL_SECONDS = 0.5  # share of end_all()'s time that is reserved for killing
 
 
-class Crew:
-    """Starts processes, and ends them.
+class ChildProcesses:
+    """Starts and kills processes.
 
-    The kernel ends a child with the *thread* that has started it. So one thread starts all, and waits.
+    PR_SET_PDEATHSIG kills a child when the *thread* that started it exits, so one long-lived thread starts all.
     """
 
     def __init__(self) -> None:
         self._pid = os.getpid()
-        self._lock = threading.RLock()  # a handler of signals may end all while its thread starts one
+        self._lock = threading.RLock()  # reentrant: a signal handler may call end_all() during start()
         self._workers: list[Worker] = []
         self._has_ended = False
-        self._orders: queue.SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None]
-        self._orders = queue.SimpleQueue()
-        threading.Thread(target=self._obey, name="ringlet-crew", daemon=True).start()
+        self._calls: queue.SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None]
+        self._calls = queue.SimpleQueue()
+        threading.Thread(target=self._run_calls, name="ringlet-child-processes", daemon=True).start()
         try:
-            self._keeper: Keeper = self._order(Keeper)
+            self._process_group: WorkerProcessGroup = self._call(WorkerProcessGroup)
         except BaseException:
-            self._orders.put(None)
+            self._calls.put(None)
             raise
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this is a forked child, which has no part in the processes."""
+        """Whether this is a forked child, which does not own the processes."""
         return self._pid != os.getpid()
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]) -> Worker:
-        """Start a process, with nothing to read on its standard input, that inherits some descriptors.
+        """Start a process with an empty standard input that inherits `descriptors`.
 
         Raises
         ------
         FailedPreconditionError
-            If all have been ended.
+            After `end_all`.
         OSError
-            If the system has no more processes or descriptors to give.
+            If the system is out of processes or descriptors.
         """
-        # Before the lock: at a fork another thread may have held it, and a child would wait for ever.
+        # Before the lock: in a forked child another thread's lock would never be released.
         if self.is_inherited:
-            raise FailedPreconditionError(f"the processes of this cluster are those of process {self._pid}")
+            raise FailedPreconditionError(
+                f"the processes of this cluster belong to process {self._pid}, the parent of this one (pid "
+                f"{os.getpid()}): use the cluster there"
+            )
         with self._lock:
             if not self._has_ended:
                 how = {"stdin": subprocess.DEVNULL, "pass_fds": descriptors}
-                process = self._order(lambda: self._keeper.start(command, environment, **how))
+                process = self._call(lambda: self._process_group.start(command, environment, **how))
                 worker = Worker(len(self._workers), process)
                 self._workers.append(worker)
                 if not self._has_ended:
                     return worker
                 self.end(worker)
-            raise FailedPreconditionError("the processes of this cluster were ended: start another one")
+            raise FailedPreconditionError("the processes of this cluster were stopped: start another cluster")
 
     def end(self, worker: Worker) -> None:
-        """Kill a process, and wait until it has ended."""
+        """Kill a process and reap it."""
         if self.is_inherited:
             return
         with self._lock:
@@ -84,7 +87,7 @@ class Crew:
                 self._workers.remove(worker)
 
     def end_all(self, seconds: float) -> None:
-        """Wait until all have ended by themselves, and kill them in time, with all that they have started."""
+        """Wait until all processes have exited; before the time is up, kill the rest and all their children."""
         if self.is_inherited:
             return
         with self._lock:
@@ -92,20 +95,20 @@ class Crew:
                 return
             self._has_ended = True
             wait_for(self._workers, Deadline.after(max(seconds - _KILL_SECONDS, 0.0)))
-            self._keeper.close()
+            self._process_group.close()
             for worker in self._workers:
-                worker.signal(signal.SIGKILL)  # who has left the group
+                worker.signal(signal.SIGKILL)  # in case it has left the group
                 worker.close()
-            self._orders.put(None)
+            self._calls.put(None)
 
-    def _order(self, call: Callable[[], Any]) -> Any:
+    def _call(self, call: Callable[[], Any]) -> Any:
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        self._orders.put((future, call))
+        self._calls.put((future, call))
         return future.result(_START_SECONDS)
 
-    def _obey(self) -> None:
-        while (order := self._orders.get()) is not None:
-            future, call = order
+    def _run_calls(self) -> None:
+        while (item := self._calls.get()) is not None:
+            future, call = item
             try:
                 future.set_result(call())
             except BaseException as error:
@@ -113,14 +116,14 @@ class Crew:
 
 
 def wait_for(workers: Iterable[Worker], deadline: Deadline) -> bool:
-    """Wait until processes have ended, and tell whether all have."""
+    """Wait until processes have exited; return whether all have."""
     left = [worker for worker in workers if not worker.has_ended()]
     while left and not deadline.is_over():
         handle = left[0].pidfd
         if handle is None:
             time.sleep(deadline.left(_LOOK_SECONDS))
         else:
-            poll = select.poll()  # not select, which knows the first 1024 descriptors only
+            poll = select.poll()  # select() is limited to 1024 descriptors
             poll.register(handle, select.POLLIN)
             poll.poll(1000 * deadline.left(60.0))
         left = [worker for worker in left if not worker.has_ended()]

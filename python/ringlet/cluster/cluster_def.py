@@ -1,4 +1,4 @@
-"""ClusterDef: a cluster as the protocol buffer that TensorFlow's programs exchange, read and written without one."""
+"""ClusterDef: a cluster as TensorFlow's protocol buffer message, encoded and decoded without protobuf."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["ClusterDef", "JobDef", "field_of_bytes", "field_of_number"]
 
-# Of the wire format of protocol buffers: kinds of fields, in the three lowest bits of what stands before each.
+# Wire types of protocol buffers: the three lowest bits of a field's tag.
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _BITS_64 = 2**64 - 1
 
@@ -30,12 +30,12 @@ class JobDef:
 
 @dataclass(frozen=True)
 class ClusterDef:
-    """A cluster as a message (``tf.train.ClusterDef``): its bytes are those of TensorFlow's.
+    """A cluster as a message (``tf.train.ClusterDef``), with TensorFlow's encoding.
 
     Attributes
     ----------
     job : tuple of JobDef
-        Its jobs, sorted by name where `ClusterSpec` made it.
+        The jobs, sorted by name if created by `ClusterSpec`.
 
     Examples
     --------
@@ -49,12 +49,12 @@ class ClusterDef:
     job: tuple[JobDef, ...] = ()
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:  # noqa: N802, ARG002, RUF100 - protobuf's
-        """Give its bytes: always the same, with the tasks of each job in descending order.
+        """Return the encoded message, deterministically, with the tasks of each job in descending order.
 
         Parameters
         ----------
         deterministic : bool, optional
-            Makes no difference.
+            Ignored.
 
         Returns
         -------
@@ -64,12 +64,12 @@ class ClusterDef:
 
     @classmethod
     def FromString(cls, data: bytes) -> ClusterDef:  # noqa: N802 - the name that protocol buffers give it
-        """Read the bytes of a message.
+        """Parse an encoded message.
 
         Parameters
         ----------
         data : bytes
-            What `SerializeToString` of this class or of TensorFlow's gave.
+            Result of `SerializeToString` of this class or of TensorFlow's.
 
         Returns
         -------
@@ -78,12 +78,14 @@ class ClusterDef:
         Raises
         ------
         ValueError
-            If they are no message of this kind.
+            If the bytes are not a ClusterDef.
         """
         try:
             return cls(tuple(_read_job(content) for number, content in _fields(data) if number == 1))
         except (IndexError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{len(data)} bytes that are no ClusterDef: {error}") from None
+            raise ValueError(
+                f"{len(data)} bytes are not a ClusterDef: {error}. Pass the result of SerializeToString()"
+            ) from None
 
 
 def _job_bytes(job: JobDef) -> bytes:
@@ -95,17 +97,17 @@ def _job_bytes(job: JobDef) -> bytes:
 
 
 def field_of_bytes(number: int, content: bytes) -> bytes:
-    """Write a field that is a text or a message."""
+    """Encode a field that is a string or a message."""
     return _varint(number << 3 | _LENGTH) + _varint(len(content)) + content
 
 
 def field_of_number(number: int, content: int) -> bytes:
-    """Write a field that is a whole number."""
+    """Encode a field that is an integer."""
     return _varint(number << 3 | _VARINT) + _varint(content)
 
 
 def _varint(number: int) -> bytes:
-    """Write a number of at most 64 bits: seven bits in each byte, the lowest first."""
+    """Encode an integer of at most 64 bits: seven bits in each byte, the lowest first."""
     data = bytearray()
     number &= _BITS_64
     while number >= 0x80:
@@ -139,7 +141,7 @@ def _text(content: bytes | int) -> str:
 
 
 def _fields(data: bytes | int) -> Iterator[tuple[int, bytes | int]]:
-    """Give number and content of each field of a message."""
+    """Yield number and content of each field of a message."""
     if isinstance(data, int):
         raise TypeError("a number in place of a message")
     at = 0

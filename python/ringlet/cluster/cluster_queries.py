@@ -1,4 +1,4 @@
-"""What a task is among the workers of a cluster: its place, how many there are, and which of them is the chief."""
+"""Cluster queries: index, number and chief of the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def normalized(cluster_spec: Any) -> ClusterSpec:
-    """Give a cluster as a ClusterSpec.
+    """Return a cluster as a ClusterSpec.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def normalized(cluster_spec: Any) -> ClusterSpec:
     Raises
     ------
     ValueError
-        If it is none of these.
+        If it is of another type.
     """
     if isinstance(cluster_spec, ClusterSpec):
         return cluster_spec
@@ -49,7 +49,7 @@ def normalized(cluster_spec: Any) -> ClusterSpec:
 
 
 def is_chief(cluster_spec: Any = None, task_type: str | None = None, task_id: int | None = None) -> bool:
-    """Tell whether a task is the chief: the job ``chief``, else worker 0; an evaluator is one for itself.
+    """Return whether a task is the chief: the job ``chief``, else worker 0; an evaluator is its own chief.
 
     Parameters
     ----------
@@ -67,8 +67,7 @@ def is_chief(cluster_spec: Any = None, task_type: str | None = None, task_id: in
     Raises
     ------
     ValueError
-        If the cluster has jobs that are no workers, parameter servers or evaluators, has two chiefs or two evaluators,
-        or has no such task.
+        If the cluster has a job of another type, two chiefs or two evaluators, or does not contain the task.
 
     Examples
     --------
@@ -80,7 +79,7 @@ def is_chief(cluster_spec: Any = None, task_type: str | None = None, task_id: in
 
 
 def id_in_cluster(cluster_spec: Any, task_type: str | None, task_id: int | None) -> int:
-    """Give the place of a task among the workers: the chief is the first, the job ``worker`` follows.
+    """Return the index of a task among the workers: the chief is first, the job ``worker`` follows.
 
     Parameters
     ----------
@@ -94,12 +93,12 @@ def id_in_cluster(cluster_spec: Any, task_type: str | None, task_id: int | None)
     Returns
     -------
     int
-        From 0 to ``worker_count(cluster_spec, task_type) - 1``. An evaluator is apart from the workers.
+        From 0 to ``worker_count(cluster_spec, task_type) - 1``. Evaluators are numbered separately.
 
     Raises
     ------
     ValueError
-        As of `is_chief`, and if the task is a parameter server.
+        As `is_chief`, and if the task is a parameter server.
 
     Examples
     --------
@@ -114,14 +113,14 @@ def id_in_cluster(cluster_spec: Any, task_type: str | None, task_id: int | None)
 
 
 def worker_count(cluster_spec: Any, task_type: str | None) -> int:
-    """Give how many workers there are, the chief among them; for an evaluator, how many evaluators.
+    """Return the number of workers, including the chief; for an evaluator, the number of evaluators.
 
     Parameters
     ----------
     cluster_spec : dict, ClusterDef or ClusterSpec
         The cluster.
     task_type : str
-        Job of the task that asks.
+        Job of the calling task.
 
     Returns
     -------
@@ -130,7 +129,7 @@ def worker_count(cluster_spec: Any, task_type: str | None) -> int:
     Raises
     ------
     ValueError
-        As of `id_in_cluster`, and if an evaluator asks that the cluster does not have.
+        As `id_in_cluster`, and for an evaluator that is not in the cluster.
 
     Examples
     --------
@@ -146,26 +145,26 @@ def worker_count(cluster_spec: Any, task_type: str | None) -> int:
 
 
 def collective_leader(cluster_spec: Any, task_type: str | None, task_id: int | None) -> str:
-    """Give the name of the task that leads the workers.
+    """Return the name of the leader of the workers: the chief, else worker 0.
 
     Parameters
     ----------
     cluster_spec : dict, ClusterDef or ClusterSpec
         The cluster.
     task_type : str
-        Job of the task that asks.
+        Job of the calling task.
     task_id : int
         Index of that task in its job.
 
     Returns
     -------
     str
-        An empty text for an evaluator, and where there is no cluster.
+        Empty for an evaluator, and for an empty cluster.
 
     Raises
     ------
     ValueError
-        As of `is_chief`, and if there is neither a chief nor a worker.
+        As `is_chief`, and if the cluster has neither a chief nor a worker.
 
     Examples
     --------
@@ -181,11 +180,11 @@ def collective_leader(cluster_spec: Any, task_type: str | None, task_id: int | N
     for job in ("chief", "worker"):
         if job in spec.jobs:
             return f"/job:{job}/replica:0/task:0"
-    raise ValueError(f"there is neither a chief nor a worker to lead {spec}")
+    raise ValueError(f"{spec} has neither a chief nor a worker: add one, as in {{'worker': ['host:port']}}")
 
 
 def worker_tasks(cluster_spec: Any) -> list[tuple[str, int, str]]:
-    """Give the workers of a cluster in the order of their ranks.
+    """Return the workers of a cluster in rank order.
 
     Parameters
     ----------
@@ -214,7 +213,7 @@ def worker_tasks(cluster_spec: Any) -> list[tuple[str, int, str]]:
 def check_workers(
     cluster_spec: Any, task_type: str | None, task_id: int | None, resolver: ClusterResolver | None = None
 ) -> None:
-    """Check that the workers of a cluster can meet, and that a task is one of them.
+    """Check that the workers of a cluster can form a group, and that a task is one of them.
 
     Parameters
     ----------
@@ -225,21 +224,21 @@ def check_workers(
     task_id : int
         Index of this task in its job.
     resolver : ClusterResolver, optional
-        Who said so, for messages.
+        The source of the cluster, for messages.
 
     Raises
     ------
     ClusterConfigError
-        As of `id_in_cluster`; if task type or index are not known; if an index is missing among the workers, or two of
-        them have one address.
+        As `id_in_cluster`; if task type or index are None; if an index is missing among the workers, or two of them
+        have the same address.
 
     Examples
     --------
     >>> check_workers({"worker": ["a:1", "a:1"]}, "worker", 0)
     Traceback (most recent call last):
-    ringlet.errors.ClusterConfigError: worker 0 and worker 1 have one address: give each task one of its own, such as
+    ringlet.errors.ClusterConfigError: worker 0 and worker 1 have the same address: give each task its own, such as
     another port. The cluster, at $.cluster.worker[1]: found 'a:1'; allowed: any other port: on one machine ports are
-    names, nobody listens on them.
+    names, and need not be free.
     """
     spec = normalized(cluster_spec)
     try:
@@ -247,7 +246,7 @@ def check_workers(
         check_task(spec, task_type, task_id)
         _place(spec, task_type, task_id)
         if task_id is not None and task_id < 0:
-            text = f"there is no {task_type} {task_id}"
+            text = f"{task_type} {task_id} does not exist"
             raise Fault(text, "tasks are numbered from 0", ["task", "index"], found=task_id, instead=0)
         check_complete(spec, worker_tasks(spec))
     except Fault as fault:

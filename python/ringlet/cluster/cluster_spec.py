@@ -1,4 +1,4 @@
-"""ClusterSpec: which tasks a cluster has, and where."""
+"""ClusterSpec: the tasks of a cluster and their addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ringlet.errors import ClusterConfigError
 
 __all__ = ["ClusterSpec"]
 
-_MOST_LISTED = 10_000_000  # tasks, with those that a sparse job leaves out; one list of more would be a slip
+_MOST_LISTED = 10_000_000  # largest list of a sparse job's tasks
 _EXAMPLE_CHARACTERS = 300
 
 
@@ -21,13 +21,13 @@ class ClusterSpec:
     Parameters
     ----------
     cluster : dict, ClusterDef or ClusterSpec
-        Job name -> list of addresses, or, for a sparse job, dictionary of task index to address. A
-        ``tf.train.ClusterDef`` of TensorFlow's is read too.
+        Job name -> list of addresses, or, for a sparse job, dictionary of task index to address. TensorFlow's
+        ``tf.train.ClusterDef`` is accepted, too.
 
     Raises
     ------
     ClusterConfigError
-        If it is none of these, or something in it is of another type (then it is a ``TypeError``, too).
+        If the cluster is invalid; for wrong types the error is a ``TypeError``, too.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class ClusterSpec:
 
     @classmethod
     def _of(cls, jobs: Jobs) -> ClusterSpec:
-        """Make one of jobs that were read already."""
+        """Return the spec of parsed jobs."""
         spec = cls({})
         spec._jobs = jobs
         return spec
@@ -76,17 +76,17 @@ class ClusterSpec:
 
     @property
     def jobs(self) -> list[Any]:
-        """Give the names of the jobs, in the order in which they were given."""
+        """The names of the jobs, in the given order."""
         return list(self._jobs)
 
     def as_dict(self) -> dict[Any, Any]:
-        """Give the tasks of each job.
+        """Return the tasks of each job.
 
         Returns
         -------
         dict
-            Job name -> list of addresses, or dictionary of task index to address where indices are missing, or where
-            there is no task at all.
+            Job name -> list of addresses, or dictionary of task index to address if indices are missing or the job has
+            no tasks.
         """
         return {
             job: list(map(tasks.get, range(len(tasks)))) if _is_dense(tasks) else dict(sorted(tasks.items()))
@@ -94,12 +94,12 @@ class ClusterSpec:
         }
 
     def as_cluster_def(self) -> ClusterDef:
-        """Give it as a message, which has ``SerializeToString`` and the same bytes as TensorFlow's.
+        """Return the cluster as a message, with TensorFlow's encoding.
 
         Returns
         -------
         ClusterDef
-            With its jobs sorted by name.
+            With the jobs sorted by name.
         """
         return ClusterDef(
             tuple(
@@ -109,7 +109,7 @@ class ClusterSpec:
         )
 
     def num_tasks(self, job_name: str) -> int:
-        """Give how many tasks a job has.
+        """Return the number of tasks of a job.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class ClusterSpec:
         return len(self._tasks(job_name))
 
     def task_indices(self, job_name: str) -> list[int]:
-        """Give the indices of the tasks that a job has, in ascending order.
+        """Return the indices of a job's tasks, in ascending order.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class ClusterSpec:
         return sorted(self._tasks(job_name))
 
     def task_address(self, job_name: str, task_index: int) -> str:
-        """Give the address of a task.
+        """Return the address of a task.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class ClusterSpec:
         Raises
         ------
         ClusterConfigError
-            If there is no such job, or it has no such task.
+            If the job or the task does not exist.
         """
         tasks = self._tasks(job_name)
         if task_index not in tasks:
@@ -175,7 +175,7 @@ class ClusterSpec:
         return address
 
     def job_tasks(self, job_name: str) -> list[str | None]:
-        """Give the addresses of the tasks of a job as a list.
+        """Return the addresses of the tasks of a job as a list.
 
         Parameters
         ----------
@@ -185,12 +185,12 @@ class ClusterSpec:
         Returns
         -------
         list of str or None
-            One entry for each index up to the largest; None where a sparse job has no task.
+            One entry for each index up to the largest; None for the missing tasks of a sparse job.
 
         Raises
         ------
         ClusterConfigError
-            If there is no such job, if it has no tasks, or if the list would have more than ten million entries.
+            If the job does not exist, has no tasks, or the list would have more than ten million entries.
         """
         tasks = self._tasks(job_name)
         length = max(tasks, default=-1) + 1

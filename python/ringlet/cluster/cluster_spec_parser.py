@@ -1,4 +1,4 @@
-"""Jobs of a cluster, read from dictionaries: every fault is named with its place."""
+"""Cluster spec parser: reads the jobs of a cluster from dictionaries; faults name their place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ringlet.errors import ClusterConfigError
 
 __all__ = ["Jobs", "read_jobs"]
 
-# Job name -> task index -> address. Names and addresses are texts; of TensorFlow's programs also bytes.
+# Job name -> task index -> address. Names and addresses are str, or bytes as TensorFlow accepts.
 Jobs = dict[Any, dict[int, Any]]
 
 _MOST_INDEX = 2**31 - 1  # of the protocol buffer
@@ -35,7 +35,7 @@ def read_jobs(cluster: object) -> Jobs:
     Raises
     ------
     Fault
-        If anything cannot be meant; it becomes a `ClusterConfigError`.
+        If the cluster is invalid; becomes a `ClusterConfigError`.
 
     Examples
     --------
@@ -141,5 +141,5 @@ def _check_text(what: str, text: str | bytes, keys: list[object]) -> None:
         text.encode() if isinstance(text, str) else text.decode()
     except UnicodeError:
         raise Fault(
-            f"{what} {ascii(text)[:100]} is no text of Unicode", "UTF-8 without surrogates", keys, found=text
+            f"{what} {ascii(text)[:100]} is not valid Unicode", "UTF-8 without surrogates", keys, found=text
         ) from None

@@ -1,4 +1,4 @@
-"""What is wrong in the description of a cluster: where, what was found, what is allowed, and how it is put right."""
+"""Configuration errors: faults in a cluster configuration, with their place, the allowed values and a correction."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ringlet.errors import ClusterConfigError
 
 __all__ = ["ABSENT", "ClusterConfigJSONError", "ClusterConfigTypeError", "Fault", "corrected", "json_path", "shown"]
 
-ABSENT: Any = object()  # there is nothing at that place, or no better value for it is known
+ABSENT: Any = object()  # no value: nothing was found, or no correction is known
 
 _shortener = reprlib.Repr()
 _shortener.maxstring = _shortener.maxother = 80
 
 
 class ClusterConfigTypeError(ClusterConfigError, TypeError):
-    """Something of another type stands where it cannot (TensorFlow raises ``TypeError``)."""
+    """A value has a wrong type (TensorFlow raises ``TypeError``)."""
 
 
 class ClusterConfigJSONError(ClusterConfigError, json.JSONDecodeError):
-    """A text is no JSON (TensorFlow raises ``json.JSONDecodeError``).
+    """A text is not valid JSON (TensorFlow raises ``json.JSONDecodeError``).
 
     Attributes
     ----------
@@ -41,22 +41,20 @@ class ClusterConfigJSONError(ClusterConfigError, json.JSONDecodeError):
 
 
 class Fault(Exception):
-    """One thing that is wrong in a structure of dictionaries and lists.
-
-    It never leaves this folder: `as_error` makes what users see.
+    """A fault in a structure of dictionaries and lists; `as_error` converts it to the error that users see.
 
     Parameters
     ----------
     text : str
-        What is wrong, as TensorFlow says it where it says so; without the full stop.
+        The fault, in TensorFlow's wording if it has one; without a full stop.
     allowed : str
-        What may stand there.
+        The allowed values.
     keys : sequence of str and int
-        The way to the place, from the outermost dictionary.
+        Path of the faulty value, from the outermost dictionary.
     found : object
-        What stands there.
+        The faulty value.
     instead : object
-        What to put there, for an example; `ABSENT` if nobody can know.
+        A correct value for an example; `ABSENT` if unknown.
     kind : type
         Class of the error.
     """
@@ -80,25 +78,13 @@ class Fault(Exception):
         self.kind = kind
 
     def below(self, *keys: object) -> Fault:
-        """Give the same fault as one of a structure that stands at `keys` in another."""
+        """Return the same fault with `keys` before its path."""
         return Fault(
             self.text, self.allowed, (*keys, *self.keys), found=self.found, instead=self.instead, kind=self.kind
         )
 
     def as_error(self, source: str, example: str) -> ClusterConfigError:
-        """Make the error that users see.
-
-        Parameters
-        ----------
-        source : str
-            What was read, such as ``"TF_CONFIG"``.
-        example : str
-            How it may be written.
-
-        Returns
-        -------
-        ClusterConfigError
-        """
+        """Return the error for users: `source` names the configuration (``"TF_CONFIG"``), `example` is advice."""
         path = json_path(self.keys)
         found = "nothing" if self.found is ABSENT else shown(self.found)
         text = f"{self.text}. {source}, at {path}: found {found}; allowed: {self.allowed}. {example}"
@@ -106,7 +92,7 @@ class Fault(Exception):
 
 
 def shown(value: object) -> str:
-    """Write a value of any size in a few words.
+    """Return a shortened repr of a value.
 
     Examples
     --------
@@ -117,7 +103,7 @@ def shown(value: object) -> str:
 
 
 def json_path(keys: Sequence[object]) -> str:
-    """Write the way to a place in a structure as a JSON path.
+    """Return the JSON path of a value.
 
     Examples
     --------
@@ -134,7 +120,7 @@ def json_path(keys: Sequence[object]) -> str:
 
 
 def corrected(whole: Any, fault: Fault) -> Any:
-    """Give a copy of a structure in which the place of a fault has what the fault says; `ABSENT` if it says nothing."""
+    """Return a copy of a structure with the faulty value corrected; `ABSENT` if no correction is known."""
     if fault.instead is ABSENT:
         return ABSENT
     return _with(whole, fault.keys, fault.instead)

@@ -1,4 +1,4 @@
-"""Connecting to clusters, as programs of TensorFlow do before they use one."""
+"""TensorFlow's functions for connecting to clusters, which check their arguments and connect nothing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def experimental_connect_to_cluster(  # noqa: PLR0917  # TensorFlow's arguments
     make_master_device_default: bool = True,
     cluster_device_filters: Any = None,
 ) -> None:
-    """Look whether there is a cluster to connect to (``tf.config.experimental_connect_to_cluster``).
+    """Check that a cluster can be read (``tf.config.experimental_connect_to_cluster``).
 
-    Nothing is connected: the devices of a modelled slice are in this process, and workers meet when a strategy is
+    Nothing is connected: the devices of a modelled slice are in this process, and workers connect when a strategy is
     first used.
 
     Parameters
@@ -35,7 +35,7 @@ def experimental_connect_to_cluster(  # noqa: PLR0917  # TensorFlow's arguments
     Raises
     ------
     ValueError
-        If it is neither, or the resolver cannot tell its cluster.
+        If the argument is neither, or the resolver cannot determine its cluster.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def experimental_connect_to_cluster(  # noqa: PLR0917  # TensorFlow's arguments
 
 
 def experimental_connect_to_host(remote_host: Any = None, job_name: str = "worker") -> None:
-    """Look whether there is a host to connect to (``tf.config.experimental_connect_to_host``).
+    """Check that host addresses can be read (``tf.config.experimental_connect_to_host``).
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def experimental_connect_to_host(remote_host: Any = None, job_name: str = "worke
     Raises
     ------
     ValueError
-        If there is none.
+        If it is empty.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which addresses of a cluster are those of this machine."""
+"""Local addresses: which addresses of a cluster belong to this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["foreign_addresses", "host_of"]
 
 
 def host_of(address: str) -> str:
-    """Give the host of an address, without its port and in small letters.
+    """Return the host of an address, without its port and in lower case.
 
     Examples
     --------
@@ -24,14 +24,14 @@ def host_of(address: str) -> str:
 
 
 def foreign_addresses(addresses: Sequence[str], own: str) -> list[str]:
-    """Give those addresses that are not of this machine, as far as can be told.
+    """Return the addresses that do not belong to this machine.
 
     Parameters
     ----------
     addresses : sequence of str
         Of all workers.
     own : str
-        Of this one: whatever its host is, it is this machine.
+        Of this worker: its host counts as this machine.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def foreign_addresses(addresses: Sequence[str], own: str) -> list[str]:
 
 
 def _is_here(host: str) -> bool:
-    # An empty host is what programs write that listen on all addresses of the machine.
+    # An empty host means all addresses of the machine.
     if host in ("", "localhost", socket.gethostname().lower()) or host.endswith(".localhost"):
         return True
     try:
@@ -66,7 +66,7 @@ def _is_here(host: str) -> bool:
 
 
 def _is_own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether a socket of this machine can have the address."""
+    """Return whether a socket of this machine can be bound to the address."""
     if address.is_loopback or address.is_unspecified:
         return True
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6

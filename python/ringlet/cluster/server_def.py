@@ -1,4 +1,4 @@
-"""ServerDef: which task of which cluster a server is, as the protocol buffer that TensorFlow's programs exchange."""
+"""ServerDef: the cluster and task of a server, as TensorFlow's protocol buffer message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ServerDef"]
 
 @dataclass(frozen=True)
 class ServerDef:
-    """One server (``tf.train.ServerDef``): its bytes are those of TensorFlow's.
+    """One server (``tf.train.ServerDef``), with TensorFlow's encoding.
 
     Attributes
     ----------
@@ -33,12 +33,12 @@ class ServerDef:
     protocol: str = ""
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:  # noqa: N802, ARG002, RUF100 - protobuf's
-        """Give its bytes.
+        """Return the encoded message.
 
         Parameters
         ----------
         deterministic : bool, optional
-            Makes no difference.
+            Ignored.
 
         Returns
         -------

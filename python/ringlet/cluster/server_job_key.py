@@ -41,39 +41,39 @@ class ServersJob(Job):
 
     @classmethod
     def of(cls, spec: ClusterSpec, job_id: str) -> ServersJob:
-        """Give the job of a cluster: the same for all who know its workers and parameter servers by the same addresses.
+        """Return the job of a cluster: equal for equal addresses of workers and parameter servers.
 
         Raises
         ------
         ClusterConfigError
-            If it has no job ``worker`` or no job ``ps``.
+            If the cluster has no job ``worker`` or no job ``ps``.
         """
         tasks = tuple((job, index) for job in ("worker", "ps") for index in spec.task_indices(job))
         known = [(*task, str(spec.task_address(*task))) for task in tasks]
         return cls(f"servers {json.dumps(known)}", job_id, 1 + len(tasks), tasks)
 
     def rank_of(self, task: Task) -> int:
-        """Give the rank of a task."""
+        """Return the rank of a task."""
         return 1 + self.tasks.index(task)
 
     @property
     def taken(self) -> str:
-        """What messages say where another process is this task already."""
+        """Text of messages about a task that another process holds."""
         return (
-            "two processes were started as this task, or another job with this cluster is running. Give each process a "
-            "task of its own, and each of two jobs its own RINGLET_JOB_ID"
+            "two processes were started as this task, or another job with this cluster is running. Start each task "
+            "once, and give each job its own RINGLET_JOB_ID"
         )
 
     @property
     def start_alike(self) -> str:
-        """What messages advise where processes do not find each other."""
+        """Advice of messages about processes that did not connect."""
         return (
             "Start a ringlet.Server for every task once, as the user of the coordinator, with the same cluster and the "
             "same RINGLET_JOB_ID"
         )
 
     def who(self, ranks: Iterable[int]) -> str:
-        """Name the tasks that have these ranks."""
+        """Return the names of the tasks that have these ranks."""
         return listed([task_name(*self.tasks[rank - 1]) if rank else "the coordinator" for rank in sorted(ranks)])
 
     def __str__(self) -> str:

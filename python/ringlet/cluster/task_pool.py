@@ -1,4 +1,4 @@
-"""The processes of a cluster as their coordinator sees them: a channel to each."""
+"""Task pool: the processes of a cluster, with the coordinator's channel to each."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ __all__ = ["Tasks"]
 
 
 class Tasks(Protocol):
-    """Workers and parameter servers that do what one coordinator says. Every method may be called by any thread."""
+    """The workers and parameter servers of one coordinator; thread-safe."""
 
     @property
     def workers(self) -> list[Channel]:
-        """The channels to all workers, by index: each leads to its process, or to the last one that there was."""
+        """The channels to all workers, by index; the last one of a worker that has exited."""
 
     @property
     def ps(self) -> list[Channel]:
         """The channels to all parameter servers, by index."""
 
     def restart(self, task_type: str, task_id: int) -> Channel:
-        """Give the channel to a new process of a task; what is left of the old one is not heard any more.
+        """Return the channel to a new process of a task, and close the old one.
 
         Raises
         ------
         FailedPreconditionError
-            If the cluster is stopped, also meanwhile.
+            If the cluster is or becomes stopped.
         DeadlineExceededError
-            If nobody has come.
+            If no process has registered.
         OSError
             If the system cannot start a process.
         """
 
     def ending_of(self, task_type: str, task_id: int) -> str:
-        """Say what happened to a process whose channel has closed, such as ``"was killed by SIGKILL (signal 9)"``."""
+        """Return what happened to a process whose channel has closed: ``"was killed by SIGKILL (signal 9)"``."""
 
     def pid_of(self, task_type: str, task_id: int) -> int:
-        """Give the number of the process of a task."""
+        """Return the pid of a task."""
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """Close all channels and end the processes that this one has started, within that time; once is enough."""
+        """Close all channels and end the processes started by this one, within that time; idempotent."""

@@ -1,4 +1,4 @@
-"""Whether a cluster and a task of it can be meant: each fault with its place in a configuration like ``TF_CONFIG``."""
+"""Task validation: checks of a cluster and a task, whose faults name their place in a ``TF_CONFIG``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KINDS = "'chief', 'worker', 'ps' and 'evaluator'"
 
 
 def num_tasks(spec: ClusterSpec, job: str | None) -> int:
-    """Give how many tasks a job has, 0 if there is no such job.
+    """Return the number of tasks of a job, 0 if the job does not exist.
 
     Examples
     --------
@@ -26,13 +26,7 @@ def num_tasks(spec: ClusterSpec, job: str | None) -> int:
 
 
 def check_given(task_type: object, task_id: object) -> None:
-    """Check that it is known which task a process is.
-
-    Raises
-    ------
-    Fault
-        If it is not.
-    """
+    """Check that task type and index are given; raise a `Fault` otherwise."""
     if task_type is not None and task_id is not None:
         return
     text = "When `cluster_spec` is given, you must also specify `task_type` and `task_id`"
@@ -43,14 +37,14 @@ def check_given(task_type: object, task_id: object) -> None:
 
 
 def check_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> None:
-    """Check a task and its cluster, as TensorFlow does; the job of an evaluator need not be in it.
+    """Check a task and its cluster, as TensorFlow does; an evaluator need not be in the cluster.
 
     Raises
     ------
     Fault
-        If the cluster has jobs of other kinds, has two chiefs or two evaluators, or has no such task.
+        If the cluster has jobs of other types, two chiefs or two evaluators, or does not contain the task.
     TypeError
-        If the index of the task is not known.
+        If the index of the task is None.
     """
     _check_jobs(spec, task_type)
     if task_type not in spec.jobs:
@@ -78,7 +72,7 @@ def _check_jobs(spec: ClusterSpec, task_type: str | None) -> None:
         raise Fault(text, _KINDS, keys, found=task_type, instead=_first(spec))
     if task_type and task_type not in spec.jobs and task_type != "evaluator":
         text = f"`task_type` {task_type!r} not found in cluster_spec"
-        jobs = ", ".join(map(shown, spec.jobs)) or "none, for the cluster has no jobs"
+        jobs = ", ".join(map(shown, spec.jobs)) or "none, as the cluster has no jobs"
         raise Fault(text, jobs, keys, found=task_type, instead=_first(spec))
     for job in ("chief", "evaluator"):
         if num_tasks(spec, job) > 1:
@@ -87,20 +81,7 @@ def _check_jobs(spec: ClusterSpec, task_type: str | None) -> None:
 
 
 def check_complete(spec: ClusterSpec, workers: list[tuple[str, int, str]]) -> None:
-    """Check that no worker is missing, and that each has an address of its own.
-
-    Parameters
-    ----------
-    spec : ClusterSpec
-        The cluster.
-    workers : list of tuple
-        Job, index and address of each worker.
-
-    Raises
-    ------
-    Fault
-        If that is not so.
-    """
+    """Check that no worker of (job, index, address) is missing or shares its address; raise a `Fault` otherwise."""
     for job in ("chief", "worker"):
         present = spec.task_indices(job) if job in spec.jobs else []
         missing = next((i for i, index in enumerate(present) if i != index), None)
@@ -112,13 +93,13 @@ def check_complete(spec: ClusterSpec, workers: list[tuple[str, int, str]]) -> No
         name = f"{job} {index}"
         other = holders.setdefault(address, name)
         if other != name:
-            text = f"{other} and {name} have one address: give each task one of its own, such as another port"
-            allowed = "any other port: on one machine ports are names, nobody listens on them"
+            text = f"{other} and {name} have the same address: give each task its own, such as another port"
+            allowed = "any other port: on one machine ports are names, and need not be free"
             raise Fault(text, allowed, ["cluster", job, index], found=address)
 
 
 def _numbers(count: int) -> str:
-    return f"0 to {count - 1}" if count > 1 else "0" if count else "none, for there are no tasks"
+    return f"0 to {count - 1}" if count > 1 else "0" if count else "none, as there are no tasks"
 
 
 def _first(spec: ClusterSpec) -> Any:

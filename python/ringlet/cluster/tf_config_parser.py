@@ -1,4 +1,4 @@
-"""The text of the environment variable ``TF_CONFIG``: read once, and checked with the place of every fault."""
+"""TF_CONFIG parser: reads the environment variable ``TF_CONFIG``; faults name their place."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ _EXAMPLE = {
     "cluster": {"worker": ["localhost:2222", "localhost:2223"]},
     "task": {"type": "worker", "index": 0},
 }
-_LONGEST_EXAMPLE = 400  # characters of a configuration that is shown corrected; of longer ones an example is shown
+_LONGEST_EXAMPLE = 400  # characters of a configuration whose correction is shown; else an example is shown
 
 
 class TFConfig:
-    """What one text of ``TF_CONFIG`` says. Made by `TFConfig.of`.
+    """A parsed ``TF_CONFIG``, created by `TFConfig.of`.
 
-    Each question checks what it needs of the text and nothing else, as TensorFlow does: a wrong task does not hide the
-    cluster.
+    Each property validates only its own part, as in TensorFlow: a wrong task does not prevent reading the cluster.
 
     Examples
     --------
@@ -48,7 +47,7 @@ class TFConfig:
     @staticmethod
     @functools.lru_cache(maxsize=4)
     def of(text: str) -> TFConfig:
-        """Read a text; the last few are remembered.
+        """Parse a text; the last few results are cached.
 
         Parameters
         ----------
@@ -62,13 +61,13 @@ class TFConfig:
         Raises
         ------
         ClusterConfigError
-            If it is no JSON object.
+            If the text is not a JSON object.
         """
         return TFConfig(text)
 
     @functools.cached_property
     def cluster_spec(self) -> ClusterSpec:
-        """Give the cluster; an empty one if the text has none."""
+        """The cluster; empty if the text has none."""
         if "cluster" not in self._whole:
             return ClusterSpec({})
         try:
@@ -79,60 +78,49 @@ class TFConfig:
 
     @functools.cached_property
     def task_type(self) -> str | None:
-        """Give the job of the task; None if the text has none."""
+        """The job of the task; None if the text has none."""
         value = self._task().get("type")
         if value is None:
             return None
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
             return str(value)
-        raise self._type_error("a job is named by a text", '"worker", for example', ["task", "type"], value)
+        raise self._type_error("the type of a task must be a string", 'such as "worker"', ["task", "type"], value)
 
     @functools.cached_property
     def task_id(self) -> int | None:
-        """Give the index of the task; None if the text has none."""
+        """The index of the task; None if the text has none."""
         value = self._task().get("index")
         keys = ["task", "index"]
-        allowed = "a whole number: 0, 1, 2 and so on for the tasks of a job"
+        allowed = "an integer: 0, 1, 2 and so on for the tasks of a job"
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-            raise self._type_error("the index of a task is a number", allowed, keys, value)
+            raise self._type_error("the index of a task must be a number", allowed, keys, value)
         try:
             index = int(value)
         except (ValueError, OverflowError) as error:
             raise self.error_of(Fault(str(error)[:100], allowed, keys, found=value, instead=0)) from None
         if index != value and not isinstance(value, str):
-            raise self.error_of(Fault(f"there is no task {value}", allowed, keys, found=value, instead=index))
+            raise self.error_of(Fault(f"task {value} does not exist", allowed, keys, found=value, instead=index))
         return index
 
     def text_of(self, key: str) -> str | None:
-        """Give a value that is a text, such as ``rpc_layer`` or ``session_master``; None if there is none.
-
-        Parameters
-        ----------
-        key : str
-            Its name.
-
-        Returns
-        -------
-        str or None
-        """
+        """Return a string such as ``rpc_layer`` or ``session_master``; None if it is not given."""
         value = self._whole.get(key)
         if value is None or isinstance(value, str):
             return value
-        raise self._type_error(f"{key} is a text", "a text", [key], value)
+        raise self._type_error(f"{key} must be a string", "a string", [key], value)
 
     def no_task(self, message: str, key: str, found: object) -> ClusterConfigError:
-        """Make the error about a task that the cluster does not have.
+        """Return the error for a task that is not in the cluster.
 
         Parameters
         ----------
         message : str
-            What the cluster says.
         key : str
-            ``"type"`` or ``"index"``: what names no task.
+            The faulty key: ``"type"`` or ``"index"``.
         found : object
-            What it is; None if it is missing.
+            Its value; None if missing.
 
         Returns
         -------
@@ -143,7 +131,7 @@ class TFConfig:
             options: list[Any] = spec.jobs
         else:
             options = spec.task_indices(str(self.task_type))
-        names = ", ".join(shown(option) for option in options[:8]) or "nothing, for there are no tasks"
+        names = ", ".join(shown(option) for option in options[:8]) or "none, as there are no tasks"
         more = f" and {len(options) - 8} more" if len(options) > 8 else ""
         fault = Fault(
             message,
@@ -155,17 +143,7 @@ class TFConfig:
         return self.error_of(fault)
 
     def error_of(self, fault: Fault) -> ClusterConfigError:
-        """Make the error about a fault of this configuration, with a corrected text if there is one that is short.
-
-        Parameters
-        ----------
-        fault : Fault
-            With its place in the whole of the configuration.
-
-        Returns
-        -------
-        ClusterConfigError
-        """
+        """Return the error of a fault in this configuration, with a correction if it is known and short."""
         better = corrected(self._whole, fault) if hasattr(self, "_whole") else ABSENT
         if better is ABSENT or len(self._text) > _LONGEST_EXAMPLE:
             return fault.as_error("TF_CONFIG", f"For example: {_shown(_EXAMPLE)}")
@@ -190,14 +168,14 @@ class TFConfig:
         return whole
 
     def _as_object(self, value: object, keys: Sequence[object]) -> dict[str, Any]:
-        """Check that a value is an object; an empty list is an empty one, as TensorFlow takes it."""
+        """Return a value that must be an object; an empty list counts as an empty object, as in TensorFlow."""
         if value == []:
             return {}
         if isinstance(value, dict):
             return value
         what = "a task" if keys else "the configuration"
         allowed = '{"type": "worker", "index": 0}, for example' if keys else 'an object with "cluster" and "task"'
-        raise self._type_error(f"{what} is an object", allowed, keys, value)
+        raise self._type_error(f"{what} must be an object", allowed, keys, value)
 
     def _type_error(self, text: str, allowed: str, keys: Sequence[object], found: object) -> ClusterConfigError:
         example: Any = _EXAMPLE
@@ -212,7 +190,7 @@ class TFConfig:
         if not self._text.strip():
             return f"TF_CONFIG is empty: unset it for a program of one process. For example: {_shown(_EXAMPLE)}"
         near = self._text[max(0, position - 20) : position + 20]
-        quotes = "; JSON has double quotes" if "'" in near else ""
+        quotes = "; JSON requires double quotes" if "'" in near else ""
         return (
             f"TF_CONFIG, at $: found {near!r} there; allowed: JSON, with a cluster and a task{quotes}. "
             f"For example: {_shown(_EXAMPLE)}"
@@ -221,7 +199,7 @@ class TFConfig:
     def _repeated(self, whole: dict[str, Any], name: str) -> ClusterConfigError:
         keys = _place_of(whole, name)
         fault = Fault(
-            f"the name {shown(name)} stands twice in one object, so that one of its values would be lost",
+            f"the name {shown(name)} occurs twice in one object, so that one of its values would be lost",
             "each name once",
             keys,
             found=name,
@@ -230,7 +208,7 @@ class TFConfig:
 
 
 class _Repeating(dict[str, Any]):
-    """An object of JSON in which a name stands twice."""
+    """A JSON object in which a name occurs twice."""
 
 
 def _as_dict(repeated: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -243,7 +221,7 @@ def _as_dict(repeated: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any
 
 
 def _place_of(whole: object, name: str) -> list[object]:
-    """Find the object in which a name stands twice: the way to it and the name."""
+    """Return the path of a name that occurs twice in its object."""
     waiting: list[tuple[list[object], object]] = [([], whole)]
     while waiting:
         keys, value = waiting.pop()

@@ -1,4 +1,4 @@
-"""The job of a cluster's workers, whose messages name tasks as TF_CONFIG does."""
+"""Worker job key: the job of a cluster's workers, whose messages name tasks as TF_CONFIG does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["WorkersJob", "task_name"]
 
 
 def task_name(task_type: str, task_id: int) -> str:
-    """Name a task in messages, as device strings do.
+    """Return the name of a task in messages, as in device strings.
 
     Examples
     --------
@@ -24,16 +24,16 @@ def task_name(task_type: str, task_id: int) -> str:
 
 @dataclass(frozen=True)
 class WorkersJob(Job):
-    """A job whose processes are the workers of a cluster, with as many ranks each.
+    """A job whose processes are the workers of a cluster, with equally many ranks each.
 
     Attributes
     ----------
     tasks : tuple of str
-        What each worker is called, in rank order.
+        Names of the workers, in rank order.
     number : int
-        Which of the program's strategies it is, from 1.
+        Number of the strategy in the program, from 1.
     command : str
-        What starts all of them.
+        The command that starts all workers.
 
     Examples
     --------
@@ -52,22 +52,22 @@ class WorkersJob(Job):
 
     @property
     def taken(self) -> str:
-        """What messages say where another process is this task already."""
+        """Text of messages about a task that another process holds."""
         return (
-            "two processes were started as this task, or another job with this cluster is running. Give each process a "
-            "task of its own, and each of two jobs its own RINGLET_JOB_ID"
+            "two processes were started as this task, or another job with this cluster is running. Start each task "
+            "once, and give each job its own RINGLET_JOB_ID"
         )
 
     @property
     def start_alike(self) -> str:
-        """What messages advise where processes do not find each other."""
+        """Advice of messages about processes that did not connect."""
         return (
             'Start every task once, as one user, with the same "cluster" in TF_CONFIG and the same RINGLET_JOB_ID '
             f"(`{self.command}` starts all)"
         )
 
     def who(self, ranks: Iterable[int]) -> str:
-        """Name the workers that have these ranks."""
+        """Return the names of the workers that have these ranks."""
         each = self.num_ranks // len(self.tasks)
         return listed([self.tasks[worker] for worker in sorted({rank // each for rank in ranks})])
 

@@ -16,8 +16,8 @@ from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.ipc.deadline import Deadline
 from ringlet.rendezvous.job_key import MOST_PROCESSES, Job
-from ringlet.rendezvous.membership import Meeting
-from ringlet.rendezvous.rendezvous import meet
+from ringlet.rendezvous.membership import Membership
+from ringlet.rendezvous.rendezvous import rendezvous
 
 __all__ = ["MOST_RANKS", "init_process_group", "job_id", "join_job"]
 
@@ -152,33 +152,35 @@ def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
     if sys.platform != "linux":
         raise FailedPreconditionError("groups of several processes need Linux: give one process all ranks.")
     deadline = Deadline.after(seconds)
-    hold = _join(meet(job, ranks, seconds), job.num_ranks, deadline)
+    hold = _join(rendezvous(job, ranks, seconds), job.num_ranks, deadline)
     return [Member(hold.group.member(number), hold) for number in ranks]
 
 
 class _Hold:
     """What the members of one process share; given back when the last of them is closed or gone."""
 
-    def __init__(self, group: _core.Group, meeting: Meeting | None) -> None:
+    def __init__(self, group: _core.Group, membership: Membership | None) -> None:
         self.group = group
-        self.meeting = meeting
-        if meeting is not None:
-            weakref.finalize(self, meeting.let_go).atexit = False  # the system takes it back then
+        self.membership = membership
+        if membership is not None:
+            weakref.finalize(self, membership.release).atexit = False  # the system takes it back then
 
     def abort(self, reason: str) -> None:
         """Make all ranks raise `CollectiveAborted`."""
         self.group.abort(reason)
 
 
-def _join(meeting: Meeting, num_ranks: int, deadline: Deadline) -> _Hold:
+def _join(membership: Membership, num_ranks: int, deadline: Deadline) -> _Hold:
     try:
-        processes = [(list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in meeting.peers]
-        world = _core.World(meeting.index, processes, meeting.token)
-        epoch = int.from_bytes(meeting.token[:7], "little")
+        processes = [
+            (list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in membership.peers
+        ]
+        world = _core.World(membership.index, processes, membership.token)
+        epoch = int.from_bytes(membership.token[:7], "little")
         left = max(deadline.left(math.inf), _LAST_MOMENT_SECONDS)
-        return _Hold(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), meeting)
+        return _Hold(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), membership)
     except BaseException:
-        meeting.close()
+        membership.close()
         raise
 
 

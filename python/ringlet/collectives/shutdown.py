@@ -9,7 +9,7 @@ from ringlet.collectives.argument_parsing import as_text
 from ringlet.collectives.member_base import MemberBase
 
 if TYPE_CHECKING:
-    from ringlet.rendezvous.membership import Meeting
+    from ringlet.rendezvous.membership import Membership
 
 __all__ = ["Closing", "Shared"]
 
@@ -19,7 +19,7 @@ Self = TypeVar("Self", bound="Closing")
 class Shared(Protocol):
     """What the members that one process has of a group hold together."""
 
-    meeting: Meeting | None
+    membership: Membership | None
 
     def abort(self, reason: str) -> None:
         """Make all ranks raise `CollectiveAborted`."""
@@ -53,10 +53,10 @@ class Closing(MemberBase):
             part.close()
         if not self._core.close("closed its group"):
             return
-        meeting = None if self._hold is None else cast(Shared, self._hold).meeting
+        membership = None if self._hold is None else cast(Shared, self._hold).membership
         self._hold = None  # the last member of a process gives back what they share
-        if meeting is not None:
-            meeting.wait()
+        if membership is not None:
+            membership.wait()
 
     def __enter__(self: Self) -> Self:
         return self

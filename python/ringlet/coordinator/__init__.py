@@ -1,4 +1,4 @@
-"""The asynchronous strategy: functions on workers, variables on parameter servers."""
+"""Coordinator of the asynchronous strategy: functions run on workers, variables live on parameter servers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ __all__ = [
     "get_current_worker_index",
 ]
 
-# TensorFlow has both names of each: of tf.distribute.coordinator, and of its experimental module.
+# Aliases: tf.distribute.coordinator and tf.distribute.experimental.coordinator use different names.
 PerWorkerValue = PerWorkerValues
 get_current_worker_index = experimental_get_current_worker_index

@@ -1,4 +1,4 @@
-"""What a coordinator sends to its workers: functions once, arguments with every call."""
+"""Argument codec: pickling of functions, once each, and of the arguments of every call."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Payload:
-    """A value as it is sent.
+    """An encoded value.
 
     Attributes
     ----------
     header : bytes
     buffers : sequence of bytes
-        Copies: what happens to arrays later changes nothing.
+        Copies of the arrays.
     variables : sequence of TableVariable
-        That the value refers to.
+        Referred to by the value.
     values : sequence of PerWorkerValues
-        That the value refers to.
+        Referred to by the value.
     """
 
     header: bytes
@@ -48,7 +48,7 @@ class Payload:
 
 @dataclass(eq=False)
 class SentFunction:
-    """A function that workers know by a number.
+    """A function that is sent once to each worker, then referred to by its number.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class SentFunction:
     name, digest : str
     number : int
     seconds : float or None
-        How long it has taken of late; None if that is not known.
+        Estimated duration of a call; None if unknown.
     """
 
     payload: Payload
@@ -66,7 +66,7 @@ class SentFunction:
     seconds: float | None = None
 
     def took(self, seconds: float) -> None:
-        """Heed how long a call has taken: at once if it was longer, slowly if it was shorter."""
+        """Update the estimate: to a longer duration at once, to a shorter one gradually."""
         if self.seconds is None or seconds > self.seconds:
             self.seconds = seconds
         else:
@@ -74,28 +74,28 @@ class SentFunction:
 
 
 class Functions:
-    """The functions that were scheduled and still exist, each pickled when it was scheduled first."""
+    """Cache of scheduled functions that still exist, each pickled at its first scheduling."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[Any, SentFunction]] = {}
 
     def __call__(self, function: Callable[..., Any]) -> SentFunction:
-        """Give a function as it is sent.
+        """Return the encoding of a function.
 
         Raises
         ------
         Unsendable
             If something in it cannot be pickled; names it.
         """
-        # A method is a new object every time that it is asked for; its object and its function stay.
+        # Each access to a bound method creates an object, so the key is made of its instance and function.
         method = getattr(function, "python_function", function)
         owner = method.__self__ if isinstance(method, types.MethodType) else function
         key = id(owner), id(getattr(method, "__func__", None))
         known = self._known.get(key)
-        if known is not None and known[0]() is owner:  # not where an interrupt kept one that is gone from leaving
+        if known is not None and known[0]() is owner:  # an interrupted callback may leave a stale entry
             return known[1]
         sent = SentFunction(pack_value(function), _name_of(function), code_digest(function))
-        with contextlib.suppress(TypeError):  # no weak references to it: another object may get its id
+        with contextlib.suppress(TypeError):  # without weak references its id may be reused
             self._known[key] = weakref.ref(owner, lambda _: self._known.pop(key, None)), sent
         return sent
 
@@ -128,7 +128,7 @@ def pack_value(value: Any) -> Payload:
 
 
 def pack_arguments(args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, name: str) -> Payload | None:
-    """Pickle the arguments of a call of a function of that name; None if there are none.
+    """Pickle the arguments of a call of the function `name`; return None without arguments.
 
     Raises
     ------
@@ -143,8 +143,8 @@ def pack_arguments(args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None,
         given = tuple(args or ()), dict(kwargs or {})
     except (TypeError, ValueError):
         raise TypeError(
-            f"args is a list or tuple of what {name} is called with, as in args=(5,), and kwargs a dict, not {args!r} "
-            f"and {kwargs!r}"
+            f"args must be a list or tuple of the arguments of {name}, as in args=(5,), and kwargs a dict, got "
+            f"{args!r} and {kwargs!r}"
         ) from None
     if not any(given):
         return None

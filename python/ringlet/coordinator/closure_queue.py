@@ -1,4 +1,4 @@
-"""The calls that wait for a worker, those that have one, and the first error of any."""
+"""Closure queue: the queued closures, the number in flight, and the first error."""
 
 from __future__ import annotations
 
@@ -19,30 +19,29 @@ MOST_QUEUED = 256 * 1024
 
 
 class ClosureQueue:
-    """A queue of closures, which any thread may use.
+    """A thread-safe queue of closures.
 
-    A closure is queued, then in flight (some worker has it), then finished, failed, cancelled, or queued again at its
-    old place. The first error is kept until `put`, `join` or `is_done` raises it: each waits for what is in flight,
-    which workers give up where they can, cancels what is queued, and forgets the error. An error that is `final` is
-    kept for good.
+    A closure is queued, then in flight on a worker, then finished, failed, cancelled, or queued again at its former
+    place. The first error is kept until `put`, `join` or `is_done` raises it: each waits for the closures in flight,
+    which workers cancel where possible, cancels the queued ones, and clears the error. The error of `end` is permanent.
 
     Parameters
     ----------
     on_work : callable
-        Is called, with the lock held, when there may be something to take or to call back.
+        Called with the lock held when closures may be taken or recalled.
     most_queued : int
-        How many may wait: `put` waits for room.
+        Capacity: `put` blocks while the queue is full.
     """
 
     def __init__(self, on_work: Callable[[], None], most_queued: int = MOST_QUEUED) -> None:
         self._on_work = on_work
         self._most_queued = most_queued
-        # Whoever joins does not wait for what others schedule meanwhile: they wait.
+        # Held by join(), so that closures scheduled by other threads do not prolong it.
         self._entrance = threading.Lock()
         self._lock = threading.Lock()
         self._has_changed = threading.Condition(self._lock)
         self._queued: collections.deque[Closure] = collections.deque()
-        self._returned: list[Closure] = []  # a heap: all of them were scheduled before those that are queued
+        self._returned: list[Closure] = []  # a heap; all precede the queued ones
         self._num_in_flight = 0
         self._num_waiting = 0
         self._error: Any = None
@@ -52,15 +51,15 @@ class ClosureQueue:
     def __len__(self) -> int:
         return len(self._queued) + len(self._returned)
 
-    # --- for who schedules --------------------------------------------------------------------------------------------
+    # --- for the scheduling threads -----------------------------------------------------------------------------------
 
     def put(self, closure: Closure) -> None:
-        """Queue a closure, waiting for room.
+        """Queue a closure; blocks while the queue is full.
 
         Raises
         ------
         Exception
-            The error that is kept. The closure is cancelled then.
+            The kept error; the closure is then cancelled.
         """
         with self._entrance, self._lock:
             try:
@@ -74,33 +73,33 @@ class ClosureQueue:
             self._on_work()
 
     def join(self) -> None:
-        """Wait until nothing is queued and nothing in flight.
+        """Wait until no closure is queued or in flight.
 
         Raises
         ------
         Exception
-            The error that is kept, as soon as there is one.
+            The kept error, as soon as one occurs.
         """
         with self._entrance, self._lock:
             self._wait_until(lambda: self._has_error or self._is_empty)
             self._raise_error()
 
     def is_done(self) -> bool:
-        """Tell whether nothing is queued and nothing in flight; raises as `join`."""
+        """Return whether no closure is queued or in flight; raises as `join`."""
         with self._lock:
             self._raise_error()
             return self._is_empty
 
     def check_open(self) -> None:
-        """Raise the error that is kept for good, if there is one."""
+        """Raise the error of `end`, if it was called."""
         with self._lock:
             if self._final is not None:
                 raise copy.copy(self._final)
 
-    # --- for who hands them to workers --------------------------------------------------------------------------------
+    # --- for the dispatcher -------------------------------------------------------------------------------------------
 
     def take(self, is_wanted: Callable[[Closure], bool], most: int) -> list[Closure]:
-        """Take the next closures, as long as they are wanted. They are in flight from now on."""
+        """Take up to `most` closures, until one is not wanted; they are then in flight."""
         taken: list[Closure] = []
         with self._lock:
             while len(taken) < most and not self.is_cancelling and len(self):
@@ -114,12 +113,12 @@ class ClosureQueue:
         return taken
 
     def finish(self, count: int) -> None:
-        """Heed that closures in flight have returned."""
+        """Record that closures in flight have returned."""
         with self._lock:
             self._land(count)
 
     def fail(self, error: Any) -> None:
-        """Heed that a closure in flight has raised: an exception, or a RemoteFailure."""
+        """Record the error of a closure in flight: an exception, or a RemoteFailure."""
         with self._lock:
             if self._error is None:
                 self._error = error
@@ -127,7 +126,7 @@ class ClosureQueue:
             self._has_changed.notify_all()
 
     def put_back(self, closures: Iterable[Closure]) -> None:
-        """Queue closures in flight again, at their old places; cancel them if all are being cancelled."""
+        """Queue closures in flight again, at their former places; cancel them if all are being cancelled."""
         with self._lock:
             for closure in closures:
                 if self.is_cancelling or self._final is not None:
@@ -137,11 +136,11 @@ class ClosureQueue:
                 self._land(1)
 
     def end(self, error: BaseException, error_of_closures: BaseException) -> None:
-        """Keep an error for good; what is queued fails with the other one. Nothing is in flight from now on."""
+        """Keep an error permanently, fail the queued closures with the other one, and forget those in flight."""
         with self._lock:
-            # Never raised itself: its traceback would lead from the thread that has this queue to the coordinator.
+            # A copy: the traceback of a raised one would keep the coordinator alive from the dispatcher's thread.
             self._final = copy.copy(error)
-            self._on_work = lambda: None  # nobody takes anything any more
+            self._on_work = lambda: None  # no closure is taken after the end
             self._cancel_queued(error_of_closures)
             self._num_in_flight = 0
             self._has_changed.notify_all()
@@ -157,7 +156,7 @@ class ClosureQueue:
         return self._error is not None or self._final is not None
 
     def _land(self, count: int) -> None:
-        # After the end they are counted no more, and may still land.
+        # After end() the count is 0, and closures may still return.
         self._num_in_flight = max(self._num_in_flight - count, 0)
         if not self._num_in_flight and self._num_waiting:
             self._has_changed.notify_all()
@@ -170,8 +169,8 @@ class ClosureQueue:
             self._num_waiting -= 1
 
     def _raise_error(self) -> None:
-        """Raise the error if there is one: wait for what is in flight, cancel the rest, and forget the error."""
-        # While another thread does that, this one waits: what is put after the error was raised is not to be cancelled.
+        """Raise the error if one is kept: wait for closures in flight, cancel the queued ones, and clear the error."""
+        # One thread at a time: closures queued after the error was raised must not be cancelled.
         self._wait_until(lambda: not self.is_cancelling)
         if not self._has_error:
             return

@@ -1,4 +1,4 @@
-"""One call of a scheduled function."""
+"""Closure: one call of a scheduled function."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["Closure"]
 
 
 class Closure:
-    """A function with its arguments, and the value that it is to give, as long as somebody holds that.
+    """A function with its arguments, and a weak reference to its RemoteValue.
 
     Parameters
     ----------
     number : int
-        Its place in the order of scheduling.
+        Index in the order of scheduling.
     function : SentFunction
     arguments : Payload or None
     output : RemoteValue
@@ -26,7 +26,7 @@ class Closure:
     Attributes
     ----------
     num_losses : int
-        How many workers have ended while they may have run it.
+        Number of workers that have exited while they may have run it.
     """
 
     __slots__ = ("_output", "arguments", "function", "num_losses", "number")
@@ -42,17 +42,17 @@ class Closure:
         return self.number < other.number
 
     def finish(self, content: tuple[bytes, Any] | None) -> None:
-        """Give the value to who holds its place."""
+        """Set the value."""
         output = self._output()
         if output is not None:
             output._settle(content)
 
     def fail(self, error: Any) -> None:
-        """Tell who holds its place that there will be none."""
+        """Set the error."""
         output = self._output()
         if output is not None:
             output._settle(error=error)
 
     def cancel(self) -> None:
-        """Tell who holds its place that it was not run."""
+        """Set a `CancelledError`."""
         self.fail(CancelledError(CANCELLED))

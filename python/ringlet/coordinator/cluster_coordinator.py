@@ -1,4 +1,4 @@
-"""ClusterCoordinator: runs functions on the workers of a cluster, whichever is free."""
+"""ClusterCoordinator: runs functions on any free worker of a cluster."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ _claimed: weakref.WeakValueDictionary[int, ClusterCoordinator] = weakref.WeakVal
 class ClusterCoordinator:
     """Runs functions on the workers of a cluster (``tf.distribute.coordinator.ClusterCoordinator``).
 
-    A function that is scheduled runs on whichever worker is free. When a worker is lost, what it had runs on another
-    one, and the worker is started again, with its datasets; so a function may run more than once. A parameter server
-    that is lost ends the job: every call raises `PSUnavailableError` from then on.
+    A scheduled function runs on any free worker. When a worker is lost, its functions run on another one, and the
+    worker is restarted with its datasets; so a function may run more than once. The loss of a parameter server ends the
+    job: every later call raises `PSUnavailableError`.
 
     Parameters
     ----------
     strategy : ParameterServerStrategy
-        There is one coordinator for each: making another one gives the same. Its processes are started if need be.
+        Has one coordinator: a second call returns the same. Its processes are started if necessary.
 
     Raises
     ------
     ValueError
-        If it is another strategy.
+        If the strategy is of another class.
 
     Notes
     -----
-    Functions, and what they refer to, are pickled when they are scheduled first, and sent to each worker once: Python's
-    variables that change later do not change there, as in TensorFlow. Arguments are copied at every call.
+    A function and the objects it refers to are pickled when it is first scheduled, and sent to each worker once: later
+    changes of Python variables have no effect there, as in TensorFlow. Arguments are copied at every call.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class ClusterCoordinator:
     _strategy: ParameterServerStrategy
 
     def __new__(cls, strategy: ParameterServerStrategy) -> ClusterCoordinator:
-        """Give the coordinator of a strategy, which is made the first time."""
+        """Return the coordinator of a strategy; the first call creates it."""
         if not isinstance(strategy, ParameterServerStrategy):
             raise ValueError(
                 "Only `tf.distribute.experimental.ParameterServerStrategy` is supported to work with "
@@ -88,7 +88,7 @@ class ClusterCoordinator:
         pass
 
     def _start(self, strategy: ParameterServerStrategy) -> None:
-        servers = strategy._extended._servers()  # type: ignore[attr-defined]  # those of this strategy have it
+        servers = strategy._extended._servers()  # type: ignore[attr-defined]  # defined by this strategy's class
         _claim(servers.tasks, self)
         self._strategy = strategy
         self._functions = Functions()
@@ -98,39 +98,39 @@ class ClusterCoordinator:
             self._dispatcher.start()
             self._finalizer = weakref.finalize(self, self._dispatcher.leave, _shut_down(), 1.0)
             strategy._cluster_coordinator = self
-        except BaseException:  # else it would take half of what workers tell the next one
+        except BaseException:  # otherwise two dispatchers would read the same channels
             del _claimed[id(servers.tasks)]
             self._dispatcher.leave(_shut_down(), 1.0)
             raise
 
     @property
     def strategy(self) -> ParameterServerStrategy:
-        """The strategy whose cluster this is."""
+        """The strategy."""
         return self._strategy
 
     def schedule(
         self, fn: Callable[..., Any], args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None
     ) -> RemoteValue:
-        """Have a function run on some worker, and go on at once.
+        """Schedule a function on any worker and return immediately.
 
-        At most 262144 functions wait for a worker: whoever schedules another one then waits, too.
+        The queue holds at most 262144 functions: scheduling another one blocks.
 
         Parameters
         ----------
         fn : callable
         args : list or tuple, optional
         kwargs : mapping, optional
-            For a `PerWorkerValues` in them the function is handed what its worker has.
+            A `PerWorkerValues` in them is passed to the function as its worker's value.
 
         Returns
         -------
         RemoteValue
-            Of what the function will return.
+            The future result.
 
         Raises
         ------
         TypeError
-            If `fn` cannot be called, or something in it or in its arguments cannot be sent: named.
+            If `fn` is not callable, or an object in it or in its arguments cannot be sent; names the object.
         ValueError
             If a `RemoteValue` is among the arguments, as in TensorFlow.
         PSUnavailableError
@@ -138,8 +138,8 @@ class ClusterCoordinator:
         FailedPreconditionError
             After `shutdown`.
         Exception
-            The first one that a function has raised which was scheduled before, after those that run have ended; what
-            waits is cancelled. It is raised once.
+            The first error of an earlier function. It is raised once, after the running functions have ended; the
+            queued ones are cancelled.
         """
         self._check_function(fn)
         output = RemoteValue._promised()
@@ -149,7 +149,7 @@ class ClusterCoordinator:
         return output
 
     def join(self) -> None:
-        """Wait until every function that was scheduled has run.
+        """Wait until every scheduled function has run.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class ClusterCoordinator:
         self._dispatcher.queue.join()
 
     def done(self) -> bool:
-        """Tell whether every function that was scheduled has run; raises as :meth:`schedule`.
+        """Return whether every scheduled function has run; raises as :meth:`schedule`.
 
         Returns
         -------
@@ -173,47 +173,47 @@ class ClusterCoordinator:
         Parameters
         ----------
         val : nested structure
-            With `RemoteValue` in it.
+            With `RemoteValue` leaves.
 
         Returns
         -------
         nested structure
-            With what they came to in their place, as `RemoteValue.fetch` gives it; other leaves as they are.
+            The same structure with each `RemoteValue` replaced by its `fetch()`; other leaves unchanged.
 
         Raises
         ------
         Exception
-            Which a function has raised whose value this is.
+            The error of a function whose value is fetched.
         """
         return nest.map_structure(_fetched, val) if nest.is_nested(val) else _fetched(val)
 
     def create_per_worker_dataset(self, dataset_fn: Any) -> PerWorkerDataset:
-        """Give every worker a dataset of its own, whole.
+        """Create a whole dataset on each worker.
 
         Parameters
         ----------
         dataset_fn : callable or ringlet.data.Dataset or DistributedDataset
-            The dataset; or what makes it, or another iterable of arrays, on each worker. It is called once here before,
-            as TensorFlow does, so that its mistakes are seen at once.
+            The dataset, or a function that returns it or another iterable of arrays on each worker. The function is
+            first called once on the coordinator, as in TensorFlow, to raise its errors early.
 
         Returns
         -------
         PerWorkerDataset
-            ``iter`` of it gives an iterator for each worker, to pass to `schedule`.
+            ``iter`` of it returns an iterator for each worker, to pass to `schedule`.
 
         Raises
         ------
         ValueError
-            If it is neither, or makes variables.
+            If the result is not iterable, or the function creates variables.
         TypeError
-            If it cannot be sent.
+            If the argument cannot be sent.
         """
         return PerWorkerDataset(self, dataset_fn)
 
     def create_per_worker_resource(
         self, fn: Callable[..., Any], args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None
     ) -> PerWorkerValues:
-        """Have every worker make something, and keep it; a worker that was lost and comes back makes it again.
+        """Create an object on each worker, which keeps it; a restarted worker creates it again.
 
         Parameters
         ----------
@@ -224,41 +224,41 @@ class ClusterCoordinator:
         Returns
         -------
         PerWorkerValues
-            To pass to `schedule`: a function is handed what its worker has made.
+            To pass to `schedule`: a function receives its worker's object.
         """
         _check_callable(fn, "create_per_worker_resource")
         return PerWorkerValues(self._create_resources(fn, args, kwargs))
 
     def shutdown(self, timeout_seconds: float = 2.0) -> None:
-        """End the workers and the parameter servers, whatever they do; what was not run is cancelled.
+        """Stop the workers and the parameter servers; queued functions are cancelled.
 
-        Without it they end with this object, and with this process. What variables hold can still be read. Any thread
-        may call this, and a handler of signals.
+        Called when this object is collected or the process exits. The values of variables remain readable. Safe in any
+        thread and in signal handlers.
 
         Parameters
         ----------
         timeout_seconds : float
-            How long it may take.
+            Time limit.
         """
         self._finalizer.detach()
         self._dispatcher.stop(_shut_down(), timeout_seconds)
 
     def __reduce__(self) -> Any:
         raise Unsendable(
-            "cannot send a ClusterCoordinator to workers: functions there neither schedule nor fetch. Have them return "
-            "what is to be done next, and schedule that in the coordinator"
+            "cannot send a ClusterCoordinator to workers: functions there cannot schedule or fetch. Return the next "
+            "work from the function, and schedule it in the coordinator"
         )
 
     def _check_function(self, fn: Any) -> None:
         _check_callable(fn, "schedule")
 
     def _packed(self, fn: Any, args: Any, kwargs: Any, name: str = "") -> tuple[SentFunction, Payload | None]:
-        """Pickle a function, unless it is known, and its arguments; wait for values that are to be sent with them."""
+        """Pickle a function, unless it is cached, and its arguments; wait for the values that they refer to."""
         function = self._functions(fn)
         arguments = pack_arguments(args, kwargs, name or function.name)
         for payload in (function.payload, arguments):
             for values in () if payload is None else payload.values:
-                values._check(len(self._dispatcher.links))
+                values._check(len(self._dispatcher.connections))
         return function, arguments
 
     def _create_resources(
@@ -267,39 +267,39 @@ class ClusterCoordinator:
         self._dispatcher.queue.check_open()
         function, arguments = self._packed(fn, args, kwargs, name)
         resources = []
-        for link in self._dispatcher.links:
-            resource = Resource(function, arguments, partial(_request_copy, self._dispatcher, link))
-            self._dispatcher.call_soon(partial(link.make, resource))
+        for connection in self._dispatcher.connections:
+            resource = Resource(function, arguments, partial(_request_copy, self._dispatcher, connection))
+            self._dispatcher.call_soon(partial(connection.make, resource))
             resources.append(resource)
         return resources
 
 
 def _check_callable(fn: Any, caller: str) -> None:
     if not callable(fn):
-        raise TypeError(f"{caller} takes a function, got {fn!r} of type {type(fn).__name__}: pass what to call")
+        raise TypeError(f"{caller} takes a function, got {fn!r} of type {type(fn).__name__}: pass a callable")
 
 
 def _claim(tasks: Tasks, coordinator: ClusterCoordinator) -> None:
-    """Note whose cluster it is; refuse if that is another one."""
+    """Record the coordinator of a cluster; raise if it has another one."""
     if _claimed.get(id(tasks)) is not None:
-        gc.collect()  # that of a strategy which nobody has any more
+        gc.collect()  # the other one may be garbage
     if _claimed.get(id(tasks)) is not None:
         raise FailedPreconditionError(
-            "the cluster of this resolver is that of another strategy, which has a coordinator: make another resolver, "
-            "or delete the other strategy"
+            "the cluster of this resolver is used by another strategy with a coordinator: create another resolver, or "
+            "delete the other strategy"
         )
     _claimed[id(tasks)] = coordinator
 
 
 def _shut_down() -> FailedPreconditionError:
     return FailedPreconditionError(
-        "this coordinator was shut down, and its processes have ended: make another strategy and another coordinator"
+        "this coordinator was shut down, and its processes have exited: create another strategy and coordinator"
     )
 
 
-def _request_copy(dispatcher: Dispatcher, link: Any, resource: Resource) -> RemoteValue:
+def _request_copy(dispatcher: Dispatcher, connection: Any, resource: Resource) -> RemoteValue:
     copy = RemoteValue._promised()
-    dispatcher.call_soon(partial(link.request, resource, copy))
+    dispatcher.call_soon(partial(connection.request, resource, copy))
     return copy
 
 

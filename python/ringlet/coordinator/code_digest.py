@@ -1,4 +1,4 @@
-"""What tells whether two processes have the same code for a function that travels by its name."""
+"""Code digest: detects that two processes have different code for a function that is pickled by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["code_digest"]
 
 
 def code_digest(function: Any) -> str:
-    """Give a digest of the code of a function, however it is wrapped.
+    """Return a digest of the code of a function, unwrapped.
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ def code_digest(function: Any) -> str:
     Returns
     -------
     str
-        Empty where it says nothing: for what is no Python function, and for modules that were not loaded by Python's
-        own means, such as tests, which pytest rewrites.
+        Empty for objects that are not Python functions, and for modules with another loader than Python's, such as
+        tests, which pytest rewrites.
 
     Examples
     --------
@@ -48,5 +48,5 @@ def _described(code: types.CodeType) -> str:
 def _constant(value: Any) -> str:
     if isinstance(value, types.CodeType):
         return _described(value)
-    # The order of a set is another one in each process.
+    # The order of a set differs between processes.
     return repr(sorted(map(_constant, value)) if isinstance(value, frozenset) else value)

@@ -1,4 +1,4 @@
-"""Which worker a function runs on."""
+"""Current worker: the index of the worker that runs the calling function."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ _current: ContextVar[int | None] = ContextVar("ringlet_worker", default=None)
 
 
 def experimental_get_current_worker_index() -> int:
-    """Give the index of the worker that runs the calling function.
+    """Return the index of the worker that runs the calling function.
 
     (``tf.distribute.coordinator.experimental_get_current_worker_index``.)
 
     Returns
     -------
     int
-        From 0; for a function that makes a dataset and is tried on the coordinator, 0.
+        From 0. When a dataset function is first called on the coordinator, 0.
 
     Raises
     ------
     RuntimeError
-        Outside of functions that a coordinator has scheduled, and in threads that such a function starts by itself.
-        Those of a dataset are told.
+        Outside of scheduled functions, and in threads that such a function starts, except those of a dataset.
 
     Examples
     --------
@@ -46,7 +45,7 @@ def experimental_get_current_worker_index() -> int:
 
 @contextlib.contextmanager
 def as_worker(index: int) -> Iterator[None]:
-    """Run what is inside as a worker."""
+    """Set the worker index within the context."""
     token = _current.set(index)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The thread that hands closures to workers, takes what they tell, and brings lost ones back."""
+"""Dispatcher: the thread that sends closures to workers, receives results, and restarts lost workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ringlet.coordinator.argument_codec import Payload
 from ringlet.coordinator.closure_queue import MOST_QUEUED, ClosureQueue
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.remote_value import CANCELLED
-from ringlet.coordinator.worker_connection import Link
+from ringlet.coordinator.worker_connection import WorkerConnection
 from ringlet.errors import CancelledError, DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.ipc import Channel, ChannelClosed
 from ringlet.ipc.unix_sockets import pair
@@ -29,17 +29,17 @@ __all__ = ["Dispatcher"]
 
 _log = logging.getLogger(__name__)
 
-# A closure that was running on so many workers when they ended is held to be the reason.
+# A closure that was running on this many workers when they exited is presumed to be the cause, and fails.
 _MOST_LOSSES = 8
-# A worker whose processes end so often before they have told anything is not started again.
+# A worker is not restarted after this many consecutive processes that exited before their first message.
 _MOST_FAILED_STARTS = 5
-_LOOK_MILLISECONDS = 10  # after closures that may be stuck behind another one
-_SLOW_LOOK_MILLISECONDS = 1000  # after closures that run
-# A worker that says nothing is asked whether it is there, so often, and at least so often before it counts as lost: how
-# many questions are open tells how long it is silent while this process runs, which may be stopped together with it.
+_LOOK_MILLISECONDS = 10  # polling interval while closures may be stuck behind another one
+_SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
+# Interval of heartbeat requests to a silent worker, and their least number before it counts as lost. Requests are
+# counted rather than time, as this process may have been stopped together with the worker.
 _ASK_SECONDS = 30.0
 _LEAST_ASKS = 4
-_HANGUP = getattr(select, "POLLRDHUP", 0)  # POLLHUP is always told
+_HANGUP = getattr(select, "POLLRDHUP", 0)  # POLLHUP is always reported
 
 
 class Dispatcher:
@@ -48,13 +48,13 @@ class Dispatcher:
     Parameters
     ----------
     tasks : Tasks
-        The processes of the cluster. Stopped together with this.
+        The processes of the cluster, stopped by `stop`.
     strategy : Payload
-        What workers make their strategy of.
+        The strategy, sent to each worker.
     on_server_lost : callable
-        Takes the index of a parameter server that is gone; gives the error that says so.
+        Takes the index of a lost parameter server; returns the error.
     most_queued : int
-        How many closures may wait for a worker.
+        Capacity of the closure queue.
     """
 
     def __init__(
@@ -65,45 +65,45 @@ class Dispatcher:
         most_queued: int = MOST_QUEUED,
     ) -> None:
         self._queue = ClosureQueue(self._wake, most_queued)
-        self.links = [Link(index, self._queue) for index in range(len(tasks.workers))]
+        self.connections = [WorkerConnection(index, self._queue) for index in range(len(tasks.workers))]
         self._tasks = tasks
         self._strategy = strategy
         self._on_server_lost = on_server_lost
         self._pid = os.getpid()
         self._calls: collections.deque[Callable[[], object]] = collections.deque()
-        self._bell, self._button = pair(socket.SOCK_STREAM)
-        self._bell.setblocking(False)
-        self._button.setblocking(False)
+        self._wake_reader, self._wake_writer = pair(socket.SOCK_STREAM)
+        self._wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
         self._is_asleep = self._has_work = self._is_stopping = self._has_ended = False
         self._poll = select.poll()
         self._readers: dict[int, Callable[[], None]] = {}
-        self._descriptors: dict[Link, int] = {}
+        self._descriptors: dict[WorkerConnection, int] = {}
         self._num_given_up = 0
         self._timeout_seconds = default_timeout_seconds()
         self._ask_seconds = min(_ASK_SECONDS, self._timeout_seconds / _LEAST_ASKS)
-        self._parting: BaseException = CancelledError(CANCELLED)  # until somebody says why this ends
+        self._final_error: BaseException = CancelledError(CANCELLED)  # the default of leave()
         self._thread = threading.Thread(target=self._run, name="ringlet-coordinator", daemon=True)
 
     def start(self) -> None:
-        """Connect to all tasks, and begin."""
-        self._register(self._bell.fileno(), self._drain, select.POLLIN)
+        """Connect to all tasks, and start the thread."""
+        self._register(self._wake_reader.fileno(), self._drain, select.POLLIN)
         for index, channel in enumerate(self._tasks.ps):
             self._register(channel.fileno(), functools.partial(self._lose_server, index), _HANGUP)
-        for link, channel in zip(self.links, self._tasks.workers, strict=True):
+        for connection, channel in zip(self.connections, self._tasks.workers, strict=True):
             if channel.fileno() >= 0:
-                self._connect(link, channel)
-            else:  # another coordinator had this cluster
-                self._start_again(link)
+                self._connect(connection, channel)
+            else:  # closed by the previous coordinator of this cluster
+                self._restart(connection)
         self._thread.start()
 
     @property
     def queue(self) -> ClosureQueue:
-        """Where closures go."""
+        """The closure queue."""
         self._check_process()
         return self._queue
 
     def call_soon(self, call: Callable[[], object]) -> None:
-        """Have the thread call something; call it here once that has ended."""
+        """Schedule a call in the thread; after the thread has ended, call it here."""
         self._check_process()
         self._calls.append(call)
         if self._has_ended:
@@ -111,22 +111,21 @@ class Dispatcher:
         self._wake()
 
     def stop(self, error: BaseException, timeout_seconds: float) -> None:
-        """End the thread and all processes. What was not run is cancelled; whatever is asked later raises the error."""
+        """End the thread and all processes. Queued closures are cancelled; later requests raise the error."""
         ends_at = time.monotonic() + timeout_seconds
-        if self._pid == os.getpid():  # a forked child has no part in this
+        if self._pid == os.getpid():  # not in a forked child
             self.leave(error, timeout_seconds / 4)
             self._tasks.stop(max(ends_at - time.monotonic(), 0.0))
 
     def leave(self, error: BaseException, timeout_seconds: float) -> None:
-        """End the thread, which lets the workers go; another coordinator may have the cluster then.
+        """End the thread, which disconnects the workers; then another coordinator may use the cluster.
 
-        Takes no lock: a signal handler or the collector may call this while its thread holds any. What does not end in
-        time ends later.
+        Takes no lock, as signal handlers and finalizers may call this. After the time-out the thread ends later.
         """
         if self._pid != os.getpid():
             return
         if not self._is_stopping:
-            self._parting = error
+            self._final_error = error
             self._is_stopping = True
             self._wake()
         if threading.current_thread() is not self._thread and self._thread.is_alive():
@@ -135,8 +134,8 @@ class Dispatcher:
     def _check_process(self) -> None:
         if self._pid != os.getpid():
             raise FailedPreconditionError(
-                f"this coordinator belongs to process {self._pid}, which has forked this one (pid {os.getpid()}): use "
-                "it there"
+                f"this coordinator belongs to process {self._pid}, the parent of this one (pid {os.getpid()}): use it "
+                "there"
             )
 
     # --- the loop -----------------------------------------------------------------------------------------------------
@@ -145,18 +144,18 @@ class Dispatcher:
         error_of_closures: BaseException = CancelledError(CANCELLED)
         try:
             while not self._is_stopping:
-                self._turn()
-        except BaseException as error:  # a mistake of ours; nobody shall wait for ever
+                self._run_once()
+        except BaseException as error:  # a defect: report it to all waiting threads
             if not self._is_stopping:
                 _log.exception("the thread of the coordinator has ended")
-                self._parting = error_of_closures = error
+                self._final_error = error_of_closures = error
         self._is_asleep = False
-        self._end(self._parting, error_of_closures)
+        self._end(self._final_error, error_of_closures)
         self._has_ended = True
         self._make_calls()
-        self._readers.clear()  # nothing refers back to this now: it goes with its coordinator, and the cluster with it
-        self._bell.close()
-        self._button.close()
+        self._readers.clear()  # breaks the reference cycle, so that coordinator and cluster can be collected
+        self._wake_reader.close()
+        self._wake_writer.close()
 
     def _make_calls(self) -> None:
         while True:
@@ -166,136 +165,139 @@ class Dispatcher:
                 return
             call()
 
-    def _turn(self) -> None:
-        self._is_asleep = True  # before looking whether there is work: who brings some later rings
+    def _run_once(self) -> None:
+        self._is_asleep = True  # before polling: work that is added later wakes the poll
         ready = self._poll.poll(self._sleep_milliseconds())
         self._is_asleep = self._has_work = False
         for descriptor, _ in ready:
-            if descriptor in self._readers:  # else it went with another one
+            if descriptor in self._readers:  # not removed by an earlier reader
                 self._readers[descriptor]()
         self._make_calls()
-        self._look_after()
-        connected = [link for link in self.links if link.channel is not None]
-        self._hand_out(connected)
-        for link in connected:
-            self._post(link)
+        self._check_workers()
+        connected = [connection for connection in self.connections if connection.channel is not None]
+        self._distribute(connected)
+        for connection in connected:
+            self._post(connection)
 
     def _sleep_milliseconds(self) -> int:
         if self._has_work:
             return 0
-        most_in_flight = max(len(link.in_flight) for link in self.links)
-        if most_in_flight > 1:  # some may be stuck behind another one
+        most_in_flight = max(len(connection.in_flight) for connection in self.connections)
+        if most_in_flight > 1:  # some may be stuck behind the running one
             return _LOOK_MILLISECONDS
         ask_milliseconds = math.ceil(1000 * self._ask_seconds)
         return min(_SLOW_LOOK_MILLISECONDS, ask_milliseconds) if most_in_flight else ask_milliseconds
 
-    def _look_after(self) -> None:
-        """Call back what is stuck, and ask workers that say nothing whether they are there."""
+    def _check_workers(self) -> None:
+        """Recall stuck closures, and send heartbeat requests to silent workers."""
         now = time.monotonic()
-        for link in self.links:
-            if self._queue.is_cancelling or link.is_stuck(now):
-                link.recall(now)
+        for connection in self.connections:
+            if self._queue.is_cancelling or connection.is_stuck(now):
+                connection.recall(now)
             if self._queue.is_cancelling:
-                link.cancel()
-            link.tell_if_slow(now)
-            if now - link.asked_at >= self._ask_seconds and link.channel is not None:
-                if link.num_unanswered * self._ask_seconds >= self._timeout_seconds:
-                    self._lose(link, f"has not answered for {self._timeout_seconds:g} s")
+                connection.cancel()
+            connection.log_if_slow(now)
+            if now - connection.asked_at >= self._ask_seconds and connection.channel is not None:
+                if connection.num_unanswered * self._ask_seconds >= self._timeout_seconds:
+                    self._lose(connection, f"has not answered for {self._timeout_seconds:g} s")
                 else:
-                    link.ask(now, self._timeout_seconds)
+                    connection.ask(now, self._timeout_seconds)
 
-    def _hand_out(self, links: list[Link]) -> None:
-        for link in sorted(links, key=lambda link: len(link.in_flight)):
+    def _distribute(self, connections: list[WorkerConnection]) -> None:
+        for connection in sorted(connections, key=lambda connection: len(connection.in_flight)):
             num_queued = len(self._queue)
             if not num_queued:
                 break
-            link.give(self._queue.take(link.appetite(), math.ceil(num_queued / len(links))))
+            connection.give(self._queue.take(connection.acceptor(), math.ceil(num_queued / len(connections))))
 
-    def _post(self, link: Link) -> None:
+    def _post(self, connection: WorkerConnection) -> None:
         try:
-            is_sent = link.post()
+            is_sent = connection.post()
         except ChannelClosed:
-            self._lose(link)
+            self._lose(connection)
             return
-        if link in self._descriptors:
-            self._poll.modify(self._descriptors[link], select.POLLIN | (0 if is_sent else select.POLLOUT))
+        if connection in self._descriptors:
+            self._poll.modify(self._descriptors[connection], select.POLLIN | (0 if is_sent else select.POLLOUT))
 
     def _wake(self) -> None:
         self._has_work = True
         if self._is_asleep:
             self._is_asleep = False
-            with contextlib.suppress(OSError):  # it rings already, or the end has come
-                self._button.send(b".")
+            with contextlib.suppress(OSError):  # full, so the thread wakes anyway, or closed
+                self._wake_writer.send(b".")
 
     def _drain(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            while self._bell.recv(4096):
+            while self._wake_reader.recv(4096):
                 pass
 
     def _register(self, descriptor: int, reader: Callable[[], None], events: int) -> None:
         self._readers[descriptor] = reader
         self._poll.register(descriptor, events)
 
-    # --- workers come and go ------------------------------------------------------------------------------------------
+    # --- connecting and losing workers --------------------------------------------------------------------------------
 
-    def _connect(self, link: Link, channel: Channel) -> None:
-        if link.has_ended:  # while this one came
+    def _connect(self, connection: WorkerConnection, channel: Channel) -> None:
+        if connection.has_ended:  # while the process started
             channel.close()
             return
-        link.connect(channel, self._strategy)
+        connection.connect(channel, self._strategy)
         descriptor = channel.fileno()
-        if descriptor < 0:  # the cluster was stopped meanwhile
-            self._lose(link)
+        if descriptor < 0:  # the cluster was stopped concurrently
+            self._lose(connection)
         else:
-            self._descriptors[link] = descriptor
-            self._register(descriptor, functools.partial(self._hear, link), select.POLLIN)
+            self._descriptors[connection] = descriptor
+            self._register(descriptor, functools.partial(self._receive, connection), select.POLLIN)
 
-    def _hear(self, link: Link) -> None:
+    def _receive(self, connection: WorkerConnection) -> None:
         try:
-            link.hear()
+            connection.receive()
         except ChannelClosed as error:
-            # What could not be read is a reason of its own; else the end of its process tells more.
-            self._lose(link, str(error.__cause__ or ""))
+            # An unreadable message is the reason; otherwise the exit status of the process is more specific.
+            self._lose(connection, str(error.__cause__ or ""))
 
-    def _disconnect(self, link: Link) -> None:
-        descriptor = self._descriptors.pop(link, None)
+    def _disconnect(self, connection: WorkerConnection) -> None:
+        descriptor = self._descriptors.pop(connection, None)
         if descriptor is not None:
             del self._readers[descriptor]
             with contextlib.suppress(KeyError, OSError), contextlib.suppress(KeyError):
                 self._poll.unregister(descriptor)
 
-    def _lose(self, link: Link, reason: str = "") -> None:
-        """Queue what a worker was given again, and wait for its next process."""
+    def _lose(self, connection: WorkerConnection, reason: str = "") -> None:
+        """Queue a worker's closures again, and wait for its next process."""
         if self._is_stopping:
             return
-        reason = reason or self._tasks.ending_of("worker", link.index) or "has closed its connection"
+        reason = reason or self._tasks.ending_of("worker", connection.index) or "has closed its connection"
         if all(channel.fileno() < 0 for channel in self._tasks.ps):  # the cluster was stopped
             self._lose_server(0)
             return
         error = WorkerLostError(
-            f"{link.name} {reason}", link.index, pid=self._tasks.pid_of("worker", link.index), reason=reason
+            f"{connection.name} {reason}",
+            connection.index,
+            pid=self._tasks.pid_of("worker", connection.index),
+            reason=reason,
         )
-        self._disconnect(link)
-        closures = link.lose(error)
-        if closures and self._is_to_blame(closures[0], error):
+        self._disconnect(connection)
+        closures = connection.lose(error)
+        if closures and self._has_failed(closures[0], error):
             del closures[0]
         self._queue.put_back(closures)
-        if link.num_failed_starts >= _MOST_FAILED_STARTS:
-            self._give_up(link, error)
+        if connection.num_failed_starts >= _MOST_FAILED_STARTS:
+            self._give_up(connection, error)
         else:
             count = len(closures)
-            queued = f"{count} function{' that it had is' if count == 1 else 's that it had are'} queued again, and "
+            queued = f"{count} of its function{' is' if count == 1 else 's are'} queued again, and "
             _log.warning("%s: %sits next process is awaited", error, queued if count else "")
-            self._start_again(link)
+            self._restart(connection)
 
-    def _is_to_blame(self, closure: Closure, error: WorkerLostError) -> bool:
-        """Give a closure up that seems to end every worker that runs it."""
+    def _has_failed(self, closure: Closure, error: WorkerLostError) -> bool:
+        """Count a loss of a closure; fail it and return True if it has ended too many workers."""
         closure.num_losses += 1
         if closure.num_losses < _MOST_LOSSES:
             return False
         blame = WorkerLostError(
-            f"{closure.function.name} was running on {closure.num_losses} workers when they ended, so it is not run "
-            f"again. The last one: {error}",
+            f"{closure.function.name} was running on {closure.num_losses} workers when they exited, so it is not run "
+            f"again: check whether it ends its process. The last one: {error}",
             error.rank,
             reason=error.reason,
         )
@@ -303,54 +305,54 @@ class Dispatcher:
         self._queue.fail(blame)
         return True
 
-    def _start_again(self, link: Link) -> None:
-        name = f"ringlet-worker-{link.index}-start"
-        threading.Thread(target=self._bring_back, args=(link,), name=name, daemon=True).start()
+    def _restart(self, connection: WorkerConnection) -> None:
+        name = f"ringlet-worker-{connection.index}-start"
+        threading.Thread(target=self._reconnect, args=(connection,), name=name, daemon=True).start()
 
-    def _bring_back(self, link: Link) -> None:
-        """Wait for the next process of a worker, in a thread of its own."""
+    def _reconnect(self, connection: WorkerConnection) -> None:
+        """Wait for the next process of a worker; runs in a separate thread."""
         while not self._is_stopping:
             try:
-                channel = self._tasks.restart("worker", link.index)
+                channel = self._tasks.restart("worker", connection.index)
             except DeadlineExceededError as error:
-                _log.warning("still without worker %d: %s", link.index, error)
-                if any(other.channel is not None for other in self.links):
+                _log.warning("still without worker %d: %s", connection.index, error)
+                if any(other.channel is not None for other in self.connections):
                     continue
-                self.call_soon(functools.partial(self._give_up, link, error))
+                self.call_soon(functools.partial(self._give_up, connection, error))
             except Exception as error:
-                self.call_soon(functools.partial(self._give_up, link, error))
+                self.call_soon(functools.partial(self._give_up, connection, error))
             else:
-                self.call_soon(functools.partial(self._connect, link, channel))
+                self.call_soon(functools.partial(self._connect, connection, channel))
             break
 
-    def _give_up(self, link: Link, error: Exception) -> None:
-        """Do without a worker; the last one is missed."""
+    def _give_up(self, connection: WorkerConnection, error: Exception) -> None:
+        """Continue without a worker; fail if none is left."""
         self._num_given_up += 1
         if self._is_stopping:
             return
-        link.end(error)
-        _log.error("worker %d cannot be started, and is done without: %s", link.index, error)
-        if self._num_given_up == len(self.links):
-            lost = WorkerLostError(f"no worker is left. The last one cannot be started: {error}", link.index)
+        connection.end(error)
+        _log.error("worker %d cannot be started; the job continues without it: %s", connection.index, error)
+        if self._num_given_up == len(self.connections):
+            lost = WorkerLostError(f"no worker is left. The last one cannot be started: {error}", connection.index)
             self._end(lost, lost)
 
-    # --- the end ------------------------------------------------------------------------------------------------------
+    # --- shutdown -----------------------------------------------------------------------------------------------------
 
     def _lose_server(self, index: int) -> None:
         if self._is_stopping:
             return
         error = self._on_server_lost(index)
-        if not isinstance(error, FailedPreconditionError):  # not where the cluster was stopped
-            _log.error("%s", str(error))  # handlers may keep what they are given
+        if not isinstance(error, FailedPreconditionError):  # not if the cluster was stopped
+            _log.error("%s", str(error))  # as text: log handlers may keep their arguments alive
         self._end(error, error)
 
     def _end(self, error: BaseException, error_of_closures: BaseException) -> None:
-        """Do nothing any more; everybody who waits is told why."""
+        """Disconnect permanently; all waiting threads raise the error."""
         self._queue.end(error, error_of_closures)
-        for link in self.links:
-            self._disconnect(link)
-            for closure in link.end(error_of_closures):
+        for connection in self.connections:
+            self._disconnect(connection)
+            for closure in connection.end(error_of_closures):
                 closure.fail(error_of_closures)
-        for descriptor in [descriptor for descriptor in self._readers if descriptor != self._bell.fileno()]:
+        for descriptor in [descriptor for descriptor in self._readers if descriptor != self._wake_reader.fileno()]:
             del self._readers[descriptor]
             self._poll.unregister(descriptor)

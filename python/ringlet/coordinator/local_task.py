@@ -1,4 +1,4 @@
-"""What the process of a task runs that a coordinator has started itself."""
+"""Main function of a task's process that was started by its coordinator."""
 
 from __future__ import annotations
 
@@ -12,20 +12,12 @@ from ringlet.ipc import LocalChannel
 
 __all__ = ["main"]
 
-# Each variable of a parameter server is an open file. More than this the tables of the system need not hold.
+# Each variable of a parameter server is an open file. The limit bounds the system's tables.
 _MOST_FILES = 1 << 16
 
 
 def main(descriptor: int, task_type: str, task_id: int) -> None:
-    """Serve the process that has started this one.
-
-    Parameters
-    ----------
-    descriptor : int
-        Of a connection that only the two have.
-    task_type : str
-    task_id : int
-    """
+    """Serve the parent process, over the inherited socket `descriptor`."""
     os.set_inheritable(descriptor, False)
     _allow_many_files()
     serve(LocalChannel(socket.socket(fileno=descriptor), "the coordinator"), task_type, task_id)

@@ -1,4 +1,4 @@
-"""A dataset of which every worker has its own."""
+"""Per-worker dataset: a dataset that is created on each worker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["PerWorkerDataset"]
 
 
 class PerWorkerDataset:
-    """A dataset that every worker has, whole; made by ``ClusterCoordinator.create_per_worker_dataset``.
+    """A whole dataset on each worker; created by ``ClusterCoordinator.create_per_worker_dataset``.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class PerWorkerDataset:
     Attributes
     ----------
     element_spec : nested structure or None
-        What every element follows; None where only the elements tell.
+        Spec of the elements; None if it is not known before iterating.
     """
 
     def __init__(self, coordinator: ClusterCoordinator, dataset_fn: Any) -> None:
@@ -44,7 +44,7 @@ class PerWorkerDataset:
         self.element_spec = getattr(dataset, "element_spec", None)
 
     def build(self) -> PerWorkerValues:
-        """Give the datasets themselves, one for each worker, to pass to `schedule`.
+        """Return the datasets, one for each worker, to pass to `schedule`.
 
         Returns
         -------
@@ -62,7 +62,7 @@ class PerWorkerDataset:
         return self._coordinator._create_resources(make, (self._dataset_fn,), name="create_per_worker_dataset")
 
     def _built_here(self) -> Any:
-        """Make the dataset once in the coordinator, for its mistakes and its spec."""
+        """Create the dataset once in the coordinator, to raise its errors early and for its spec."""
         message = "Creating variables in `dataset_fn` is not allowed."
         with self._coordinator.strategy.scope(), refusing_variables(message), as_worker(0):
             return _build(self._dataset_fn)
@@ -70,13 +70,13 @@ class PerWorkerDataset:
 
 def _unexpected(dataset: Any) -> ValueError:
     return ValueError(
-        "Unexpected dataset type! Give a ringlet.data.Dataset, what a strategy has made of one, or a function that "
-        f"makes one or another iterable of arrays, not {dataset!r} of type {type(dataset).__name__}"
+        "Unexpected dataset type! Pass a ringlet.data.Dataset, a distributed dataset, or a function that returns one "
+        f"or another iterable of arrays, got {dataset!r} of type {type(dataset).__name__}"
     )
 
 
 def _build(dataset_fn: Any) -> Any:
-    """Make the dataset of the worker that calls."""
+    """Return the dataset of the calling worker."""
     dataset = dataset_fn() if callable(dataset_fn) else dataset_fn
     return dataset.build() if isinstance(dataset, DatasetForWorkers) else dataset
 

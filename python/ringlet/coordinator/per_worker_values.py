@@ -1,4 +1,4 @@
-"""Values of which every worker has one of its own."""
+"""Per-worker values: one value on each worker."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ __all__ = ["PerWorkerDistributedIterator", "PerWorkerValues"]
 
 
 class PerWorkerValues:
-    """One value for each worker, of which a scheduled function is handed that of its worker.
+    """One value for each worker; a scheduled function receives the value of its worker.
 
-    (``tf.distribute.coordinator.PerWorkerValue``.) Usually made by ``iter`` of what
-    :meth:`~ringlet.coordinator.ClusterCoordinator.create_per_worker_dataset` gives, or by
+    (``tf.distribute.coordinator.PerWorkerValue``.) Usually created by ``iter`` of the result of
+    :meth:`~ringlet.coordinator.ClusterCoordinator.create_per_worker_dataset`, or by
     :meth:`~ringlet.coordinator.ClusterCoordinator.create_per_worker_resource`.
 
     Parameters
     ----------
     values : iterable of RemoteValue
-        In the order of the workers.
+        In worker order.
 
     Raises
     ------
     AssertionError
-        If something else is among them, as in TensorFlow.
+        If a value is not a `RemoteValue`, as in TensorFlow.
 
     Examples
     --------
@@ -44,18 +44,19 @@ class PerWorkerValues:
 
     @property
     def _numbers(self) -> tuple[int, ...]:
-        """By which number each worker knows the value that it holds."""
+        """The number of each worker's value on that worker."""
         return tuple(value._number for value in self._values)
 
     def _check(self, num_workers: int) -> None:
-        """Refuse to be an argument in another cluster; wait for values that are to be sent."""
+        """Raise if the cluster has another number of workers; wait for values that are not on their workers."""
         if len(self._values) != num_workers:
             raise ValueError(
-                f"a value for each of {len(self._values)} workers, in a cluster of {num_workers}: {self!r}"
+                f"PerWorkerValues of {len(self._values)} workers were passed to a cluster of {num_workers}: create "
+                f"them with this cluster's coordinator: {self!r}"
             )
         for value in self._values:
             if not value._stays_there:
-                value.get()  # here: the thread that sends it cannot wait, nor import
+                value.get()  # here, as the dispatcher's thread must not block or import
 
     def __repr__(self) -> str:
         lines = ",\n".join(f"  {index}: {value!r}" for index, value in enumerate(self._values))
@@ -66,7 +67,7 @@ class PerWorkerValues:
 
 
 class PerWorkerDistributedIterator(PerWorkerValues):
-    """An iterator for each worker; made by ``iter`` of a dataset of all workers."""
+    """An iterator for each worker; created by ``iter`` of a `PerWorkerDataset`."""
 
     def __iter__(self) -> PerWorkerDistributedIterator:
         return self
@@ -75,7 +76,7 @@ class PerWorkerDistributedIterator(PerWorkerValues):
         self.get_next()
 
     def get_next(self) -> NoReturn:
-        """Refuse: the elements are on the workers.
+        """Raise an error: the elements are on the workers.
 
         Raises
         ------

@@ -1,8 +1,8 @@
-"""What a coordinator and its workers say to each other: many short things in one message.
+"""Protocol between a coordinator and its workers: batches of commands, and batches of replies.
 
-Each thing is a kind, the number that it is about, what more there is to say, and the buffers and descriptors that
-belong to it. Workers do what they are told in that order; RECALL and CANCEL alone are heeded at once. The answer to a
-RECALL tells that a worker lives, whatever it runs.
+An item has a kind, the number of its subject, a content, and its buffers and descriptors. Workers execute commands in
+order, except RECALL and CANCEL, which take effect at once. The answer to RECALL doubles as a heartbeat, as it is sent
+even while a function runs.
 
     to a worker                                         from a worker
     DEFINE   function, (its digest, pickle) + buffers   RESULT    call, (seconds, pickle) + buffers
@@ -11,10 +11,10 @@ RECALL tells that a worker lives, whatever it runs.
     HOLD     resource, pickle + buffers                 NOT_MADE  resource, Failure
     FETCH    resource                                   FETCHED   resource, pickle + buffers
     TABLE    variable + its descriptor                  UNFETCHED resource, Failure
-    FORGET   which table, numbers                       RETURNED  -, calls that it has not begun
+    FORGET   which table, numbers                       RETURNED  -, calls that were not begun
     ENTER    -, pickle of the strategy
     RECALL   -, answered by RETURNED                    READY     -
-    CANCEL   -, calls that are not wanted any more      CANCELLED call, which has ended because of that
+    CANCEL   -, calls to cancel                         CANCELLED call, which has ended early
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from ringlet.ipc import Message
 from ringlet.ipc.call_codec import Unsendable
 from ringlet.ipc.channel import OpenFile
 
-__all__ = ["Batch", "Item", "Order", "Report", "check_size", "items_of"]
+__all__ = ["Batch", "Command", "Item", "Reply", "check_size", "items_of"]
 
-# A message takes at most 65536 buffers, 64 descriptors and 1 GiB besides the buffers: one thing half of that.
+# A message has at most 65536 buffers, 64 descriptors and 1 GiB besides the buffers; an item half of that.
 _MOST_BUFFERS = 32768
 _MOST_DESCRIPTORS = 48
 _MOST_PICKLED_BYTES = 1 << 29
 _MOST_BYTES = 1 << 20
 
 
-class Order(enum.IntEnum):
-    """What a worker is told."""
+class Command(enum.IntEnum):
+    """Kinds of items sent to a worker."""
 
     DEFINE = 0
     CALL = 1
@@ -52,8 +52,8 @@ class Order(enum.IntEnum):
     CANCEL = 9
 
 
-class Report(enum.IntEnum):
-    """What a worker tells."""
+class Reply(enum.IntEnum):
+    """Kinds of items sent by a worker."""
 
     RESULT = 0
     FAILURE = 1
@@ -67,7 +67,7 @@ class Report(enum.IntEnum):
 
 
 class Item(NamedTuple):
-    """One thing that was said."""
+    """One command or reply."""
 
     kind: int
     number: Any
@@ -77,35 +77,33 @@ class Item(NamedTuple):
 
 
 def check_size(header: bytes, buffers: Sequence[Any]) -> None:
-    """Refuse what is too much for one thing to say.
-
-    Raises
-    ------
-    Unsendable
+    """Raise `Unsendable` if a pickle is too large for one item.
 
     Examples
     --------
     >>> check_size(b"pickle", [b"abc"])
     """
     if len(buffers) > _MOST_BUFFERS:
-        raise Unsendable(f"{len(buffers)} arrays are too many: at most {_MOST_BUFFERS} travel at a time. Join them")
+        raise Unsendable(
+            f"{len(buffers)} arrays are too many: at most {_MOST_BUFFERS} can be sent at a time. Concatenate them"
+        )
     if len(header) > _MOST_PICKLED_BYTES:
         raise Unsendable(
-            f"{len(header)} bytes of plain objects are too many: at most {_MOST_PICKLED_BYTES} travel at a time. Put "
-            "them in an array, which may have as many as there is memory for"
+            f"{len(header)} bytes of plain objects are too many: at most {_MOST_PICKLED_BYTES} can be sent at a time. "
+            "Store them in an array, whose size is limited by memory only"
         )
 
 
 class Batch:
-    """Things to say in one message.
+    """Items to send in one message.
 
     Examples
     --------
     >>> from ringlet.ipc import LocalChannel
     >>> one, other = LocalChannel.pair("one", "other")
     >>> batch = Batch()
-    >>> batch.add(Order.FETCH, 3)
-    >>> batch.add(Order.HOLD, 4, b"pickle", [b"abc"])
+    >>> batch.add(Command.FETCH, 3)
+    >>> batch.add(Command.HOLD, 4, b"pickle", [b"abc"])
     >>> one.send(*batch.take())
     >>> [(item.kind, item.number, len(item.buffers)) for item in items_of(other.receive())]
     [(4, 3, 0), (3, 4, 1)]
@@ -127,7 +125,7 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """Whether it should be sent before more is added."""
+        """Whether the batch should be sent before more is added."""
         return (
             self._bytes >= _MOST_BYTES or len(self._buffers) >= _MOST_BUFFERS or len(self._files) >= _MOST_DESCRIPTORS
         )
@@ -140,16 +138,16 @@ class Batch:
         buffers: Sequence[Any] = (),
         file: OpenFile | None = None,
     ) -> None:
-        """Add one thing.
+        """Add one item.
 
         Parameters
         ----------
-        kind : Order or Report
+        kind : Command or Reply
         number, content : object
-            Plain ones, which pickle without looking at classes. What is long in a content is its end.
+            Of builtin types, which pickle fast. A long pickle is the last element of `content`.
         buffers : sequence of buffers
         file : OpenFile, optional
-            Goes along.
+            Its descriptor is sent.
         """
         self._items.append((int(kind), number, content, len(buffers), int(file is not None)))
         pickled = content[-1] if type(content) is tuple else content
@@ -162,14 +160,14 @@ class Batch:
             self._files.append(file)
 
     def take(self) -> tuple[bytes, list[Any], list[OpenFile]]:
-        """Give the message of what was added, and begin anew."""
+        """Return the message of the added items, and clear the batch."""
         message = pickle.dumps(self._items, protocol=5), self._buffers, self._files
         self._start()
         return message
 
 
 def items_of(message: Message) -> Iterator[Item]:
-    """Give what a message says, one after the other."""
+    """Yield the items of a message."""
     buffers, descriptors = iter(message.buffers), iter(message.descriptors)
     for kind, number, content, num_buffers, num_descriptors in pickle.loads(message.header):
         yield Item(

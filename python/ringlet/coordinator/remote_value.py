@@ -1,4 +1,4 @@
-"""What a scheduled function will have returned."""
+"""Remote value: the future result of a scheduled function."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ ABORTED = "The corresponding function is aborted. Please reschedule the function
 
 
 class RemoteValueStatus(enum.Enum):
-    """What is known of the value of a scheduled function."""
+    """State of the value of a scheduled function."""
 
     NOT_READY = "NOT_READY"
-    """It has not been run yet."""
+    """The function has not finished."""
     ABORTED = "ABORTED"
-    """What it made was lost with its worker, and will be made again."""
+    """The value was lost with its worker, and will be created again."""
     READY = "READY"
-    """It has returned or raised, or was cancelled."""
+    """The function has returned, raised, or was cancelled."""
 
 
 @dataclass
 class RemoteFailure:
-    """An exception that was raised on a worker, which is made again by who raises it here.
+    """An exception of a worker, unpickled by the thread that raises it.
 
-    Not where it arrives: its class may have to be imported, and who waits for it may hold the lock of that import.
+    Not by the receiving thread: unpickling may import a module whose import lock the waiting thread holds.
     """
 
     failure: Failure
     who: str
 
     def exception(self) -> BaseException:
-        """Give the exception, the same one every time."""
+        """Return the exception, always the same object."""
         made: BaseException | None = vars(self).get("_exception")
         if made is None:
             made = vars(self).setdefault("_exception", exception_of(self.failure, self.who))
@@ -52,9 +52,9 @@ class RemoteFailure:
 
 
 class RemoteValue:
-    """What a scheduled function will have returned (``tf.distribute.coordinator.RemoteValue``).
+    """The future result of a scheduled function (``tf.distribute.coordinator.RemoteValue``).
 
-    Made by :meth:`~ringlet.coordinator.ClusterCoordinator.schedule`.
+    Returned by :meth:`~ringlet.coordinator.ClusterCoordinator.schedule`.
 
     Examples
     --------
@@ -64,10 +64,10 @@ class RemoteValue:
 
     __slots__ = ("__weakref__", "_content", "_error", "_event", "_is_promised", "_number", "_status", "_value")
 
-    _stays_there = False  # on its worker
+    _stays_there = False  # whether the value is kept on its worker
 
     def __init__(self) -> None:
-        self._number = next(_numbers)  # by which workers know it that hold it
+        self._number = next(_numbers)  # identifies the value on workers
         self._status = RemoteValueStatus.NOT_READY
         self._is_promised = False
         self._error: Any = None
@@ -77,27 +77,27 @@ class RemoteValue:
 
     @classmethod
     def _promised(cls) -> RemoteValue:
-        """Make one that somebody will settle."""
+        """Return a value that the dispatcher will settle."""
         made = cls()
         made._is_promised = True
         return made
 
     def fetch(self) -> Any:
-        """Wait for the value and give it, with NumPy arrays in place of tensors.
+        """Wait for the value and return it, with NumPy arrays in place of tensors.
 
         Returns
         -------
         nested structure
-            What the function has returned; its arrays are read-only. The same every time.
+            The function's result, with read-only arrays; the same object at every call.
 
         Raises
         ------
         CancelledError
             If the function was not run because another one failed; schedule it again.
         NotImplementedError
-            If no coordinator has made this object.
+            If this object was not created by a coordinator.
         Exception
-            Which the function has raised. Its cause shows the traceback on the worker.
+            The function's error. Its cause shows the traceback on the worker.
         """
         value = self.get()
         if nest.is_nested(value):
@@ -105,7 +105,7 @@ class RemoteValue:
         return _as_numpy(value)
 
     def get(self) -> Any:
-        """Wait for the value and give it as the function has returned it; else as :meth:`fetch`."""
+        """Wait for the value and return it as the function has returned it; else as :meth:`fetch`."""
         self._wait()
         content = self._content
         if content is not None:
@@ -117,23 +117,23 @@ class RemoteValue:
         return self._value
 
     def _wait(self) -> None:
-        """Wait until there is a value; raise where there will be none."""
+        """Wait until the value is settled; raise its error."""
         while self._status is RemoteValueStatus.NOT_READY:
             if not self._is_promised:
                 raise NotImplementedError(
-                    "nothing gives this RemoteValue a value, which the program has made itself: fetch what "
-                    "ClusterCoordinator.schedule returns"
+                    "this RemoteValue was created by the program and never receives a value: fetch the return value of "
+                    "ClusterCoordinator.schedule"
                 )
             if self._number < _first_number:
                 raise FailedPreconditionError(
-                    "this value is awaited in a process that was forked before it was there: fetch it in the process "
-                    "that has scheduled its function"
+                    f"this value was not ready when this process (pid {os.getpid()}) was forked, and is never received "
+                    "here: fetch it in the process that has scheduled its function"
                 )
             with _lock:
                 if self._event is None:
                     self._event = threading.Event()
                 event = self._event
-            if self._status is RemoteValueStatus.NOT_READY:  # else nobody sets an event that was made too late
+            if self._status is RemoteValueStatus.NOT_READY:  # else it was settled before the event existed
                 event.wait()
         if self._status is RemoteValueStatus.ABORTED:
             raise CancelledError(ABORTED) from _exception(self._error)
@@ -147,7 +147,7 @@ class RemoteValue:
         error: Any = None,
         status: RemoteValueStatus = RemoteValueStatus.READY,
     ) -> None:
-        """Set what the function came to, and wake who waits for it."""
+        """Set the outcome, and wake the waiting threads."""
         self._content = content
         self._error = error
         self._status = status
@@ -156,7 +156,7 @@ class RemoteValue:
             event.set()
 
     def _unsettle(self) -> None:
-        """Forget what it came to: it is made again."""
+        """Clear the outcome: the value is created again."""
         with _lock:
             self._status, self._event = RemoteValueStatus.NOT_READY, None
 
@@ -164,17 +164,17 @@ class RemoteValue:
         return f"<{type(self).__name__} {self._status.name}>"
 
     def __reduce__(self) -> Any:
-        raise Unsendable(f"cannot send {self!r}, which belongs to the coordinator: fetch it, and send what it holds")
+        raise Unsendable(f"cannot send {self!r}, which belongs to the coordinator: send its value, from fetch()")
 
 
 _lock = threading.Lock()
 _numbers = itertools.count()
-_first_number = 0  # of this process: nobody here sets values that were made before it was forked
+_first_number = 0  # of this process: values with lower numbers, made before a fork, are never settled here
 
 
 def _begin_in_child() -> None:
     global _lock, _first_number
-    _lock = threading.Lock()  # a thread that is not here may have held it
+    _lock = threading.Lock()  # another thread of the parent may have held it
     _first_number = next(_numbers)
 
 
@@ -182,8 +182,7 @@ os.register_at_fork(after_in_child=_begin_in_child)
 
 
 def _resolve(token: tuple[str, Any]) -> Any:
-    """What stands for a variable is its value."""
-    return token[1]
+    return token[1]  # variables are sent as their values
 
 
 def _as_numpy(leaf: Any) -> Any:
@@ -192,4 +191,4 @@ def _as_numpy(leaf: Any) -> Any:
 
 def _exception(error: Any) -> BaseException | None:
     made: BaseException | None = error.exception() if isinstance(error, RemoteFailure) else error
-    return None if made is None else made.with_traceback(None)  # else it keeps the frames of every raise
+    return None if made is None else made.with_traceback(None)  # a traceback would keep the frames of each raise alive

@@ -1,4 +1,4 @@
-"""Server: makes the calling process a task of a cluster."""
+"""Server: runs a task of a cluster in the calling process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from ringlet.cluster import ClusterDef, ClusterResolver, ClusterSpec, ServerDef, ServersJob
-from ringlet.cluster.registration import knock
+from ringlet.cluster.registration import register
 from ringlet.cluster.server_job_key import Task
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives.timeouts import resolve_timeout
@@ -24,39 +24,39 @@ _SERVING = ("worker", "ps")
 
 
 class Server:
-    """A task of a cluster in this process, which does what its coordinator says (``tf.distribute.Server``).
+    """A task of a cluster in this process, which serves a coordinator (``tf.distribute.Server``).
 
-    It waits for the coordinator, which is any process that makes a ``ParameterServerStrategy`` with the same cluster,
-    and serves it in a thread. Processes find each other on one machine, by the cluster and ``RINGLET_JOB_ID``; nobody
-    listens at the addresses.
+    The server waits in a thread for the coordinator: the process that creates a ``ParameterServerStrategy`` with the
+    same cluster. Both must be on one machine, and connect by the cluster and ``RINGLET_JOB_ID``; the addresses are
+    names only.
 
     Parameters
     ----------
     server_or_cluster_def : ClusterResolver, ClusterSpec, ServerDef or dict
-        The cluster. A resolver also tells which task this is.
+        The cluster. A resolver also determines the task.
     job_name : str, optional
         ``"worker"`` or ``"ps"``. May be left out if the cluster has one job.
     task_index : int, optional
         May be left out if the job has one task.
     protocol : str, optional
-        ``"grpc"``, the default; what stands before the address in `target`, and nothing else.
+        ``"grpc"``, the default; the prefix of `target`, without other effect.
     config : object, optional
-        Makes no difference.
+        Ignored.
     start : bool
         Whether to start at once.
     timeout_seconds : float, optional
-        How long to wait for the coordinator; by default ``RINGLET_TIMEOUT_SECONDS``, or 600. 0 for as long as it takes.
+        How long to wait for the coordinator; by default ``RINGLET_TIMEOUT_SECONDS``, or 600. 0 for no limit.
 
     Raises
     ------
     TypeError
-        If it is no cluster.
+        If the first argument is not a cluster.
     ValueError
-        If it is not said which task this is.
+        If the task is ambiguous.
     ClusterConfigError
-        If the cluster has no such task.
+        If the task is not in the cluster.
     NotFoundError
-        If the protocol is another one.
+        If the protocol is not ``"grpc"``.
 
     Examples
     --------
@@ -89,12 +89,12 @@ class Server:
 
     @staticmethod
     def create_local_server(config: Any = None, start: bool = True) -> Server:
-        """Give the server of a cluster of one task (``tf.distribute.Server.create_local_server``).
+        """Return the server of a cluster of one task (``tf.distribute.Server.create_local_server``).
 
         Parameters
         ----------
         config : object, optional
-            Makes no difference.
+            Ignored.
         start : bool
             Whether to start at once.
 
@@ -106,7 +106,7 @@ class Server:
 
     @property
     def server_def(self) -> ServerDef:
-        """Which task of which cluster this is."""
+        """The cluster and the task."""
         return self._server_def
 
     @property
@@ -115,9 +115,9 @@ class Server:
         return f"{self._server_def.protocol}://{self._spec.task_address(*self._task)}"
 
     def start(self) -> None:
-        """Start to wait for the coordinator; once is enough.
+        """Start waiting for the coordinator; idempotent.
 
-        Tasks of other jobs, and of clusters that lack workers or parameter servers, do nothing.
+        No effect for tasks other than workers and parameter servers, or if the cluster lacks either.
         """
         if self._thread is None and self._task[0] in _SERVING and all(job in self._spec.jobs for job in _SERVING):
             job = ServersJob.of(self._spec, os.environ.get("RINGLET_JOB_ID", ""))
@@ -125,20 +125,20 @@ class Server:
             self._thread.start()
 
     def join(self) -> None:
-        """Serve until the coordinator has ended; where it is in the same process, also the next ones that come in time.
+        """Wait until the coordinator has ended; if it is in the same process, also for later ones until the time-out.
 
         Raises
         ------
         FailedPreconditionError
-            If the server was not started, or its task serves nobody; and if the coordinator sends it away, because
-            another process has its task, or runs another version.
+            If the server was not started, or its task is not served; if the coordinator refuses it, because the task
+            is registered already, or the versions differ.
         DeadlineExceededError
-            If no coordinator came.
+            If no coordinator has started.
         """
         if self._thread is None:
             raise FailedPreconditionError(
-                f"{task_name(*self._task)} serves nobody: in a cluster with the jobs {' and '.join(_SERVING)}, tasks "
-                "of these do, once started"
+                f"{task_name(*self._task)} has no coordinator to serve: call start() first, in a cluster with the jobs "
+                f"{' and '.join(_SERVING)}, for a task of one of these"
             )
         self._is_joined = True
         self._thread.join()
@@ -149,7 +149,7 @@ class Server:
         has_served = False
         try:
             while True:
-                channel = knock(job, self._task, Deadline.after(self._timeout_seconds))
+                channel = register(job, self._task, Deadline.after(self._timeout_seconds))
                 is_last = not channel.leads_to_this_process
                 serve(channel, *self._task)
                 if is_last:
@@ -159,7 +159,7 @@ class Server:
             if has_served and isinstance(error, DeadlineExceededError):
                 return
             self._error = error
-            if not self._is_joined:  # nobody may ever hear of it
+            if not self._is_joined:  # join() may never be called
                 _log.error("%s: %s", task_name(*self._task), error)
 
 
@@ -200,13 +200,13 @@ def _indices(spec: ClusterSpec, job_name: str) -> list[int]:
 
 def _check(spec: ClusterSpec, job_name: Any, task_index: Any, protocol: str) -> None:
     if not isinstance(job_name, str) or not isinstance(task_index, int):
-        raise TypeError(f"job_name is a text and task_index a number, not {job_name!r} and {task_index!r}")
+        raise TypeError(f"job_name must be a str and task_index an int, got {job_name!r} and {task_index!r}")
     if task_index not in _indices(spec, job_name):
         raise ClusterConfigError(
             f'Task {task_index} was not defined in job "{job_name}". It has {_indices(spec, job_name)}'
         )
     if protocol != "grpc":
         raise NotFoundError(
-            f"No server factory registered for protocol {protocol!r}: leave it out, or give 'grpc'. It makes no "
-            "difference how processes of one machine meet"
+            f"No server factory registered for protocol {protocol!r}: omit it, or pass 'grpc'. It does not affect how "
+            "processes of one machine connect"
         )

@@ -1,4 +1,4 @@
-"""What a process of a cluster does: what its coordinator says, until that is gone."""
+"""Main loop of a task: serves its coordinator until the channel closes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["serve"]
 
 
 def serve(channel: Channel, task_type: str, task_id: int) -> None:
-    """Serve a coordinator until it is gone. Several tasks may be served by threads of one process.
+    """Serve an authenticated coordinator until the channel closes. Threads of one process may serve several tasks.
 
     Parameters
     ----------
     channel : Channel
-        Leads to the coordinator, which was authenticated. Closed in the end.
+        To the coordinator; closed at the end.
     task_type : str
         ``"worker"`` or ``"ps"``.
     task_id : int
@@ -31,7 +31,7 @@ def serve(channel: Channel, task_type: str, task_id: int) -> None:
 
 
 def _serve_tables(channel: Channel) -> None:
-    """Make tables for a coordinator, one request after another; each reply has the number of its request."""
+    """Answer requests for tables in order; each reply has the number of its request."""
     server = TableServer()
     while True:
         message = channel.receive()

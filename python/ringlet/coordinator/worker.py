@@ -1,4 +1,4 @@
-"""A worker: runs what its coordinator schedules, one function after another."""
+"""Worker: runs the functions that its coordinator schedules, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 from ringlet.cancellation import checked_by
 from ringlet.coordinator.code_digest import code_digest
 from ringlet.coordinator.current_worker import as_worker
-from ringlet.coordinator.protocol import Batch, Item, Order, Report, check_size, items_of
+from ringlet.coordinator.protocol import Batch, Command, Item, Reply, check_size, items_of
 from ringlet.coordinator.remote_value import CANCELLED
 from ringlet.errors import CancelledError, ClosureInputError, FailedPreconditionError, OutOfRangeError
 from ringlet.ipc import Channel, ChannelClosed, pack, unpack
@@ -33,23 +33,23 @@ __all__ = ["Worker"]
 
 _log = logging.getLogger(__name__)
 
-# Reports are gathered for so long while there is more to do; and sent by the reader if what comes then takes longer.
+# Replies are batched for this time while commands are queued; the reader sends them if the next command takes longer.
 _GATHER_SECONDS = 0.001
 _LOOK_MILLISECONDS = 20
-# How long a function may take to end once the coordinator is gone.
+# How long a function may run after the channel has closed.
 _END_SECONDS = 1.0
 
 
 class Worker:
     """One worker.
 
-    One thread runs functions; another one reads what the coordinator says, and so can give back what was not begun
-    while a function runs. Functions have the main thread of the process, if that is the one that calls `run`.
+    One thread runs functions; another one reads commands, so that it can return closures while a function runs.
+    Functions run in the main thread of the process if `run` is called there.
 
     Parameters
     ----------
     channel : Channel
-        Leads to the coordinator.
+        To the coordinator.
     index : int
     """
 
@@ -59,29 +59,29 @@ class Worker:
         self._pid = os.getpid()
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # of the reports
-        self._waiting: dict[int, bool] = {}  # calls that were not begun; who removes one has it
+        self._waiting: dict[int, bool] = {}  # calls that were not begun; removing one claims it
         self._reports = Batch()
         self._reported_at = 0.0
         self._functions: dict[int, Callable[..., Any]] = {}
         self._values: dict[int, Any] = {}
         self._variables: set[int] = set()
         self._unusable: dict[int, Exception] = {}  # why a variable cannot be used here
-        self._running: int | None = None  # the call that runs
+        self._running: int | None = None  # the running call
         self._cancelled: frozenset[int] = frozenset()  # calls that end at the next check
         self._scope = contextlib.ExitStack()
         self._do = {
-            Order.DEFINE: self._define,
-            Order.CALL: self._call,
-            Order.MAKE: self._make,
-            Order.HOLD: self._hold,
-            Order.FETCH: self._fetch,
-            Order.TABLE: self._attach,
-            Order.FORGET: self._forget,
-            Order.ENTER: self._enter,
+            Command.DEFINE: self._define,
+            Command.CALL: self._call,
+            Command.MAKE: self._make,
+            Command.HOLD: self._hold,
+            Command.FETCH: self._fetch,
+            Command.TABLE: self._attach,
+            Command.FORGET: self._forget,
+            Command.ENTER: self._enter,
         }
 
     def run(self) -> None:
-        """Serve the coordinator until it is gone; where this is not the main thread, what runs then is left alone."""
+        """Serve the coordinator until the channel closes; do not await a function in another thread."""
         mine, others = self._read, self._work
         if threading.current_thread() is threading.main_thread():
             mine, others = others, mine
@@ -93,7 +93,7 @@ class Worker:
         forget_tables(self._variables)
 
     def _work(self) -> None:
-        # However this ends: the coordinator then knows, and the reader ends, too.
+        # Closing the channel ends the reader, and tells the coordinator.
         self._thread_id = threading.get_ident()
         with (
             contextlib.closing(self._channel),
@@ -103,21 +103,19 @@ class Worker:
             contextlib.suppress(ChannelClosed),
         ):
             while (item := self._next()) is not None:
-                self._do[Order(item.kind)](item)
+                self._do[Command(item.kind)](item)
 
     def _next(self) -> Item | None:
-        """Give the next order; None at the end."""
+        """Return the next command; None at the end."""
         try:
             return self._inbox.get_nowait()
         except queue.Empty:
             self._send_reports()
             return self._inbox.get()
 
-    # --- what it tells ------------------------------------------------------------------------------------------------
+    # --- replies ------------------------------------------------------------------------------------------------------
 
-    def _report(
-        self, kind: Report, number: int | None = None, content: Any = None, buffers: Sequence[Any] = ()
-    ) -> None:
+    def _report(self, kind: Reply, number: int | None = None, content: Any = None, buffers: Sequence[Any] = ()) -> None:
         with self._lock:
             self._reports.add(kind, number, content, buffers)
             is_due = self._reports.is_full or time.perf_counter() - self._reported_at > _GATHER_SECONDS
@@ -146,32 +144,32 @@ class Worker:
         except Exception as error:
             if not _tells_of_the_end(error):
                 what = str(error) or type(error).__name__
-                _log.error("worker %d ends, as it cannot take what it is sent: %s", self._index, what)
+                _log.error("worker %d exits, as it cannot read its commands: %s", self._index, what)
         finally:
             self._inbox.put(None)
 
     def _take_in(self, item: Item) -> None:
-        if item.kind == Order.RECALL:
+        if item.kind == Command.RECALL:
             self._give_back()
-        elif item.kind == Order.CANCEL:
+        elif item.kind == Command.CANCEL:
             self._cancelled = frozenset(item.content)
         else:
-            if item.kind == Order.CALL:
+            if item.kind == Command.CALL:
                 self._waiting[item.number] = True
             self._inbox.put(item)
 
     def _give_back(self) -> None:
-        """Return the calls that were not begun. All orders stay in their places: those of what calls need, too."""
+        """Return the calls that were not begun. Other commands stay queued."""
         returned = [number for number in list(self._waiting) if self._has_claimed(number)]
         with self._lock:
-            self._reports.add(Report.RETURNED, None, returned)
+            self._reports.add(Reply.RETURNED, None, returned)
         self._send_reports()
 
     def _has_claimed(self, number: int) -> bool:
-        """Take a call, to run it or to return it; False if the other thread has."""
+        """Claim a call, to run or return it; return False if the other thread has claimed it."""
         return self._waiting.pop(number, False)
 
-    # --- what it is told ----------------------------------------------------------------------------------------------
+    # --- commands -----------------------------------------------------------------------------------------------------
 
     def _call(self, item: Item) -> None:
         if not self._has_claimed(item.number):
@@ -180,18 +178,18 @@ class Worker:
         self._running = item.number
         try:
             value = self._apply(item)
-            self._running = None  # what it gave is wanted
+            self._running = None  # a finished call is not cancelled
             header, buffers = (None, ()) if value is None else self._packed(value, item)
         except BaseException as error:
             self._leave_child(error)
             self._running = None
             if isinstance(error, CancelledError) and item.number in self._cancelled:
-                self._report(Report.CANCELLED, item.number)
+                self._report(Reply.CANCELLED, item.number)
                 return
             failure = self._failure_of(error, item)
-            self._report(Report.FAILURE, item.number, (time.perf_counter() - began, failure))
+            self._report(Reply.FAILURE, item.number, (time.perf_counter() - began, failure))
         else:
-            self._report(Report.RESULT, item.number, (time.perf_counter() - began, header), buffers)
+            self._report(Reply.RESULT, item.number, (time.perf_counter() - began, header), buffers)
 
     def _check_cancelled(self) -> None:
         # Not in threads of datasets, which outlive the call that has started them.
@@ -204,25 +202,25 @@ class Worker:
         except BaseException as error:
             self._leave_child(error)
             self._values[item.number] = _NotMade(error)
-            self._report(Report.NOT_MADE, item.number, self._failure_of(error, item))
+            self._report(Reply.NOT_MADE, item.number, self._failure_of(error, item))
         else:
-            self._report(Report.MADE, item.number)
+            self._report(Reply.MADE, item.number)
 
     def _apply(self, item: Item) -> Any:
-        """Call a function with the arguments that came along."""
+        """Call a function with the arguments of a command."""
         number, header = item.content
         args, kwargs = ((), {}) if header is None else unpack(header, item.buffers, self._resolve)
         try:
             value = self._functions[number](*args, **kwargs)
             self._leave_child(SystemExit())
             return value
-        except StopIteration as error:  # of next(iterator), which programs catch as TensorFlow's class
+        except StopIteration as error:  # from next(iterator); TensorFlow programs catch OutOfRangeError
             raise OutOfRangeError(
-                "End of sequence: the iterator that the function reads has no more elements"
+                "End of sequence: the iterator that the function reads has no more elements. Create another iterator"
             ) from error
 
     def _leave_child(self, error: BaseException) -> None:
-        """End a process that a function has forked, and that comes back from it: there is one worker."""
+        """Raise in a child that a function has forked and that returns from it: only the parent is the worker."""
         if os.getpid() != self._pid:
             raise error
 
@@ -242,7 +240,7 @@ class Worker:
     def _failure_of(self, error: BaseException, item: Item) -> Failure:
         if not isinstance(error, Exception):
             name = named(self._functions[item.content[0]])
-            wrapped = RuntimeError(f"{name} has asked to end its worker: {error!r}")
+            wrapped = RuntimeError(f"{name} tried to end its worker with {error!r}: raise an Exception instead")
             error = wrapped.with_traceback(error.__traceback__)
         return failure_of(error, {__file__})
 
@@ -250,13 +248,13 @@ class Worker:
         name, digest, header = item.content
         try:
             function = unpack(header, item.buffers, self._resolve)
-        except (ClosureInputError, FailedPreconditionError) as error:  # they say it all
+        except (ClosureInputError, FailedPreconditionError) as error:  # complete messages
             self._functions[item.number] = _refusing(error)
             return
         except Exception as error:
             refusal = FailedPreconditionError(
-                f"{name} cannot be loaded on worker {self._index}: {type(error).__name__}: {error}. A module that it "
-                "needs is missing there, or is another version than the coordinator has"
+                f"{name} cannot be loaded on worker {self._index}: {type(error).__name__}: {error}. Install the "
+                "modules that it needs there, in the coordinator's versions"
             )
             refusal.__cause__ = error
             self._functions[item.number] = _refusing(refusal)
@@ -265,7 +263,7 @@ class Worker:
         if digest and own and own != digest:
             function = _refusing(
                 FailedPreconditionError(
-                    f"{name} is other code on worker {self._index} than in the coordinator: {function.__module__} has "
+                    f"{name} differs between worker {self._index} and the coordinator: {function.__module__} has "
                     "changed since the coordinator imported it. Start the job again"
                 )
             )
@@ -282,16 +280,16 @@ class Worker:
             header, buffers = pack(self._value(item.number), _value_in_place)
             check_size(header, buffers)
         except Exception as error:
-            self._report(Report.UNFETCHED, item.number, failure_of(error, {__file__}))
+            self._report(Reply.UNFETCHED, item.number, failure_of(error, {__file__}))
         else:
-            self._report(Report.FETCHED, item.number, header, buffers)
+            self._report(Reply.FETCHED, item.number, header, buffers)
 
     def _attach(self, item: Item) -> None:
         for descriptor in item.descriptors:
             try:
                 attach_table(item.number, descriptor)
                 self._variables.add(item.number)
-            except Exception as error:  # functions that use it say so
+            except Exception as error:  # raised by functions that use the variable
                 self._unusable[item.number] = error
             finally:
                 os.close(descriptor)
@@ -311,9 +309,9 @@ class Worker:
     def _enter(self, item: Item) -> None:
         strategy = unpack(item.content, item.buffers, self._resolve)
         self._scope.enter_context(strategy.scope())
-        self._report(Report.READY)
+        self._report(Reply.READY)
 
-    # --- what stands for something else -------------------------------------------------------------------------------
+    # --- references ---------------------------------------------------------------------------------------------------
 
     def _resolve(self, token: tuple[Any, ...]) -> Any:
         kind, *rest = token
@@ -322,7 +320,7 @@ class Worker:
             error = self._unusable.get(args[0])
             if error is not None:
                 raise FailedPreconditionError(
-                    f"variable '{name}' cannot be used on worker {self._index}: {error}"
+                    f"variable '{name}' is unusable on worker {self._index}: {error}"
                 ) from error
             return function(*args)
         if kind == "make":
@@ -339,23 +337,23 @@ class Worker:
 
 
 class _NotMade:
-    """Stands where a value would be."""
+    """Placeholder of a value that could not be created."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
-_NEVER_MADE = _NotMade(FailedPreconditionError("it belongs to another worker, or was given up by the coordinator"))
+_NEVER_MADE = _NotMade(FailedPreconditionError("it belongs to another worker or was released: create it again"))
 
 
 def _tells_of_the_end(error: Exception) -> bool:
-    """Whether an exception means no more than that the coordinator is gone, or the channel was closed here."""
+    """Return whether an exception only means that the channel was closed."""
     is_unread = error.__cause__ is not None or getattr(error, "errno", None) == errno.EMFILE
     return isinstance(error, (ChannelClosed, ValueError, OSError)) and not is_unread
 
 
 def _refusing(error: Exception) -> Callable[..., Any]:
-    """Give what stands for a function that is not there."""
+    """Return a function that raises `error`."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise error.with_traceback(None)
@@ -364,7 +362,7 @@ def _refusing(error: Exception) -> Callable[..., Any]:
 
 
 def _value_in_place(part: Any) -> Any:
-    """Variables do not travel back: their values do."""
+    """Return the token of a variable, which is sent as its value."""
     if isinstance(part, Variable):
         return "value", part.read_value()
     if isinstance(part, ShardedVariable):

@@ -1,4 +1,4 @@
-"""What workers make once and keep, such as iterators."""
+"""Worker resource: an object that a worker creates and keeps, such as an iterator."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["Resource"]
 
 
 class Resource(RemoteValue):
-    """A value that stays on its worker; it is made again when the worker is lost and comes back.
+    """A value that stays on its worker, and is created again when the worker is restarted.
 
     Parameters
     ----------
     function : SentFunction
-        Makes it.
+        Creates the value.
     arguments : Payload or None
     request_copy : callable
-        Takes this resource; gives a RemoteValue that will be a copy of what the worker has.
+        Takes this resource; returns a RemoteValue of a copy.
     """
 
     __slots__ = ("_arguments", "_function", "_request_copy")
@@ -37,12 +37,12 @@ class Resource(RemoteValue):
         self._request_copy = request_copy
 
     def get(self) -> Any:
-        """Wait until it is made and give a copy of it, as it is now.
+        """Return a copy of the worker's current value, once it is created.
 
         Raises
         ------
         Unsendable
-            If it cannot leave its worker, as iterators cannot.
+            If the value cannot be pickled, such as an iterator.
         """
         self._wait()
         return self._request_copy(self).get()

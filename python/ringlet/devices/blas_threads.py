@@ -1,9 +1,8 @@
-"""Threads of BLAS libraries while replicas run: cores over replicas, so that both together use each core once.
+"""BLAS threads: limits the threads of BLAS libraries while replicas run, to avoid oversubscribing the cores.
 
-NumPy's matrix products run on threads of their own, as many as there are cores. P replicas that multiply at the same
-time would ask for P times as many. The limit is set when the first run of replicas starts and taken back when the last
-one ends, by calling the library's own getter once and its setter twice: together 0.7 us a run, where the general tools
-for it search the process for libraries every time. The search is made once, and again after more modules were imported.
+A BLAS library uses as many threads as there are cores; P replicas would use P times as many. The limit, cores over
+replicas, is set when the first run of replicas starts and restored when the last one ends. That is one call of the
+library's getter and two of its setter, 0.7 us a run. Libraries are searched once, and again after further imports.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ __all__ = ["BlasLibrary", "BlasLimiter", "blas_limiter", "functions_of", "loaded
 
 THREADS_VARIABLE = "RINGLET_BLAS_THREADS"
 
-# Kind of library: names of its functions that read and set the number of threads, before and after what builds of
-# OpenBLAS put around them.
+# Kind of library: names of its functions that read and set the number of threads, without the prefixes and suffixes of
+# OpenBLAS builds.
 _FUNCTIONS = {
     "openblas": ("openblas_get_num_threads", "openblas_set_num_threads"),
     "mkl": ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
@@ -37,16 +36,16 @@ _SUFFIXES = ("", "64_", "_64")
 
 @dataclass(frozen=True)
 class BlasLibrary:
-    """A loaded BLAS library, reduced to what is needed here.
+    """The thread functions of a loaded BLAS library.
 
     Parameters
     ----------
     get_threads : callable
-        Gives the number of threads that it uses.
+        Returns the number of threads.
     set_threads : callable
-        Sets it.
+        Sets the number of threads.
     is_per_thread : bool
-        Whether both speak of the calling thread only.
+        Whether both apply to the calling thread only.
 
     Examples
     --------
@@ -60,7 +59,7 @@ class BlasLibrary:
 
 
 def loaded_libraries() -> list[BlasLibrary]:
-    """Find the BLAS libraries of this process whose threads can be limited.
+    """Return the BLAS libraries of this process whose threads can be limited.
 
     Returns
     -------
@@ -75,7 +74,7 @@ def loaded_libraries() -> list[BlasLibrary]:
 
     found = []
     for controller in ThreadpoolController().select(user_api="blas").lib_controllers:
-        # Called with the interpreter in hand: giving it away and waiting for it costs more than these functions do.
+        # PyDLL keeps the GIL: releasing and acquiring it costs more than these functions do.
         library = ctypes.PyDLL(controller.filepath)
         layer = getattr(controller, "threading_layer", "")
         found.append(functions_of(controller.internal_api, layer, library))
@@ -83,16 +82,16 @@ def loaded_libraries() -> list[BlasLibrary]:
 
 
 def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary | None:
-    """Find the functions of one library that read and set its number of threads.
+    """Return the thread functions of a library; None if it is not supported.
 
     Parameters
     ----------
     kind : str
-        ``"openblas"``, ``"mkl"`` or ``"blis"``; of others nothing is known.
+        ``"openblas"``, ``"mkl"`` or ``"blis"``; others are not supported.
     threading_layer : str
-        What the library's threads are made of.
+        Threading layer of the library, such as ``"openmp"``.
     library : object
-        Has functions of the library as attributes.
+        Has the library's functions as attributes.
 
     Returns
     -------
@@ -103,7 +102,7 @@ def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary |
     >>> functions_of("unknown", "pthreads", object()) is None
     True
     """
-    # An OpenBLAS on OpenMP asks OpenMP how many threads the calling thread may have.
+    # OpenBLAS built with OpenMP uses OpenMP's number of threads of the calling thread.
     names = _OPENMP if kind == "openblas" and threading_layer == "openmp" else _FUNCTIONS.get(kind)
     if names is None:
         return None
@@ -117,18 +116,18 @@ def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary |
 
 
 class BlasLimiter:
-    """Keeps the number of BLAS threads down while replicas run.
+    """Limits the number of BLAS threads while replicas run.
 
     Parameters
     ----------
     environment : mapping of str to str
-        Where ``RINGLET_BLAS_THREADS`` is looked up: the number of threads for each replica, 0 to change nothing.
+        May define ``RINGLET_BLAS_THREADS``: the number of threads for each replica, 0 for no limit.
     cores : int
-        Cores that replicas and BLAS share.
+        Cores shared by replicas and BLAS.
     find : callable
-        Gives the libraries.
+        Returns the libraries.
     modules : sized
-        Grows when a further library may have been loaded.
+        Grows when another library may have been loaded.
 
     Examples
     --------
@@ -146,7 +145,7 @@ class BlasLimiter:
     def __init__(
         self, environment: Mapping[str, str], cores: int, find: Callable[[], Sequence[BlasLibrary]], modules: Sized
     ) -> None:
-        # 0 changes nothing: then no library is of interest.
+        # With 0 no library is needed.
         self._asked = _read_variable(environment)
         self._find = find if self._asked != 0 else tuple
         self._cores = cores
@@ -154,14 +153,14 @@ class BlasLimiter:
         self._num_modules = -1
         self._libraries: Sequence[BlasLibrary] = ()
         self._lock = threading.Lock()
-        # By run, not a sum: so that a run which Ctrl-C interrupts may leave without knowing whether it had entered.
+        # By run rather than a sum, so that a run interrupted in enter() can call leave() in any case.
         self._replicas: dict[object, int] = {}
-        # What takes each change back, the latest one last.
+        # Setter and previous value of each change, the latest one last.
         self._changes: list[tuple[Callable[[int], Any], int]] = []
 
     def enter(self, run: object, num_replicas: int) -> None:
-        """State that so many more replicas run from now on; `run` is any hashable object that stands for them."""
-        # Every run of replicas passes here: written for speed.
+        """Record the start of a run of replicas, identified by any hashable object, and limit the threads."""
+        # Called by every run: optimized for speed.
         with self._lock:
             num_modules = len(self._modules)
             if num_modules != self._num_modules:
@@ -178,16 +177,16 @@ class BlasLimiter:
                     library.set_threads(limit)
 
     def leave(self, run: object) -> None:
-        """State that they have ended; the last ones restore what was. A run that never entered may leave, too."""
+        """Record the end of a run; the last one restores the threads. A run that has not entered is ignored."""
         with self._lock:
             self._replicas.pop(run, None)
             while self._changes and not self._replicas:
                 set_threads, threads = self._changes[-1]
                 set_threads(threads)
-                self._changes.pop()  # after it was done, so that Ctrl-C in between repeats it
+                self._changes.pop()  # last: after an interrupt the change is restored again
 
     def limit_this_thread(self, num_replicas: int) -> None:
-        """Limit the libraries that keep a number for every thread, for good: for threads that only run replicas."""
+        """Limit libraries with a number per thread, permanently: for threads that only run replicas."""
         for library in self._libraries:
             if library.is_per_thread:
                 library.set_threads(self._asked or min(library.get_threads(), max(1, self._cores // num_replicas)))
@@ -205,7 +204,7 @@ def _read_variable(environment: Mapping[str, str]) -> int | None:
         return None
     if not text.isdecimal():
         raise ValueError(
-            f"{THREADS_VARIABLE} is the number of BLAS threads for each replica, 0 to leave BLAS alone; got {text!r}. "
+            f"{THREADS_VARIABLE} must be the number of BLAS threads for each replica, or 0 for no limit; got {text!r}. "
             "Correct or unset it"
         )
     return int(text)
@@ -215,7 +214,7 @@ _limiter: BlasLimiter | None = None
 
 
 def blas_limiter() -> BlasLimiter:
-    """Give the limiter of this process, made at its first use.
+    """Return the limiter of this process, created at its first use.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""How many cores this process may use, and why: its affinity mask and the CPU quotas of its control groups."""
+"""Cores available to this process, by its affinity mask and the CPU quotas of its control groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 __all__ = ["CoreCount", "count_cores", "visible_cores"]
 
-# Gives the text of a file, None where it cannot be read.
+# Returns the text of a file, None if it cannot be read.
 ReadFile = Callable[[str], "str | None"]
 
 MEMBERSHIP_FILE = "/proc/self/cgroup"
@@ -25,7 +25,7 @@ class CoreCount:
     count : int
         At least 1.
     reason : str
-        What limits it, in a few words.
+        The limit, in a few words.
 
     Examples
     --------
@@ -38,12 +38,12 @@ class CoreCount:
 
 
 def visible_cores() -> CoreCount:
-    """Give the number of cores that this process may use, and why.
+    """Return the number of cores available to this process, and the reason.
 
     Returns
     -------
     CoreCount
-        The smaller of the affinity mask and the CPU quota, rounded up. Read anew at each call: both may change.
+        The smaller of the affinity mask and the CPU quota, rounded up. Read at each call, as both may change.
 
     Examples
     --------
@@ -54,14 +54,14 @@ def visible_cores() -> CoreCount:
 
 
 def count_cores(affinity: int, read: ReadFile) -> CoreCount:
-    """Give the number of cores under an affinity mask and the quotas that some files tell.
+    """Return the number of cores for an affinity mask and the quotas in control group files.
 
     Parameters
     ----------
     affinity : int
         Cores in the affinity mask.
     read : callable
-        Takes a path, gives the text of that file or None.
+        Takes a path, returns the text of the file or None.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def _read_file(path: str) -> str | None:
 
 
 def _quotas(read: ReadFile) -> Iterator[tuple[float, str]]:
-    """Every quota that binds this process, as (cores, file)."""
+    """Yield every quota that applies to this process, as (cores, file)."""
     for line in (read(MEMBERSHIP_FILE) or "").splitlines():
         # hierarchy:controllers:path, where version 2 has neither number nor controllers: "0::/path"
         _, _, rest = line.partition(":")
@@ -107,8 +107,8 @@ def _quotas(read: ReadFile) -> Iterator[tuple[float, str]]:
 
 
 def _groups_upwards(group: str) -> Iterator[str]:
-    """A group and its ancestors, each as a folder below a hierarchy's root; a quota anywhere on the way binds."""
-    # In a container the root of the hierarchy is the container's own group, whatever path /proc shows.
+    """Yield a group and its ancestors, each as a folder below a hierarchy's root; all their quotas apply."""
+    # In a container the root of the hierarchy is the container's group, regardless of the path in /proc.
     parts = [f"/{part}" for part in group.split("/") if part not in ("", ".", "..")]
     for depth in range(len(parts), -1, -1):
         yield "".join(parts[:depth])
@@ -132,6 +132,6 @@ def _quotas_of_version_1(read: ReadFile, controllers: str, group: str) -> Iterat
 
 
 def _cores(quota: str, period: str, path: str) -> Iterator[tuple[float, str]]:
-    """The quota in cores, if there is one: version 2 writes "max" for none, version 1 writes -1."""
+    """Yield the quota in cores, if any: version 2 writes "max" for none, version 1 writes -1."""
     if quota.strip().isdecimal() and period.strip().isdecimal() and int(period) > 0:
         yield int(quota) / int(period), path

@@ -1,6 +1,6 @@
-"""Device names: read in any of TensorFlow's forms, printed in full for programs and short for people.
+"""Device strings: parsing of all TensorFlow forms, with a full form for programs and a short one for messages.
 
-A device string is a name: memory is host memory on every device. The full form is TensorFlow's,
+A device string is only a name: memory is host memory on every device. The full form is TensorFlow's,
 ``/job:localhost/replica:0/task:0/device:CPU:0``; the short form is ``CPU:0``.
 """
 
@@ -15,7 +15,7 @@ from ringlet.errors import DuplicateDeviceError
 
 __all__ = ["Device", "canonicalize", "canonicalize_distinct", "short_name"]
 
-# Device types of which this library knows more than the name.
+# Device types that are more than names to this library.
 DRIVEN_TYPES = frozenset({"CPU", "TPU"})
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _KNOWN_UNITS = ("CPU", "GPU", "TPU")
 
 @dataclass(frozen=True)
 class Device:
-    """A parsed device name, every part filled in.
+    """A parsed device name with all parts.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Device:
     replica, task : int
         Numbers of TensorFlow's naming scheme; `replica` is 0 in practice, `task` the number of a process in its job.
     kind : str
-        ``"CPU"``, ``"GPU"``, ``"TPU"`` or another type, in capitals.
+        ``"CPU"``, ``"GPU"``, ``"TPU"`` or another type, in upper case.
     index : int
         Number among the devices of that kind.
 
@@ -55,7 +55,7 @@ class Device:
 
     @classmethod
     def parse(cls, name: str) -> Device:
-        """Read a device string; parts that are missing or ``*`` get the values of the local ``CPU:0``.
+        """Parse a device string; missing parts and ``*`` default to those of the local ``CPU:0``.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class Device:
         TypeError
             If the name is not a string.
         ValueError
-            If a part of it cannot be read.
+            If a part of it is invalid.
 
         Examples
         --------
@@ -79,7 +79,7 @@ class Device:
         Device(job='worker', replica=0, task=1, kind='CPU', index=0)
         """
         if not isinstance(name, str):
-            raise TypeError(f"a device is a string such as 'CPU:0', got {name!r} of type {type(name).__name__}")
+            raise TypeError(f"a device must be a string such as 'CPU:0', got {name!r} of type {type(name).__name__}")
         fields: dict[str, str | int] = {}
         for part in filter(None, name.strip().split("/")):
             fields.update(_read_part(part, name, fields))
@@ -87,23 +87,23 @@ class Device:
 
     @property
     def full(self) -> str:
-        """TensorFlow's full form, used wherever programs compare names."""
+        """TensorFlow's full form, for comparisons."""
         return f"/job:{self.job}/replica:{self.replica}/task:{self.task}/device:{self.kind}:{self.index}"
 
     @property
     def short(self) -> str:
-        """The form for people; it says where memory is not what the name promises."""
+        """The short form, for messages; marks hardware that is only a name."""
         unit = f"{self.kind}:{self.index}" + ("" if self.is_driven else " (host memory)")
         return unit if self.is_local else f"/job:{self.job}/task:{self.task} {unit}"
 
     @property
     def is_local(self) -> bool:
-        """Whether the name is of this process alone: no cluster job in it."""
+        """Whether the name is of this process, without a cluster job."""
         return self.job == "localhost"
 
     @property
     def is_driven(self) -> bool:
-        """Whether this library does anything else than treat the device as host memory."""
+        """Whether this library treats the device as more than host memory."""
         return self.kind in DRIVEN_TYPES
 
 
@@ -124,7 +124,7 @@ def _parse_part(part: str, name: str) -> dict[str, str | int]:
     if place:
         return {} if place[4] == "*" else {place[3].lower(): int(place[4])}
     unit = _UNIT.fullmatch(part)
-    # Without "device:" in front only kinds that we know count, so that a typing error is not taken for a device.
+    # Without the prefix "device:" only known kinds are accepted, to detect typing errors.
     if unit and (part.lower().startswith("device:") or unit[1].upper() in _KNOWN_UNITS):
         index = unit[2] if unit[2] not in (None, "*") else "0"
         return {"kind": unit[1].upper(), "index": int(index)}
@@ -138,12 +138,12 @@ _warned_kinds: set[str] = set()
 
 
 def canonicalize(name: str) -> str:
-    """Give the full form of a device string.
+    """Return the full form of a device string.
 
     Parameters
     ----------
     name : str
-        Any form; a name of hardware that this library does not drive is accepted, and logged once at WARNING.
+        Any form; a name of unsupported hardware is accepted, and logged once at WARNING.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def canonicalize(name: str) -> str:
     Raises
     ------
     ValueError
-        If the string cannot be read.
+        If the string is invalid.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def canonicalize(name: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """Give the form of a device string that people read.
+    """Return the short form of a device string.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def short_name(name: str) -> str:
 
 
 def canonicalize_distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """Give the full forms of a list of device strings, each of which may stand there once.
+    """Return the full forms of distinct device strings.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def canonicalize_distinct(names: Iterable[str]) -> tuple[str, ...]:
     DuplicateDeviceError
         If two of them name the same device.
     ValueError
-        If one cannot be read.
+        If one is invalid.
 
     Examples
     --------

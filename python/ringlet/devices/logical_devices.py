@@ -1,4 +1,4 @@
-"""The logical devices of this process: as many as it has cores, or as many as somebody asked for in time."""
+"""Logical devices of this process: one for each core, or a number set before their first use."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NUM_DEVICES_VARIABLE = "RINGLET_NUM_DEVICES"
 
 
 class LogicalDevices:
-    """The list of logical devices of one process: open to changes until somebody has read it.
+    """The logical devices of one process; their number can be changed until it is first read.
 
     Parameters
     ----------
     environment : mapping of str to str
-        Where ``RINGLET_NUM_DEVICES`` is looked up, at the first reading.
+        May define ``RINGLET_NUM_DEVICES``; consulted at the first read.
     cores : callable
-        Gives the number of cores, and why, where nobody asked for another number of devices.
+        Returns the default number, and the reason.
 
     Examples
     --------
@@ -53,14 +53,14 @@ class LogicalDevices:
         with self._lock:
             if self._names is not None and len(self._names) != asked:
                 raise RuntimeError(
-                    f"cannot change the number of logical devices to {asked}: this process uses {len(self._names)} "
-                    f"already ({self._reason}). Call set_logical_devices before the first strategy, or set "
+                    f"cannot change the number of logical devices to {asked}: this process already uses "
+                    f"{len(self._names)} ({self._reason}). Call set_logical_devices before the first strategy, or set "
                     f"{NUM_DEVICES_VARIABLE}={asked}"
                 )
             self._asked = asked
 
     def names(self) -> tuple[str, ...]:
-        """Give the full names; from the first call on their number is fixed."""
+        """Return the full names; the first call fixes their number."""
         if self._names is None:
             with self._lock:
                 count, self._reason = self._count_and_reason()
@@ -68,14 +68,14 @@ class LogicalDevices:
         return self._names
 
     def requested(self) -> tuple[str, ...]:
-        """Give the full names if somebody asked for their number, which is fixed then; none otherwise."""
+        """Return the full names, fixing their number, if it was set explicitly; else an empty tuple."""
         with self._lock:
             is_asked = self._asked is not None or bool(self._environment.get(NUM_DEVICES_VARIABLE, "").strip())
         return self.names() if is_asked else ()
 
     @property
     def reason(self) -> str:
-        """Why there are as many as there are, for ``show_config``."""
+        """The reason of the number of devices, for ``show_config``."""
         with self._lock:
             return self._reason if self._names is not None else self._count_and_reason()[1]
 
@@ -87,14 +87,14 @@ class LogicalDevices:
             cores = self._cores()
             return cores.count, cores.reason
         if not text.isdecimal() or int(text) < 1:
-            raise ValueError(f"{NUM_DEVICES_VARIABLE} is a whole number of at least 1, got {text!r}. Correct it")
+            raise ValueError(f"{NUM_DEVICES_VARIABLE} must be an integer of at least 1, got {text!r}. Correct it")
         return int(text), NUM_DEVICES_VARIABLE
 
 
 def _positive_int(value: object) -> int:
-    # NumPy's integers and its arrays of one are as good as an int.
+    # NumPy integers and arrays of one integer are accepted.
     if isinstance(value, bool) or not hasattr(value, "__index__") or (count := _index_or_zero(value)) < 1:
-        raise ValueError(f"the number of logical devices is an int of at least 1, got {value!r}")
+        raise ValueError(f"the number of logical devices must be an int of at least 1, got {value!r}")
     return count
 
 
@@ -109,13 +109,13 @@ _DEVICES = LogicalDevices(os.environ, visible_cores)
 
 
 def logical_devices() -> tuple[str, ...]:
-    """Give the full names of the logical devices of this process.
+    """Return the full names of the logical devices of this process.
 
     Returns
     -------
     tuple of str
-        As many as :func:`set_logical_devices` or ``RINGLET_NUM_DEVICES`` asked for, else one per visible core. Their
-        number is fixed from the first call on.
+        As many as set by :func:`set_logical_devices` or ``RINGLET_NUM_DEVICES``, else one per available core. The first
+        call fixes their number.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def logical_devices() -> tuple[str, ...]:
 
 
 def requested_devices() -> tuple[str, ...]:
-    """Give the full names of the logical devices of this process, if somebody asked for a number of them.
+    """Return the full names of the logical devices of this process, if their number was set explicitly.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def requested_devices() -> tuple[str, ...]:
 
 
 def logical_devices_reason() -> str:
-    """Say in a few words why there are as many logical devices as there are.
+    """Return the reason of the number of logical devices, in a few words.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def logical_devices_reason() -> str:
 
 
 def set_logical_devices(count: int) -> None:
-    """Choose how many logical devices this process has.
+    """Set the number of logical devices of this process.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def set_logical_devices(count: int) -> None:
     Raises
     ------
     RuntimeError
-        If the devices are in use already, in another number.
+        If another number of devices is already in use.
     ValueError
         If `count` is not a positive int.
 

@@ -1,4 +1,4 @@
-"""What goes wrong with files and their contents."""
+"""Errors of files and their contents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = [
 
 
 class NotFoundError(FileNotFoundError):
-    """A file, or something else that was named, is not there (``tf.errors.NotFoundError``).
+    """A file or another named object does not exist (``tf.errors.NotFoundError``).
 
     Examples
     --------
@@ -22,14 +22,14 @@ class NotFoundError(FileNotFoundError):
 
 
 class DataLossError(OSError):
-    """A file is damaged: a checksum does not fit, or it ends too early (``tf.errors.DataLossError``).
+    """A file is damaged: its checksum fails, or it is truncated (``tf.errors.DataLossError``).
 
     Attributes
     ----------
     file : str
         Name of the file.
     offset : int
-        Where in it the damage was seen: bytes from its beginning, once decompressed.
+        Position of the damage in the decompressed file, in bytes.
 
     Examples
     --------
@@ -47,16 +47,14 @@ class DataLossError(OSError):
 
 
 class CheckpointCorruptError(ValueError):
-    """A file is no checkpoint, or not the one that was written: it was cut off, or some of its bytes have changed.
-
-    Nothing was restored from it.
+    """A file is not a checkpoint, or is truncated or damaged. No value was restored from it.
 
     Attributes
     ----------
     file : str
-        Which file.
+        Name of the file.
     offset : int
-        Where in it, in bytes from its start, the part begins that is not what was written.
+        Start of the damaged part, in bytes.
 
     Examples
     --------

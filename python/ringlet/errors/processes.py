@@ -1,4 +1,4 @@
-"""What goes wrong between the processes and threads of a job."""
+"""Errors between the processes and threads of a job."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = [
 
 
 class CollectiveMismatchError(RuntimeError):
-    """The ranks of a group did not make the same call, so none of them can have an answer.
+    """The ranks of a group did not make the same call.
 
-    Raised on every rank of the group. The message lists who called what.
+    Raised on every rank of the group. The message lists the call of each rank.
 
     Examples
     --------
@@ -36,9 +36,9 @@ class CollectiveMismatchError(RuntimeError):
 
 
 class CollectiveAborted(RuntimeError):
-    """Another rank failed, so the collective that this rank waited in will never complete.
+    """Another rank failed, so the collective of this rank cannot complete.
 
-    The message carries the first cause. This error follows from another one: handle that one.
+    The message names the first cause, which is the error to handle.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class CollectiveAborted(RuntimeError):
 
 
 class UnavailableError(ConnectionError):
-    """A process that is needed is gone (``tf.errors.UnavailableError``).
+    """A required process has exited (``tf.errors.UnavailableError``).
 
     Examples
     --------
@@ -62,22 +62,22 @@ class UnavailableError(ConnectionError):
 
 
 class WorkerLostError(UnavailableError):
-    """The process of another rank has ended, or has left the group, so this group will never complete a call again.
+    """The process of another rank has exited or left the group, so the group is unusable.
 
-    Raised on every rank that is left, by the call that waited and by all later ones. Start the job again, from its last
-    checkpoint if it has one.
+    Raised on every other rank, by the pending call and by all later ones. Start the job again, from its last checkpoint
+    if it has one.
 
     Attributes
     ----------
     rank : int
-        The rank that was lost, in the whole group also where a part of it was at work; the lowest one if its process
-        had several.
+        The lost rank, numbered in the whole group even for a call of a subgroup; the lowest one if its process drove
+        several.
     host : str
-        Name of the machine that it ran on.
+        Name of its machine.
     pid : int
-        Number of its process there.
+        Its process id there.
     reason : str
-        What happened to the process, such as ``"was killed by SIGKILL (signal 9)"`` or ``"exited with status 3"``.
+        What happened to the process: ``"was killed by SIGKILL (signal 9)"`` or ``"exited with status 3"``.
 
     Examples
     --------
@@ -97,14 +97,14 @@ class WorkerLostError(UnavailableError):
 
 
 class PSUnavailableError(UnavailableError):
-    """The process of a parameter server has ended, and with it the job.
+    """The process of a parameter server has exited, which ends the job.
 
-    Every later call of the coordinator raises it; what variables hold can still be read and saved. Start the job again.
+    Every later call of the coordinator raises this error; variables can still be read and saved. Start the job again.
 
     Attributes
     ----------
     task_index : int
-        Which parameter server was lost.
+        Index of the parameter server.
     reason : str
         What happened to its process, such as ``"was killed by SIGKILL (signal 9)"``.
 
@@ -124,9 +124,9 @@ class PSUnavailableError(UnavailableError):
 
 
 class CancelledError(RuntimeError):
-    """A scheduled function was not run, or what it made is gone (``tf.errors.CancelledError``).
+    """A scheduled function was not run, or its result was lost (``tf.errors.CancelledError``).
 
-    It follows from another error, which `schedule`, `join` or `done` of the coordinator raises.
+    Caused by another error, which `schedule`, `join` or `done` of the coordinator raises.
 
     Examples
     --------
@@ -137,12 +137,12 @@ class CancelledError(RuntimeError):
 
 
 class ClosureInputError(RuntimeError):
-    """What a scheduled function takes as an argument could not be made on its worker, such as a dataset.
+    """An argument of a scheduled function, such as a dataset, could not be created on its worker.
 
     Attributes
     ----------
     original_exception : BaseException
-        Why not.
+        The cause.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class ClosureInputError(RuntimeError):
 
     def __init__(self, original_exception: BaseException) -> None:
         super().__init__(
-            f"an argument of the function could not be made on its worker: {type(original_exception).__name__}: "
+            f"an argument of the function could not be created on its worker: {type(original_exception).__name__}: "
             f"{original_exception}"
         )
         self.original_exception = original_exception
@@ -162,18 +162,18 @@ class ClosureInputError(RuntimeError):
 
 
 class SharedMemoryFullError(OSError):
-    """The system has no shared memory left to give, or refuses to give any.
+    """The system has too little shared memory, or refuses to allocate it.
 
     Attributes
     ----------
     need_bytes : int
-        How much was asked for.
+        The requested size.
     free_bytes : int
-        How much the system says is left; 0 where it does not tell.
+        The available size; 0 if unknown.
     path : str
-        Where it was asked for: ``"memfd"`` for memory without a name in any file system.
+        The file system of the request; ``"memfd"`` for anonymous memory.
     errno : int
-        Number of the system's error, such as ``errno.ENOMEM``.
+        The system's error code, such as ``errno.ENOMEM``.
 
     Examples
     --------
@@ -195,7 +195,7 @@ class SharedMemoryFullError(OSError):
 
 
 class DeadlineExceededError(TimeoutError):
-    """A wait reached its deadline; the message names who was missing and how to allow more time.
+    """A wait reached its deadline; the message names the missing ranks and how to allow more time.
 
     Examples
     --------

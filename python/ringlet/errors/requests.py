@@ -1,4 +1,4 @@
-"""What is wrong with what was asked for."""
+"""Errors of arguments, configurations and states."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FailedPreconditionError(RuntimeError):
 
 
 class OutOfRangeError(LookupError):
-    """An iterator was asked for more than it has (``tf.errors.OutOfRangeError``).
+    """An iterator has no more elements (``tf.errors.OutOfRangeError``).
 
     Examples
     --------
@@ -67,15 +67,15 @@ class OutOfRangeError(LookupError):
 
 
 class ClusterConfigError(ValueError):
-    """What describes a cluster, such as the environment variable ``TF_CONFIG``, cannot be meant like this.
+    """A cluster configuration, such as the environment variable ``TF_CONFIG``, is invalid.
 
-    The message says where it is wrong, what was found there, what is allowed, and shows it corrected. Where TensorFlow
-    raises ``TypeError`` or ``json.JSONDecodeError``, the error is one of these as well.
+    The message names the place of the fault, the value there, the allowed values and a correction. Where TensorFlow
+    raises ``TypeError`` or ``json.JSONDecodeError``, the error is an instance of that class, too.
 
     Attributes
     ----------
     path : str
-        Where it is wrong, as a JSON path: ``"$"`` is the whole, ``"$.cluster.worker[1]"`` the second worker.
+        JSON path of the fault: ``"$"`` is the whole, ``"$.cluster.worker[1]"`` the second worker.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class ClusterConfigError(ValueError):
 
 
 class PartitionError(ValueError):
-    """A tensor cannot be cut into the tiles that were asked for.
+    """A tensor cannot be split into the requested tiles.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class PartitionError(ValueError):
 
 
 class ShardingError(ValueError):
-    """A sharding, or the shardings of several arrays, do not fit what was asked for.
+    """A sharding, or the shardings of several arrays, do not fit the operation.
 
     Examples
     --------
@@ -141,20 +141,20 @@ class GatherError(RuntimeError):
 
 
 class ValuesDifferError(ValueError):
-    """What should be the same on all replicas is not: :func:`ringlet.checks.all_equal` has found out.
+    """Values that must be equal on all replicas differ; raised by :func:`ringlet.checks.all_equal`.
 
-    Raised on all of them. The message names every leaf that differs.
+    Raised on all replicas. The message names every differing leaf.
 
     Attributes
     ----------
     ranks : tuple of int
-        Who differs from most of the others.
+        The replicas that differ from the majority.
     path : str
-        The first leaf that differs, as an index expression.
+        The first differing leaf, as an index expression.
     index : tuple of int or None
-        Its first element that differs; None where shapes or kinds do.
+        Its first differing element; None if shapes or kinds differ.
     values : dict of int to object
-        What each of them has there.
+        The value of each replica there.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Bytes between processes: what carries messages, and how values become such."""
+"""Inter-process communication: channels, message framing, pickling of values, worker processes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Objects as bytes: what goes to the workers of `ringlet.launch`, and what comes back from them.
+"""Call codec: pickling of calls and results between `ringlet.launch` and its workers.
 
-Both ways lead over descriptors that only this process and its own children have. Nothing is unpickled that came from a
-file with a name, or from the environment.
+Pickles pass only through descriptors shared by this process and its children, never through named files or the
+environment.
 """
 
 from __future__ import annotations
@@ -31,18 +31,17 @@ __all__ = [
 ]
 
 PROTOCOL = 5
-# A parcel: number of bytes of the pickle, number of buffers beside it; of each buffer its bytes, and whether it may be
-# written to; the pickle; the buffers.
+# A parcel: size of the pickle, number of buffers; size and writeability of each buffer; the pickle; the buffers.
 _HEAD = struct.Struct("<QQ")
 _BUFFER = struct.Struct("<Q?")
 
 
 class Unsendable(TypeError):
-    """An object cannot be sent between processes; the message names it and says what would help."""
+    """An object cannot be sent between processes; the message names it and the remedy."""
 
 
 class _PlainPickler(pickle.Pickler):
-    """Refuses what a worker could not find: it imports modules, and has another ``__main__``."""
+    """Rejects functions and classes of ``__main__``, which a worker cannot import."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, (types.FunctionType, type)) and value.__module__ == "__main__":
@@ -66,7 +65,7 @@ def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     Raises
     ------
     Unsendable
-        If something in it cannot be pickled; names the object, and the extra that would help.
+        If something in it cannot be pickled; names the object, and the extra to install.
     """
     call = (function, args, kwargs)
     try:
@@ -76,44 +75,44 @@ def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def refusal(what: str, error: Exception) -> Unsendable:
-    """Say that something cannot be sent, why, and what would help."""
-    cure = "Make it inside of the function"
+    """Return the error for something that cannot be pickled, with reason and remedy."""
+    remedy = "Create it inside the function"
     if _cloudpickle() is None:
-        cure = "Install cloudpickle (pip install 'ringlet[cluster]'), or define it at the top of a module"
-    return Unsendable(f"cannot send {what}: {_one_line(error)}. {cure}")
+        remedy = "Install cloudpickle (pip install 'ringlet[cluster]'), or define it at the top level of a module"
+    return Unsendable(f"cannot send {what}: {_one_line(error)}. {remedy}")
 
 
 def culprit_of(value: object, can_be_sent: Callable[[Any], bool]) -> str:
-    """Name what cannot be pickled in an object, by one of the picklers that :func:`pickler_class` gives."""
+    """Return the name of the part of `value` that cannot be pickled, for the pickler of :func:`pickler_class`."""
     return culprit(value, can_be_sent, sends_code=_cloudpickle() is not None)
 
 
 def dumps(value: object) -> bytes:
-    """Pickle an object into one piece, with cloudpickle if that is installed."""
+    """Pickle an object into one bytes object, with cloudpickle if that is installed."""
     into = io.BytesIO()
     pickler_class()(into, protocol=PROTOCOL).dump(value)
     return into.getvalue()
 
 
 def pickler_class() -> type[pickle.Pickler]:
-    """Give cloudpickle's class of picklers if that is installed, else one that refuses what workers could not find."""
+    """Return cloudpickle's pickler if that is installed, else one that rejects code of ``__main__``."""
     cloudpickle = _cloudpickle()
     return _PlainPickler if cloudpickle is None else cloudpickle.Pickler
 
 
 def pack_result(has_returned: bool, value: Any) -> list[Any]:
-    """Pickle what a worker sends back; the memory of arrays is not copied.
+    """Pickle a worker's result without copying the memory of arrays.
 
     Parameters
     ----------
     has_returned : bool
-        Whether `value` is what the function has returned.
+        Whether `value` is the function's return value rather than its failure.
     value : object
 
     Returns
     -------
     list of buffers
-        A parcel of the pair of both, to be written one after the other.
+        A parcel with the pair, to be written in order.
 
     Raises
     ------
@@ -125,14 +124,16 @@ def pack_result(has_returned: bool, value: Any) -> list[Any]:
     try:
         pickled = dumps((has_returned, value), protocol=PROTOCOL, buffer_callback=buffers.append)
     except Exception as error:
-        raise Unsendable(f"cannot send the result ({named(value)}) back: {_one_line(error)}") from error
+        raise Unsendable(
+            f"cannot send the result ({named(value)}) back: {_one_line(error)}. Return a value that can be pickled"
+        ) from error
     raw = [buffer.raw() for buffer in buffers]
     sizes = b"".join(_BUFFER.pack(view.nbytes, not view.readonly) for view in raw)
     return [_HEAD.pack(len(pickled), len(raw)) + sizes + pickled, *raw]
 
 
 def send(descriptor: int, parcel: list[Any]) -> None:
-    """Write a parcel to a pipe, waiting as long as it takes."""
+    """Write a parcel to a pipe; blocks until all of it is written."""
     for part in parcel:
         view = memoryview(part).cast("B")
         while view:
@@ -145,7 +146,7 @@ def unpack(pickled: bytes) -> Any:
 
 
 class ParcelReader:
-    """Reads one parcel from a pipe, piece by piece, straight to where its arrays will be.
+    """Reads one parcel from a pipe incrementally, directly into the memory of its arrays.
 
     Examples
     --------
@@ -169,7 +170,7 @@ class ParcelReader:
         self.is_complete = False
 
     def read(self, descriptor: int) -> bool:
-        """Read once; tell whether there may be more."""
+        """Read once; return False at the end of the stream."""
         count = os.readv(descriptor, [self._rest])
         self._rest = self._rest[count:]
         while not self._rest and not self.is_complete:
@@ -177,7 +178,7 @@ class ParcelReader:
         return count > 0
 
     def value(self) -> Any:
-        """Unpickle the parcel, once it is complete. The arrays in it live where they were received."""
+        """Unpickle the complete parcel. Its arrays use the receive buffers."""
         pickled, *buffers = self._parts[2:]
         kept = zip(buffers, self._is_writeable, strict=True)
         return pickle.loads(
@@ -205,8 +206,8 @@ class ParcelReader:
 
 
 def _new_buffer(size: int) -> memoryview:
-    # Bytes objects cannot be written to, and a bytearray would be filled with zeros first. Only the parent comes here:
-    # workers start faster without NumPy.
+    # A bytearray would be zero-filled first. Imported here: only the parent reads parcels, and workers start faster
+    # without NumPy.
     import numpy as np
 
     return np.empty(size, np.uint8).data
@@ -221,7 +222,7 @@ def _cloudpickle() -> Any:
 
 
 def _culprit(call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]) -> str:
-    """Which part of a call cannot be pickled by itself."""
+    """Return the name of the part of a call that cannot be pickled."""
     function, args, kwargs = call
     names = [*((f"args[{i}]", value) for i, value in enumerate(args)), *((f"{k}=", v) for k, v in kwargs.items())]
     for name, value in names:

@@ -1,4 +1,4 @@
-"""What a connection between two processes can do, whatever carries it."""
+"""Channel: the interface of a message connection between two processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 __all__ = ["Buffer", "Channel", "ChannelClosed", "Message", "OpenFile"]
 
-# Anything that has contiguous memory: bytes, a memoryview, an array.
+# Any object with contiguous memory: bytes, a memoryview, an array.
 Buffer = Any
 
 
@@ -18,21 +18,18 @@ class _HasFile(Protocol):
     def fileno(self) -> int: ...
 
 
-# The number of an open file, or what keeps one open: a socket, a table.
+# A file descriptor, or an object that owns one: a socket, a table.
 OpenFile: TypeAlias = "int | _HasFile"
 
 
 class ChannelClosed(ConnectionError):
-    """One peer is gone, or has sent what cannot be read: its channel is closed, and nothing else is disturbed.
-
-    What could not be read is its cause.
+    """The peer has closed the channel or sent an invalid message, which is then the cause; the channel is closed.
 
     Attributes
     ----------
     peer : str
-        Who was at the other end.
+        Name of the peer.
     reason : str
-        What was seen.
 
     Examples
     --------
@@ -50,7 +47,7 @@ class ChannelClosed(ConnectionError):
 
 
 class Message(NamedTuple):
-    """What one call of :meth:`Channel.send` has sent.
+    """One message, as sent by one call of :meth:`Channel.send`.
 
     Attributes
     ----------
@@ -58,7 +55,7 @@ class Message(NamedTuple):
     buffers : list of ndarray of uint8
         Writeable, and owned by the receiver.
     descriptors : list of int
-        Which the receiver closes.
+        To be closed by the receiver.
     """
 
     header: bytes
@@ -67,16 +64,16 @@ class Message(NamedTuple):
 
 
 class Channel(Protocol):
-    """A connection to one peer, over which messages arrive whole and in order, or not at all.
+    """A connection to one peer that delivers whole messages in order.
 
-    Any thread may send; one thread at a time receives. Each method raises `ChannelClosed` once the peer is gone.
+    Any thread may send; one thread at a time may receive. Methods raise `ChannelClosed` once the channel is closed.
     """
 
     peer: str
-    """Who is at the other end, as messages name it."""
+    """Name of the peer in messages."""
 
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
-        """Send a message, waiting until the peer has room for it.
+        """Send a message; blocks until all of it is written.
 
         Parameters
         ----------
@@ -84,32 +81,32 @@ class Channel(Protocol):
         buffers : sequence of buffers
             Contiguous memory, sent without a copy.
         descriptors : sequence of OpenFile
-            The peer gets them, too.
+            Duplicated to the peer.
         """
 
     def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> bool:
         """Send a message without waiting.
 
-        What the peer has no room for now is sent by later calls of `flush`. Buffers must not change before, nor numbers
-        of files come to mean others; objects are kept.
+        Later calls of `flush` send the rest. Until then buffers must not change, and descriptors given as int must stay
+        open; objects are kept alive.
 
         Returns
         -------
         bool
-            Whether everything posted has been sent.
+            Whether all posted messages have been sent.
         """
 
     def flush(self) -> bool:
-        """Send what is left of posted messages, without waiting; tell whether everything has been sent."""
+        """Send the rest of posted messages without waiting; return whether all have been sent."""
 
     def receive(self) -> Message:
-        """Give the next message, waiting as long as it takes."""
+        """Return the next message; blocks until it has arrived."""
 
     def poll(self) -> Message | None:
-        """Give the next message if all of it has arrived; never wait."""
+        """Return the next message if all of it has arrived, else None."""
 
     def fileno(self) -> int:
-        """Give a descriptor that can be read when `poll` has something to do, and written to when `flush` has."""
+        """Return the descriptor to select: readable for `poll`, writable for `flush`."""
 
     def close(self) -> None:
-        """Close the connection; once is enough. What was posted, and not sent, is dropped."""
+        """Close the connection, idempotently. Unsent posted messages are dropped."""

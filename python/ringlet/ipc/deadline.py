@@ -1,4 +1,4 @@
-"""How long something may still take."""
+"""Deadline: a point in time by which an operation must end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["Deadline"]
 
 @dataclass(frozen=True)
 class Deadline:
-    """A point in time, and how much was allowed until then.
+    """A point in time, with the time-out that it was made of.
 
     Attributes
     ----------
     seconds : float
-        What was allowed; infinity for as long as it takes.
+        The time-out; infinity for none.
     ends_at : float
-        On the clock of ``time.monotonic``.
+        Time of ``time.monotonic``.
 
     Examples
     --------
@@ -31,15 +31,15 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """Start to count now."""
+        """Return the deadline that many seconds from now."""
         return cls(seconds, time.monotonic() + seconds)
 
     def is_over(self) -> bool:
-        """Tell whether no time is left."""
+        """Return whether the deadline has passed."""
         return time.monotonic() >= self.ends_at
 
     def left(self, most: float) -> float:
-        """Give the seconds that are left, at least 0, and at most so many."""
+        """Return the remaining seconds, clipped to 0 and `most`."""
         return min(max(self.ends_at - time.monotonic(), 0.0), most)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""What a worker's process runs before its program: ties its life to the launcher's, then becomes the program.
+"""Exec shim: joins the workers' process group and ties the process to the launcher, then executes the program.
 
-Run as a file, by an interpreter that loads nothing else: ``python -I -S trampoline.py LAUNCHER GROUP COMMAND...``.
-Between fork and exec, the other place for it, a parent with threads must not run Python.
+Run as a file, without site packages: ``python -I -S exec_shim.py LAUNCHER GROUP COMMAND...``. Not a preexec_fn: a
+multi-threaded parent must not run Python between fork and exec.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ _PR_SET_PDEATHSIG = 1
 
 
 def become(launcher: int, group: int, command: list[str]) -> None:
-    """Join the group of the workers and become the program of one; does not return.
+    """Join the group of the workers and execute the program of one; does not return.
 
     Parameters
     ----------
     launcher : int
-        Process number of the parent.
+        Pid of the parent.
     group : int
-        Number of the process group of all workers.
+        Id of the process group of all workers.
     command : list of str
         The program, with its full path, and its arguments.
     """
-    # In this order: a launcher that ends before the second line is seen there, and one that ends after it is survived
-    # only until its keeper kills the group, of which this process is a member by then.
+    # In this order: a launcher that exits before getppid() is detected here; after it, the reaper kills the group,
+    # which this process has joined.
     try:
         os.setpgid(0, group)
-    except OSError:  # the group has gone, and so has the launcher, or this worker's time
+    except OSError:  # the group has ended, so the launcher has exited or stopped the workers
         sys.exit("the launcher has ended")
     if os.getppid() != launcher:
         sys.exit("the launcher has ended")
     _die_with_parent()
     if os.getppid() != launcher:
         sys.exit("the launcher has ended")
-    # The group is not the terminal's foreground group. Reading the terminal is an error then, rather than a stop.
+    # The group is not the terminal's foreground group: make reading the terminal an error, not a stop.
     signal.signal(signal.SIGTTIN, signal.SIG_IGN)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.execv(command[0], command)
@@ -52,7 +52,7 @@ def _die_with_parent() -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    except (ImportError, OSError, AttributeError):  # the keeper of the group is left
+    except (ImportError, OSError, AttributeError):  # the reaper still kills the group
         return
 
 

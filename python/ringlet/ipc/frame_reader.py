@@ -1,4 +1,4 @@
-"""Messages put together from the pieces in which a stream delivers them."""
+"""Frame reader: assembles messages from the bytes of a stream."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from ringlet.ipc.frames import HEAD_BYTES, BadFrame, Head, read_sizes
 
 __all__ = ["Frame", "FrameReader"]
 
-# Header, buffers, and how many descriptors belong to them.
+# Header, buffers, number of descriptors.
 Frame = tuple[bytes, list[npt.NDArray[np.uint8]], int]
 
-# What is at least as large is received in place; what is smaller comes along with its neighbours.
+# Parts of at least this size are received in place; smaller ones are received together.
 _IN_PLACE_BYTES = 16384
 _INBOX_BYTES = 65536
 
 
 class FrameReader:
-    """Puts messages together.
+    """Assembles messages.
 
-    Fill `room`, say so with `add`, and call `take` until it gives None; then again.
+    Write into `room`, report the count with `add`, and call `take` until it returns None; repeat.
 
     Parameters
     ----------
     most_bytes : int
-        How much the buffers of one message may have together.
+        Maximum total size of the buffers of one message.
 
     Examples
     --------
@@ -50,24 +50,24 @@ class FrameReader:
         self._is_in_place = False
 
     def room(self) -> memoryview:
-        """Give the memory for the bytes that come next, at least one."""
+        """Return the memory for the next bytes, at least one."""
         self._is_in_place = len(self._want) >= _IN_PLACE_BYTES
         return self._want if self._is_in_place else self._inbox
 
     def add(self, count: int) -> None:
-        """Heed that so many bytes have been put there."""
+        """Record that `count` bytes were written into `room`."""
         if self._is_in_place:
             self._want = self._want[count:]
         else:
             self._begin, self._end = 0, count
 
     def take(self) -> Frame | None:
-        """Give the next message, if all of it is there.
+        """Return the next message if it is complete, else None.
 
         Raises
         ------
         BadFrame
-            If what came is none. Nothing that comes later can be read then.
+            If the data is not a message. The rest of the stream is then unreadable.
         """
         while True:
             count = min(len(self._want), self._end - self._begin)
@@ -88,7 +88,7 @@ class FrameReader:
 
 
 def _read_frame(number: int, most_bytes: int) -> Generator[memoryview, None, Frame]:
-    """Give the memory to fill next, one after the other, and in the end the message."""
+    """Yield each memory to fill; return the message."""
     data = memoryview(bytearray(HEAD_BYTES))
     yield data
     head = Head.read(data, number)

@@ -1,12 +1,12 @@
-"""Messages as bytes of a stream: what stands before the buffers, written, read and checked.
+"""Message framing: encoding and validation of the bytes before the buffers of a message.
 
-    head          magic, number, bytes of the header, buffers, descriptors, check of what follows, check of the head
-    sizes         of each buffer, 8 bytes
+    head          magic, number, bytes of the header, buffers, descriptors, CRC of sizes and header, CRC of the head
+    sizes         8 bytes for each buffer
     header
-    buffers       one after the other
+    buffers       concatenated
 
-The head is checked before anything is allocated for what it announces, the sizes before anything is for the buffers.
-Buffers are not checked: the system does not change bytes between two processes of one machine.
+The head is validated before allocating sizes and header, the sizes before allocating buffers. Buffers have no checksum:
+local sockets do not corrupt data.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _MOST_HEADER_BYTES = 1 << 30
 
 
 class BadFrame(ValueError):
-    """What came is no message of ours; the text says what was seen."""
+    """The received data is not a message; the text is a predicate of the peer."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """What the head of a message announces.
+    """The head of a message.
 
     Attributes
     ----------
     header_bytes, num_buffers, num_descriptors : int
     check : int
-        Of sizes and header.
+        CRC of sizes and header.
     """
 
     header_bytes: int
@@ -50,41 +50,38 @@ class Head:
 
     @property
     def rest_bytes(self) -> int:
-        """How many bytes come between the head and the first buffer."""
+        """Number of bytes between the head and the first buffer."""
         return 8 * self.num_buffers + self.header_bytes
 
     @classmethod
     def read(cls, data: memoryview, number: int) -> Head:
-        """Read and check a head.
-
-        Parameters
-        ----------
-        data : memoryview, of ``HEAD_BYTES``
-        number : int
-            Which message of the connection it must be of, from 0.
+        """Parse and validate the head of the message with the given sequence number.
 
         Raises
         ------
         BadFrame
-            If it is none, or of another message.
+            If it is not a head, or has another number.
         """
         magic, its_number, header_bytes, num_buffers, num_descriptors, check, own = _HEAD.unpack(data)
         if magic != _MAGIC or own != crc32(data[:-4]):
-            raise BadFrame("has sent what is no message of ours")
+            raise BadFrame("has sent data that is not a ringlet message")
         if its_number != number % _NUMBERS:
-            raise BadFrame(f"has sent message {its_number} in place of {number % _NUMBERS}")
+            raise BadFrame(f"has sent message {its_number} instead of {number % _NUMBERS}")
         if header_bytes > _MOST_HEADER_BYTES or num_buffers > MOST_BUFFERS or num_descriptors > MOST_DESCRIPTORS:
-            raise BadFrame("has sent a message that is too large")
+            raise BadFrame(
+                f"has sent a message of {header_bytes} header bytes, {num_buffers} buffers and {num_descriptors} "
+                f"descriptors; at most {_MOST_HEADER_BYTES}, {MOST_BUFFERS} and {MOST_DESCRIPTORS} are allowed"
+            )
         return cls(header_bytes, num_buffers, num_descriptors, check)
 
 
 def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptors: int) -> bytes:
-    """Write everything of a message but its buffers.
+    """Return the encoding of a message up to its buffers.
 
     Parameters
     ----------
     number : int
-        Which message of the connection it is, from 0.
+        Sequence number of the message on its connection, from 0.
     header : bytes
     sizes : sequence of int
         Of the buffers, in bytes.
@@ -97,7 +94,7 @@ def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptor
     Raises
     ------
     ValueError
-        If there is too much of something.
+        If the message exceeds a limit.
 
     Examples
     --------
@@ -109,7 +106,7 @@ def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptor
     if len(header) > _MOST_HEADER_BYTES or len(sizes) > MOST_BUFFERS or num_descriptors > MOST_DESCRIPTORS:
         raise ValueError(
             f"a message has at most {_MOST_HEADER_BYTES} bytes of header, {MOST_BUFFERS} buffers and "
-            f"{MOST_DESCRIPTORS} descriptors, not {len(header)}, {len(sizes)} and {num_descriptors}: send several"
+            f"{MOST_DESCRIPTORS} descriptors, got {len(header)}, {len(sizes)} and {num_descriptors}: split the message"
         )
     rest = struct.pack(f"<{len(sizes)}Q", *sizes) + header
     numbers = (_MAGIC, number % _NUMBERS, len(header), len(sizes), num_descriptors, crc32(rest))
@@ -118,29 +115,17 @@ def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptor
 
 
 def read_sizes(head: Head, rest: memoryview, most_bytes: int) -> tuple[list[int], bytes]:
-    """Read and check what stands between the head and the buffers.
-
-    Parameters
-    ----------
-    head : Head
-    rest : memoryview, of ``head.rest_bytes``
-    most_bytes : int
-        How much all buffers may have.
-
-    Returns
-    -------
-    tuple
-        Sizes of the buffers in bytes, and the header.
+    """Parse and validate the bytes between head and buffers; return the sizes of the buffers, and the header.
 
     Raises
     ------
     BadFrame
-        If it is not what was sent, or the buffers are too large.
+        If the checksum fails, or the buffers have more than `most_bytes` together.
     """
     if crc32(rest) != head.check:
-        raise BadFrame("has sent a message that was changed on its way")
+        raise BadFrame("has sent a message that failed its checksum")
     table = 8 * head.num_buffers
     sizes = list(struct.unpack(f"<{head.num_buffers}Q", rest[:table]))
     if sum(sizes) > most_bytes:
-        raise BadFrame(f"has sent a message of {sum(sizes)} bytes; at most {most_bytes} are taken")
+        raise BadFrame(f"has sent a message of {sum(sizes)} bytes; at most {most_bytes} are allowed")
     return sizes, bytes(rest[table:])

@@ -1,4 +1,4 @@
-"""What every process of a job finds in its environment: the name of the job, and how many threads its BLAS may have."""
+"""Job environment: the environment variables of a job's processes, with its id and the number of BLAS threads."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 __all__ = ["blas_threads", "new_job_id"]
 
-# What OpenBLAS, MKL, BLIS, Accelerate and everything on OpenMP read when they are loaded. The first one holds for the
-# others where they are not set.
+# Read by OpenBLAS, MKL, BLIS, Accelerate and OpenMP libraries when they are loaded. OpenMP's is the default of the
+# others.
 _OPENMP = "OMP_NUM_THREADS"
 _BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 def new_job_id() -> str:
-    """Make a ``RINGLET_JOB_ID`` that no other job has.
+    """Return a new random ``RINGLET_JOB_ID``.
 
     Returns
     -------
@@ -29,14 +29,14 @@ def new_job_id() -> str:
 
 
 def blas_threads(environment: Mapping[str, str], cores: int, ranks: int) -> dict[str, str]:
-    """Give the variables that make the BLAS libraries of all ranks together use each core once.
+    """Return the variables that divide the cores among the BLAS libraries of all ranks.
 
     Parameters
     ----------
     environment : mapping of str to str
-        What the user has set: that stays. ``RINGLET_BLAS_THREADS`` is the number of threads, 0 to leave BLAS alone.
+        Variables set here are not overridden. ``RINGLET_BLAS_THREADS`` is the number of threads, 0 to set none.
     cores : int
-        Cores that the ranks share.
+        Cores shared by the ranks.
     ranks : int
         Replicas of all workers together.
 
@@ -52,7 +52,7 @@ def blas_threads(environment: Mapping[str, str], cores: int, ranks: int) -> dict
     {}
     """
     asked = environment.get("RINGLET_BLAS_THREADS", "").strip()
-    # Whoever has set OpenMP's means all of them. What is no number, the worker says itself.
+    # OpenMP's variable sets all. The worker itself reports an invalid number.
     if environment.get(_OPENMP) or (asked and (not asked.isdecimal() or int(asked) == 0)):
         return {}
     threads = asked or str(max(1, cores // ranks))

@@ -1,4 +1,4 @@
-"""Values as messages: arrays as raw bytes, everything else through pickle."""
+"""Message codec: values as messages, with arrays as raw buffers and all other objects pickled."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ringlet.ipc.call_codec import PROTOCOL, Unsendable, culprit_of, pickler_cla
 
 __all__ = ["Unsendable", "pack", "unpack"]
 
-# Before the pickle: how many buffers are arrays, and how many follow that the pickle made of other objects; then of
-# each of these whether it may be written to.
+# Before the pickle: number of array buffers, number of out-of-band pickle buffers after them; then the writeability of
+# each of the latter.
 _HEAD = struct.Struct("<II")
 
-# Classes of which no object is ever referred to: asking for each would cost more than pickling it.
+# Classes whose objects are never passed to `refer`: the call would cost more than pickling them.
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, tuple, list, dict, type, type(len), type(_HEAD)})
 
 _ARRAY, _REFERENCE = 0, 1
@@ -28,26 +28,26 @@ _NOTHING = np.empty(0, np.uint8)
 
 
 def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, list[Any]]:
-    """Make a message of any value.
+    """Encode a value as a message.
 
     Parameters
     ----------
     value : object
         Usually a nest. Arrays anywhere in it, also in objects and in the closures of functions, become buffers.
     refer : callable, optional
-        Is asked for each object that is none of Python's plain ones: gives what travels in its place, or None if the
-        object itself shall.
+        Called with each object that is not of a builtin type: returns a token to send in place of the object, or None
+        to pickle the object.
 
     Returns
     -------
     tuple
-        The header, and the buffers: the memory of arrays, not copied if it is contiguous. It must not change before it
-        is sent.
+        The header, and the buffers: the memory of arrays, not copied if contiguous; it must not change until it is
+        sent.
 
     Raises
     ------
     Unsendable
-        If something in it cannot be pickled; names it.
+        If something in it cannot be pickled; names the object.
 
     Examples
     --------
@@ -66,15 +66,15 @@ def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, 
 
 
 def unpack(header: bytes, buffers: Sequence[Any], resolve: Callable[[Any], Any] | None = None) -> Any:
-    """Make the value again. Only for messages of peers that were authenticated: a pickle may run any program.
+    """Decode a message of an authenticated peer: unpickling may run any code.
 
     Parameters
     ----------
     header : bytes
     buffers : sequence of buffers
-        In which the arrays of the value live from now on.
+        Become the memory of the value's arrays.
     resolve : callable, optional
-        Takes what `refer` of :func:`pack` gave, and gives the object that it stands for.
+        Maps a token of `refer` of :func:`pack` to its object.
 
     Returns
     -------
@@ -110,13 +110,13 @@ def _can_be_packed(refer: Callable[[Any], Any] | None, value: object) -> bool:
 @functools.lru_cache
 def _packer_class(base: Any) -> Any:
     class Packer(base):  # type: ignore[misc]  # one of two classes, by what is installed
-        """Sets arrays, and what others refer to, apart."""
+        """Replaces arrays and referred objects by tokens."""
 
         def __init__(self, into: io.BytesIO, refer: Callable[[Any], Any] | None) -> None:
             self.arrays: list[npt.NDArray[np.uint8]] = []
             self.others: list[pickle.PickleBuffer] = []
             self._refer = refer
-            # An array is sent once, however often it occurs; it is kept, so that no other gets its id meanwhile.
+            # Each array is sent once, however often it occurs; kept alive, so that its id is not reused.
             self._known: dict[int, tuple[Any, Any]] = {}
             super().__init__(into, protocol=PROTOCOL, buffer_callback=self.others.append)
 
@@ -134,7 +134,7 @@ def _packer_class(base: Any) -> Any:
         def _token_of(self, array: npt.NDArray[Any]) -> Any:
             is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
             self.arrays.append(_bytes_of(array.T if is_fortran else array))
-            # Kind "V" may be a type of another library, or have fields: only the object tells.
+            # Kind "V" may be another library's type or have fields, which its string omits.
             dtype = array.dtype if array.dtype.kind == "V" else array.dtype.str
             return _ARRAY, len(self.arrays) - 1, dtype, array.shape, is_fortran, array.flags.writeable
 
@@ -153,7 +153,7 @@ class _Unpacker(pickle.Unpickler):
     def persistent_load(self, token: Any) -> Any:
         if token[0] == _REFERENCE:
             if self._resolve is None:
-                raise pickle.UnpicklingError("a reference came to where nobody knows what it stands for")
+                raise pickle.UnpicklingError("the message contains a reference, but no resolve= was given to unpack()")
             return self._resolve(token[1])
         index = token[1]
         if index not in self._made:
@@ -162,7 +162,7 @@ class _Unpacker(pickle.Unpickler):
 
 
 def _bytes_of(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    # Not a memoryview: the buffer protocol knows neither bfloat16 nor dates.
+    # Not a memoryview: the buffer protocol supports neither bfloat16 nor dates.
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8) if array.nbytes else _NOTHING
 
 

@@ -1,4 +1,4 @@
-"""Which object is at fault when something cannot be pickled."""
+"""Pickle diagnostics: finds the object that prevents pickling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_DEPTH = 20
 
 
 def named(value: object) -> str:
-    """Name an object in a message: functions and classes by their names, others by their class.
+    """Return the name of an object in messages: of functions and classes their own, else of the class.
 
     Examples
     --------
@@ -25,16 +25,16 @@ def named(value: object) -> str:
 
 
 def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bool = True) -> str:
-    """Name what cannot be pickled, as far inside as it can be told, and where outside that is.
+    """Return the name of the innermost object that cannot be pickled, and its place.
 
     Parameters
     ----------
     value : object
-        Which cannot be pickled.
+        An object that cannot be pickled.
     can_be_sent : callable
-        Tries it.
+        Returns whether an object can be pickled.
     sends_code : bool
-        Whether functions travel with what they use, rather than by their names.
+        Whether functions are pickled by value, with their variables, rather than by name.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bo
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Give what pickling an object pickles, too, and where in the object it is."""
+    """Yield place and value of each object that is pickled as part of another."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple, set, frozenset)):

@@ -1,8 +1,8 @@
-"""A process that leads the group of all workers, and kills the group when the launcher is gone.
+"""Process group reaper: a process that leads the workers' group, and kills the group when the launcher exits.
 
-Run as a file, by an interpreter that loads nothing else: ``python -I -S keeper.py LAUNCHER``. Its standard input is a
-pipe whose other end only the launcher has: however that ends, the pipe does. The number of the group stays the group's
-as long as this process lives, so that a signal to it never meets somebody else.
+Run as a file, without site packages: ``python -I -S process_group_reaper.py LAUNCHER``. Its standard input is a pipe
+whose other end only the launcher holds, so it closes with the launcher. As long as this process lives, the group's id
+is not reused, so a signal to the group reaches no other process.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import sys
 
 __all__ = ["keep"]
 
-# Another process may have inherited the launcher's end of the pipe, by a fork. So the keeper looks, too.
+# A forked process may have inherited the launcher's end of the pipe, so the parent is polled, too.
 _LOOK_SECONDS = 1.0
 
 
 def keep(launcher: int) -> None:
-    """Lead a new process group until the launcher has ended, then kill it, this process included.
+    """Lead a new process group until the launcher has exited, then kill it, including this process.
 
     Parameters
     ----------
     launcher : int
-        Process number of the parent.
+        Pid of the parent.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Exceptions that were raised in another process, as they travel and as they are raised again."""
+"""Remote exceptions: exceptions of other processes, as they are sent and raised again."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class WorkerTraceback(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """The exception that a function has raised in a worker.
+    """An exception that a function has raised in a worker.
 
     Attributes
     ----------
     pickled : bytes
         The exception; empty if it cannot be pickled.
     name, message : str
-        Of its class, and what it says.
+        Name of its class, and its text.
     text : str
-        Its traceback as Python prints it.
+        Its printed traceback.
     at : float
-        The ``time.monotonic()`` at which it was caught, before it was pickled: of two failures, the lower is the first.
+        The ``time.monotonic()`` at which it was caught, to order failures.
     """
 
     pickled: bytes
@@ -45,14 +45,13 @@ class Failure:
 
 
 def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
-    r"""Describe an exception for another process.
+    r"""Return a description of an exception that can be sent to another process.
 
     Parameters
     ----------
     error : BaseException
     files : collection of str
-        The traceback is shown without its outermost frames, as long as they are of these files: those that call users'
-        functions.
+        Outermost frames of these files, which call users' functions, are cut from the traceback.
 
     Returns
     -------
@@ -73,18 +72,18 @@ def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
 
 
 def exception_of(failure: Failure, who: str) -> BaseException:
-    """Make the exception that a worker has raised, with its traceback there as its cause.
+    """Return the exception that a worker has raised, with the worker's traceback as its cause.
 
     Parameters
     ----------
     failure : Failure
     who : str
-        Which worker.
+        Name of the worker.
 
     Returns
     -------
     BaseException
-        Of the same class, if it can be pickled; else a RuntimeError that names the class.
+        Of the same class if it can be pickled, else a RuntimeError that names the class.
 
     Examples
     --------
@@ -103,12 +102,12 @@ def exception_of(failure: Failure, who: str) -> BaseException:
 def _message_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as fault:  # of its class
+    except Exception as fault:  # raised by its own __str__
         return f"(it cannot be printed: {type(fault).__qualname__})"
 
 
 def _pickled(error: BaseException) -> bytes:
-    # Many exceptions can be pickled, but not unpickled: their constructor has other arguments.
+    # Unpickle, too: many exceptions can be pickled only, as their constructors take other arguments.
     with contextlib.suppress(Exception):
         pickled = dumps(error)
         pickle.loads(pickled)

@@ -1,4 +1,4 @@
-"""The channel between processes of one machine: a connected stream socket."""
+"""Unix channel: a channel between processes of one machine, over a stream socket."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from ringlet.ipc.unix_sockets import (
 __all__ = ["LocalChannel"]
 
 _MOST_BYTES = 1 << 36  # of the buffers of one message
-_PARTS = 512  # of one call to the system, which takes 1024 at most
+_PARTS = 512  # buffers of one sendmsg(), at most IOV_MAX = 1024
 _DESCRIPTOR_SPACE = descriptor_space(MOST_DESCRIPTORS)
 _RETRY_SECONDS = 0.002
 _GONE = "has closed its connection"
 
 
 class LocalChannel:
-    """A connection to one process of this machine; it has the methods of `Channel`, which tell what they do.
+    """A connection to one process of this machine; implements `Channel`.
 
     Parameters
     ----------
     connection : socket
-        Of a stream between two processes, whose other end has another `LocalChannel`. Taken over.
+        A stream socket whose other end belongs to another `LocalChannel`. Closed by this one.
     peer : str
-        Who is there, as messages name it.
+        Name of the peer in messages.
     timeout_seconds : float
         How long `send` waits for a peer that does not read.
 
@@ -67,7 +67,7 @@ class LocalChannel:
         connection.setblocking(False)
         self._reader = FrameReader(_MOST_BYTES)
         self._descriptors: collections.deque[int] = collections.deque()
-        # Of what follows. A handler of signals may close the channel that its thread was using.
+        # Guards the following. Reentrant: a signal handler may close the channel that its thread is using.
         self._lock = threading.RLock()
         self._number = 0
         self._outbox: collections.deque[_Outgoing] = collections.deque()
@@ -75,7 +75,7 @@ class LocalChannel:
 
     @classmethod
     def pair(cls, one: str, other: str) -> tuple[LocalChannel, LocalChannel]:
-        """Make both ends of a connection: the first leads to `other`, the second to `one`."""
+        """Return both ends of a new connection: the first has the peer `other`, the second `one`."""
         ends = pair(socket.SOCK_STREAM)
         return cls(ends[0], other), cls(ends[1], one)
 
@@ -84,27 +84,27 @@ class LocalChannel:
         """Whether it was closed, or the peer has closed its end."""
         if self._closed is None:
             poll = select.poll()
-            with contextlib.suppress(OSError, ValueError):  # it is closed meanwhile, or in a forked child
+            with contextlib.suppress(OSError, ValueError):  # closed concurrently, or in a forked child
                 poll.register(self._connection, 0)
                 return any(events & select.POLLHUP for _, events in poll.poll(0))
         return True
 
     @property
     def leads_to_this_process(self) -> bool:
-        """Whether this process, or the one that it was forked from, has made the connection."""
+        """Whether this process, or its parent before a fork, created the connection."""
         return credentials(self._connection)[0] == os.getpid()
 
     def fileno(self) -> int:
-        """Give the descriptor of the connection; -1 once it is closed."""
+        """Return the descriptor of the connection; -1 once it is closed."""
         return self._connection.fileno()
 
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
-        """Send a message, waiting until the peer has room for it.
+        """Send a message; blocks until all of it is written.
 
         Raises
         ------
         DeadlineExceededError
-            If the peer has not read for longer than was allowed. The channel is closed then.
+            If the peer has not read within the time-out. The channel is then closed.
         """
         mine = self._post(header, buffers, descriptors)
         ends_at = time.monotonic() + self._timeout_seconds
@@ -113,30 +113,31 @@ class LocalChannel:
             if left <= 0:
                 self._fail("has not read")
                 raise DeadlineExceededError(
-                    f"{self.peer} has not read what it was sent for {self._timeout_seconds:g} s: it may be stopped"
+                    f"{self.peer} has not read its messages for {self._timeout_seconds:g} s: check whether its process "
+                    "is stopped"
                 )
             self._wait(select.POLLOUT, left)
             self.flush()
 
     def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> bool:
-        """Send a message without waiting; tell whether everything posted has been sent."""
+        """Send a message without waiting; return whether all posted messages have been sent."""
         self._post(header, buffers, descriptors)
         return not self._outbox
 
     def flush(self) -> bool:
-        """Send what is left of posted messages, without waiting; tell whether everything has been sent."""
+        """Send the rest of posted messages without waiting; return whether all have been sent."""
         with self._while_open():
             self._flush()
             return not self._outbox
 
     def receive(self) -> Message:
-        """Give the next message, waiting as long as it takes."""
+        """Return the next message; blocks until it has arrived."""
         while (message := self.poll()) is None:
             self._wait(select.POLLIN, math.inf)
         return message
 
     def poll(self) -> Message | None:
-        """Give the next message if all of it has arrived; never wait."""
+        """Return the next message if all of it has arrived, else None."""
         try:
             while (frame := self._reader.take()) is None:
                 if not self._read():
@@ -147,13 +148,13 @@ class LocalChannel:
             raise self._fail(str(error)) from error
 
     def close(self) -> None:
-        """Close the connection; once is enough."""
-        self._fail("is not connected any more: the channel was closed here")
+        """Close the connection, idempotently."""
+        self._fail("is not connected: the channel was closed by this process")
 
-    # --- what the system does -----------------------------------------------------------------------------------------
+    # --- system calls -------------------------------------------------------------------------------------------------
 
     def _read(self) -> bool:
-        """Read once; tell whether anything was there."""
+        """Read once; return False if no data was available."""
         self._check_open()
         try:
             count, extras, flags, _ = self._connection.recvmsg_into(
@@ -166,7 +167,7 @@ class LocalChannel:
         if extras:
             self._put_descriptors(descriptors_in(extras))
         if flags & socket.MSG_CTRUNC:
-            self._fail("has sent descriptors for which there is no room")
+            self._fail("has sent descriptors that exceed this process's limit of open files")
             raise OSError(errno.EMFILE, no_descriptor_left())
         if not count:
             raise self._fail(_GONE)
@@ -176,10 +177,10 @@ class LocalChannel:
     def _put_descriptors(self, descriptors: Sequence[int]) -> None:
         with self._lock:
             self._descriptors.extend(descriptors)
-            if self._closed is not None:  # meanwhile
+            if self._closed is not None:  # closed concurrently
                 self._close_descriptors()
             if len(self._descriptors) > 2 * MOST_DESCRIPTORS:
-                raise BadFrame("has sent descriptors that belong to no message")
+                raise BadFrame("has sent descriptors without a message")
 
     def _take_descriptors(self, count: int) -> list[int]:
         with self._while_open():
@@ -198,14 +199,14 @@ class LocalChannel:
         return outgoing
 
     def _flush(self) -> None:
-        outbox = self._outbox  # what is in it is not sent, and not taken out, where a handler closes the channel
+        outbox = self._outbox  # if a signal handler closes the channel, self._outbox is replaced
         while outbox:
             try:
                 outbox[0].write(self._connection)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                if error.errno in (errno.ETOOMANYREFS, errno.ENOBUFS):  # until somebody receives the descriptors
+                if error.errno in (errno.ETOOMANYREFS, errno.ENOBUFS):  # until the peer receives descriptors
                     time.sleep(_RETRY_SECONDS)
                     return
                 raise self._fail_locked(_reason(error)) from None
@@ -218,10 +219,10 @@ class LocalChannel:
         try:
             poll.register(self._connection, events)
             poll.poll(None if math.isinf(seconds) else math.ceil(seconds * 1000))
-        except (OSError, ValueError):  # it was closed meanwhile
+        except (OSError, ValueError):  # closed concurrently
             self._check_open()
 
-    # --- the end ------------------------------------------------------------------------------------------------------
+    # --- closing ------------------------------------------------------------------------------------------------------
 
     def _check_open(self) -> None:
         if self._connection.fileno() < 0:
@@ -229,14 +230,14 @@ class LocalChannel:
 
     @contextlib.contextmanager
     def _while_open(self) -> Iterator[None]:
-        # Before the lock, too: at a fork another thread may have held it, and a child would wait for ever.
+        # Before the lock, too: in a forked child another thread's lock would never be released.
         self._check_open()
         with self._lock:
             self._check_open()
             yield
 
     def _gone(self) -> ChannelClosed:
-        return ChannelClosed(self.peer, self._closed or "is the peer of another process, which has forked this one")
+        return ChannelClosed(self.peer, self._closed or "is connected to the parent process, which has forked this one")
 
     def _fail(self, reason: str) -> ChannelClosed:
         with contextlib.suppress(ChannelClosed), self._while_open():
@@ -244,11 +245,11 @@ class LocalChannel:
         return self._gone()
 
     def _fail_locked(self, reason: str) -> ChannelClosed:
-        """Close everything; the first reason stays."""
+        """Close everything; the first reason is kept."""
         if self._closed is None:
             self._closed = reason
             with contextlib.suppress(OSError):
-                self._connection.shutdown(socket.SHUT_RDWR)  # who waits here wakes up
+                self._connection.shutdown(socket.SHUT_RDWR)  # wakes waiting threads
             self._connection.close()
             self._outbox = collections.deque()
             self._close_descriptors()
@@ -260,21 +261,14 @@ class LocalChannel:
 
 
 class _Outgoing:
-    """A message on its way.
-
-    Parameters
-    ----------
-    parts : list of buffers
-        None of them empty.
-    descriptors : sequence of OpenFile
-    """
+    """The unsent rest of a message; `parts` are not empty."""
 
     def __init__(self, parts: list[bytes | memoryview], descriptors: Sequence[OpenFile]) -> None:
         self.parts = parts
         self._descriptors = descriptors
 
     def write(self, connection: socket.socket) -> None:
-        """Send as much as the system takes; it takes the descriptors with the first byte."""
+        """Send as much as fits the socket's buffer; the descriptors go with the first byte."""
         while self.parts:
             some = self.parts[:_PARTS]
             if self._descriptors:

@@ -1,4 +1,4 @@
-"""Sockets between processes of one machine: whom they lead to, which descriptors come, and that no child holds them."""
+"""Unix sockets: peer credentials, pidfds, passing of descriptors, and closing in forked children."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
     "pair",
 ]
 
-MSG_CMSG_CLOEXEC = 0x40000000  # which Python names on Linux only
+MSG_CMSG_CLOEXEC = 0x40000000  # not defined in Python's socket module on every system
 _SO_PEERPIDFD = 77  # asm-generic/socket.h of Linux 6.5
 _DESCRIPTOR_BYTES = array.array("i").itemsize
 
@@ -38,13 +38,13 @@ os.register_at_fork(after_in_child=_close_all)
 
 
 def close_in_children(connection: socket.socket) -> socket.socket:
-    """Have a socket closed in forked children, which would hold its name or the connection; give it back."""
+    """Register a socket to be closed in forked children, where it would hold the connection; return it."""
     _to_close_in_children.add(connection)
     return connection
 
 
 def pair(kind: socket.SocketKind) -> tuple[socket.socket, socket.socket]:
-    """Make two ends of a connection, each closed in forked children.
+    """Return two connected sockets, closed in forked children.
 
     Raises
     ------
@@ -61,12 +61,12 @@ def pair(kind: socket.SocketKind) -> tuple[socket.socket, socket.socket]:
 
 
 def descriptor_space(count: int) -> int:
-    """Give the size of the space that receives so many descriptors, for ``recvmsg``."""
+    """Return the ancillary buffer size for `count` file descriptors."""
     return socket.CMSG_LEN(count * _DESCRIPTOR_BYTES)
 
 
 def descriptors_in(extras: Iterable[tuple[int, int, bytes]]) -> list[int]:
-    """Give the descriptors that ``recvmsg`` has received; from then on they are the caller's."""
+    """Return the descriptors in the ancillary data of ``recvmsg``; the caller closes them."""
     found = array.array("i")
     for level, kind, data in extras:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
@@ -75,20 +75,14 @@ def descriptors_in(extras: Iterable[tuple[int, int, bytes]]) -> list[int]:
 
 
 def credentials(connection: socket.socket) -> tuple[int, int]:
-    """Tell pid and uid of the process at the other end, from the system, which does not take its word for it."""
+    """Return pid and uid of the peer, as reported by the kernel."""
     size = struct.calcsize("3i")
     pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return pid, uid
 
 
 def open_pidfd(connection: socket.socket) -> int:
-    """Open a handle of the process at the other end.
-
-    Returns
-    -------
-    int
-        A descriptor that the caller closes; -1 where the system has none, or the process is gone.
-    """
+    """Return a new pidfd of the peer; -1 if the system has no pidfds, or the process has exited."""
     try:
         return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
     except OSError:
@@ -102,9 +96,8 @@ def open_pidfd(connection: socket.socket) -> int:
 
 
 def no_descriptor_left() -> str:
-    """Say that the limit of open files is too low."""
+    """Return the message for an exhausted limit of open files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (
-        f"this process may open no more than {soft} files, and has done so: raise the limit (`ulimit -n`), or close "
-        "what is not needed"
+        f"this process has reached its limit of {soft} open files: raise the limit (`ulimit -n`), or close unused files"
     )

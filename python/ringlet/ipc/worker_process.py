@@ -1,4 +1,4 @@
-"""Worker processes, and the process group that they are in."""
+"""Worker processes and their process group."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import IO, Any
 
 from ringlet.ipc import exec_shim, process_group_reaper
 
-__all__ = ["Keeper", "Worker", "ending_text", "shell_status", "signal_name"]
+__all__ = ["Worker", "WorkerProcessGroup", "ending_text", "shell_status", "signal_name"]
 
-# The programs of two files need nothing of the environment and of the installed packages.
+# The shim and the reaper use neither environment variables nor installed packages.
 _BARE = ("-I", "-S")
 _START_SECONDS = 30.0
 
 
 def signal_name(number: int) -> str:
-    """Give the name of a signal.
+    """Return the name of a signal.
 
     Examples
     --------
@@ -36,16 +36,7 @@ def signal_name(number: int) -> str:
 
 
 def ending_text(status: int) -> str:
-    """Say how a process ended.
-
-    Parameters
-    ----------
-    status : int
-        As ``Popen.returncode`` has it: negative for signals.
-
-    Returns
-    -------
-    str
+    """Return a predicate for a ``Popen.returncode``, negative for signals.
 
     Examples
     --------
@@ -56,7 +47,7 @@ def ending_text(status: int) -> str:
 
 
 def shell_status(status: int) -> int:
-    """Give the exit status by which a shell would tell of that end.
+    """Return the exit status that a shell reports for a ``Popen.returncode``.
 
     Examples
     --------
@@ -68,18 +59,18 @@ def shell_status(status: int) -> int:
 
 @dataclass(eq=False)
 class Worker:
-    """The process of one worker, from its start until it was waited for.
+    """The process of one worker.
 
     Attributes
     ----------
     index : int
     process : Popen
     status : int or None
-        As ``Popen.returncode``; None while it runs.
+        The ``Popen.returncode``; None while the process runs.
     pidfd : int or None
-        Can be read once the process has ended; None where the system has no such thing.
+        Readable once the process has exited; None where the system has no pidfds.
     asked_at : float or None
-        When it was asked to end, or killed; None if nobody has.
+        When the process was sent SIGTERM or SIGKILL, if it was.
     """
 
     index: int
@@ -90,23 +81,23 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.pidfd = None
-        with contextlib.suppress(AttributeError, OSError):  # no Linux, an old one, or a sandbox
+        with contextlib.suppress(AttributeError, OSError):  # not Linux, an old kernel, or a sandbox
             self.pidfd = os.pidfd_open(self.process.pid)
 
     def has_ended(self) -> bool:
-        """Look whether the process has ended; from then on its number belongs to others."""
+        """Return whether the process has exited. If so, it is reaped and its pid may be reused."""
         if self.status is None:
             self.status = self.process.poll()
         return self.status is not None
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process, unless it has ended."""
-        if self.status is None:  # nobody else waits for it: the number is still its own
+        """Send a signal to the process, unless it was reaped."""
+        if self.status is None:  # only this object reaps it: the pid is not reused
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(self.process.pid, number)
 
     def close(self) -> None:
-        """Give back what the system keeps for the process, after it was made sure that it ends."""
+        """Reap the process, which must have been killed or have exited, and close the pidfd."""
         if self.status is None:
             self.status = self.process.wait(_START_SECONDS)
         if self.pidfd is not None:
@@ -114,10 +105,10 @@ class Worker:
             self.pidfd = None
 
 
-class Keeper:
-    """The process group of all workers and of what they start, which does not outlive this process.
+class WorkerProcessGroup:
+    """The process group of all workers and their children, which does not outlive this process.
 
-    It is led by a process of ours, which kills the group when this process has gone, however that came.
+    Its leader is a process that kills the group when this process exits for any reason.
     """
 
     def __init__(self) -> None:
@@ -128,11 +119,11 @@ class Keeper:
             stderr=subprocess.DEVNULL,
         )
         self.group = self._process.pid
-        with _ended_on_error(self._process), _taken(self._process.stdout) as said:
-            if said.read(1) != b".":
+        with _killed_on_error(self._process), _not_none(self._process.stdout) as stdout:
+            if stdout.read(1) != b".":
                 raise ChildProcessError(
-                    f"the process that looks after the workers did not start: {sys.executable} "
-                    f"{ending_text(self._process.wait(_START_SECONDS))}"
+                    f"the process that supervises the workers did not start: {sys.executable} "
+                    f"{ending_text(self._process.wait(_START_SECONDS))}. Run it by hand to see why"
                 )
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], **streams: Any) -> subprocess.Popen[bytes]:
@@ -153,14 +144,14 @@ class Keeper:
         Raises
         ------
         OSError
-            If the system has no more processes or descriptors to give.
+            If the system is out of processes or descriptors.
         """
         through = [sys.executable, *_BARE, str(Path(exec_shim.__file__)), str(os.getpid()), str(self.group)]
         return subprocess.Popen([*through, *command], env=dict(environment), **streams)
 
     def close(self) -> None:
-        """Kill what is left of the group; once is enough."""
-        if self._process.returncode is None:  # not waited for: the number is the group's, also where somebody killed it
+        """Kill the remaining processes of the group, idempotently."""
+        if self._process.returncode is None:  # not reaped: the id is still the group's, even if the leader was killed
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.group, signal.SIGKILL)
         assert self._process.stdin is not None
@@ -170,7 +161,7 @@ class Keeper:
 
 
 @contextlib.contextmanager
-def _ended_on_error(process: subprocess.Popen[bytes]) -> Any:
+def _killed_on_error(process: subprocess.Popen[bytes]) -> Any:
     try:
         yield
     except BaseException:
@@ -181,6 +172,6 @@ def _ended_on_error(process: subprocess.Popen[bytes]) -> Any:
         raise
 
 
-def _taken(stream: IO[bytes] | None) -> IO[bytes]:
+def _not_none(stream: IO[bytes] | None) -> IO[bytes]:
     assert stream is not None
     return stream

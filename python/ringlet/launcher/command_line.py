@@ -1,8 +1,7 @@
 """The command ``ringlet``: a table of sub-commands, one file each.
 
-The file of a sub-command has two functions: ``add_arguments(parser)`` and ``execute(options)``, which gives the exit
-status. It raises `CommandError` for what its user can correct. Only the file of the command that was asked for is
-loaded.
+The file of a sub-command has two functions: ``add_arguments(parser)`` and ``execute(options)``, which returns the exit
+status, or raises `CommandError` for errors of the user. Only the file of the given command is loaded.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import NoReturn
 
 __all__ = ["WRONG_USE", "CommandError", "main"]
 
-# Exit status of a command that was called in a way that it cannot follow, as of the shell's own commands.
+# Exit status for a wrong command line, as of the shell's builtins.
 WRONG_USE = 2
 
-# Sub-command: its file in this folder, and what it does.
+# Sub-command: its file in this folder, and its description.
 _COMMANDS = {
     "run": ("run_command", "run a script on several worker processes of this machine"),
     "tpu": ("tpu_command", "show a TPU slice, an assignment of replicas and what collectives cost there"),
@@ -27,34 +26,34 @@ _COMMANDS = {
 
 
 class CommandError(Exception):
-    """What is wrong with a command and how to correct it, in one line.
+    """An error of the user in a command line; the text names the error and its correction in one line.
 
     Examples
     --------
-    >>> str(CommandError("there is no script train.py here. Check the path"))
-    'there is no script train.py here. Check the path'
+    >>> str(CommandError("the script train.py does not exist. Check the path"))
+    'the script train.py does not exist. Check the path'
     """
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, where its base class prints the whole usage first."""
+    """Prints errors in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out one command line.
+    """Execute one command line.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        What follows the name of the program; by default that of this process.
+        Arguments after the program's name; by default those of this process.
 
     Returns
     -------
     int
-        The exit status; 2 for a command line that cannot be followed.
+        The exit status; 2 for a wrong command line.
 
     Examples
     --------
@@ -92,7 +91,7 @@ def _without_command(given: list[str]) -> int:
         prog="ringlet",
         usage="ringlet [-h] [--version] command ...",
         description="The tf.distribute programming model for NumPy, on processes and threads.",
-        epilog=f"commands:\n{commands}\n\n`ringlet command --help` tells more about one of them.",
+        epilog=f"commands:\n{commands}\n\n`ringlet command --help` describes one of them.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
@@ -108,8 +107,8 @@ def _without_command(given: list[str]) -> int:
 
 def _not_a_command(word: str | None) -> str:
     if word is None:
-        return f"no command given; there is {', '.join(_COMMANDS)}"
+        return f"no command given; the commands are {', '.join(_COMMANDS)}"
     near = get_close_matches(word, _COMMANDS, n=1)
-    return f"there is no command {word!r}; " + (
-        f"did you mean {near[0]!r}?" if near else f"there is {', '.join(_COMMANDS)}"
+    return f"unknown command {word!r}; " + (
+        f"did you mean {near[0]!r}?" if near else f"the commands are {', '.join(_COMMANDS)}"
     )

@@ -1,4 +1,4 @@
-"""How the workers of a job ended, which of them was the first to fail, and what is said about it."""
+"""Exit report: exit statuses of a job's workers, the first failure, and the summary that is printed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ringlet.launcher.traceback_buffer import exception_line, first_exception_li
 
 __all__ = ["Ending", "first_failure", "follows_another", "job_status", "summary", "workers_text"]
 
-# Errors that ringlet raises where another worker has failed.
+# Errors that ringlet raises because another worker has failed.
 _FOLLOWING = re.compile(r"(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)\b")
-_FAILED = 1  # the exit status of an interpreter that met an uncaught exception
+_FAILED = 1  # the exit status of an interpreter after an uncaught exception
 _LONGEST_QUOTE = 300
 _MOST_GROUPS = 4
 
@@ -28,13 +28,13 @@ class Ending:
     ----------
     worker : int
     status : int
-        As ``Popen.returncode``.
+        The ``Popen.returncode``.
     at : float
-        When its exception was raised, if it has reported one; else when its last traceback began, or when it had ended.
+        Time of its reported exception; else of the beginning of its last traceback, or of its exit.
     asked_at : float or None
-        When it was asked to end, or killed.
+        When it was sent SIGTERM or SIGKILL.
     words : str
-        Its last traceback; empty if it ended without, or has lived on for long.
+        Its last traceback; empty if it printed none, or ran on for long after it.
     last_line : str
         The last line of its standard error.
     has_raised : bool
@@ -56,35 +56,35 @@ class Ending:
 
     @property
     def error(self) -> str:
-        """The line that names its exception, if there is one."""
+        """The line that names its exception, if any."""
         return exception_line(self.words) if self.words else ""
 
     @property
     def follows(self) -> bool:
-        """Whether it failed because another one had failed."""
+        """Whether it failed because another worker had failed."""
         return follows_another(self.words or self.last_line)
 
     @property
     def is_own(self) -> bool:
-        """Whether it failed by itself, rather than of a signal that the launcher has sent."""
+        """Whether it failed by itself, rather than by a signal of the launcher."""
         if self.status == 0 or self.asked_at is None:
             return self.status != 0
-        # A handler of that signal may end it with a status, and has nothing to show.
+        # A handler of that signal may exit with a status, without a traceback.
         return (bool(self.words) or self.has_raised) and (self.status > 0 or self.at < self.asked_at)
 
     @property
     def own_status(self) -> int:
-        """Its status; that of its exception, if it was killed after it had shown that."""
+        """The status; that of its exception if it was killed after printing one."""
         return _FAILED if self.is_own and self.status < 0 and self.asked_at is not None else self.status
 
 
 def follows_another(words: str) -> bool:
-    r"""Tell whether a worker that ends with these words failed because another one had failed.
+    r"""Return whether a worker failed because another one had failed.
 
     Parameters
     ----------
     words : str
-        Its last traceback, or line. Whatever it has made of the exception that it met, that one decides.
+        Its last traceback, or line. The first exception of a chain decides.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def follows_another(words: str) -> bool:
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
-    """Find the worker that failed first, by itself if any did.
+    """Return the first worker that failed by itself, else the first that failed.
 
     Parameters
     ----------
@@ -120,19 +120,18 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 
 
 def job_status(endings: Sequence[Ending], received: int | None) -> int:
-    """Give the exit status of the job.
+    """Return the exit status of the job.
 
     Parameters
     ----------
     endings : sequence of Ending
     received : int, optional
-        The signal with which the launcher was asked to end all, before any worker had failed.
+        The signal that stopped the launcher, before any worker had failed.
 
     Returns
     -------
     int
-        That of the worker that failed first; 128 + signal where the launcher was asked to end all, unless all did so
-        with status 0.
+        Of the worker that failed first; 128 + `received` if a signal stopped the launcher, unless all exited with 0.
     """
     first = first_failure(endings)
     if first is None:
@@ -141,7 +140,7 @@ def job_status(endings: Sequence[Ending], received: int | None) -> int:
 
 
 def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -> list[str]:
-    """Say how a job failed, in a few lines; its first traceback is to follow.
+    """Return a few lines about the failure of a job, to print before its first traceback.
 
     Parameters
     ----------
@@ -149,7 +148,7 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
     received : int, optional
         As for :func:`job_status`.
     num_workers : int
-        Of the job, of which some may not have been started.
+        Of the job; some may not have been started.
 
     Returns
     -------
@@ -168,7 +167,7 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
 
 
 def workers_text(workers: Sequence[int]) -> str:
-    """Name some workers.
+    """Return the names of workers.
 
     Examples
     --------
@@ -191,14 +190,14 @@ def _others(first: Ending, endings: Sequence[Ending]) -> str:
 
 def _hint(first: Ending) -> str:
     if first.own_status == -signal.SIGKILL:
-        return "nobody here has killed it: perhaps the kernel did, for lack of memory (dmesg tells)"
+        return "it was not killed by ringlet: perhaps by the kernel, for lack of memory (see dmesg)"
     if not first.words and first.last_line:
         return f"its last line on standard error: {first.last_line[:_LONGEST_QUOTE]}"
     return ""
 
 
 def _folded(first: Ending, endings: Sequence[Ending]) -> list[str]:
-    """What the others have said that failed by themselves, those together that say the same."""
+    """Return the errors of the other workers that failed by themselves, grouped by equal text."""
     said: dict[tuple[bool, str], list[int]] = {}
     for ending in endings:
         if ending is not first and ending.is_own:

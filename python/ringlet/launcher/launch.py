@@ -1,4 +1,4 @@
-"""`ringlet.launch`: run a function on several worker processes, and give back what they return."""
+"""`ringlet.launch`: runs a function on several worker processes, and returns their results."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def launch(
     timeout_seconds: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> list[Any]:
-    """Run a function on several worker processes of this machine, and give back what they return.
+    """Run a function on several worker processes of this machine, and return their results.
 
-    For notebooks and tests; a script is run by ``ringlet run``. Every worker is a fresh interpreter with ``TF_CONFIG``,
-    ``RINGLET_JOB_ID`` and a fair share of the cores for BLAS, so that a ``MultiWorkerMirroredStrategy`` in `fn` knows
-    its place. What workers print appears here, in whole lines that begin with ``[w0]``, ``[w1]``, and so on; their
-    standard input is empty.
+    For notebooks and tests; scripts are run by ``ringlet run``. Every worker is a new interpreter with ``TF_CONFIG``
+    and ``RINGLET_JOB_ID`` for a ``MultiWorkerMirroredStrategy`` in `fn`, and an equal share of the cores for BLAS.
+    Workers' output appears here, in whole lines that begin with ``[w0]``, ``[w1]``, and so on; their standard input is
+    empty.
 
     Parameters
     ----------
@@ -85,19 +85,19 @@ def launch(
     if not callable(fn):
         raise InvalidArgumentError(f"fn is the function that each worker calls; {fn!r} cannot be called")
     from ringlet.ipc.call_codec import pack_call
-    from ringlet.launcher.launch_job import Launched  # loads NumPy
+    from ringlet.launcher.launch_job import LaunchJob  # loads NumPy
 
     call = pack_call(fn, _positional(args), dict(_mapping("kwargs", kwargs)))
     variables = _mapping("environment", environment)
     for name, value in variables.items():
         if not isinstance(value, str):
-            raise InvalidArgumentError(f"environment[{name!r}] is {value!r}; variables are strings")
-    launched = Launched(call, num_workers, replicas, {**os.environ, **variables})
+            raise InvalidArgumentError(f"environment[{name!r}] must be a string, got {value!r}")
+    job = LaunchJob(call, num_workers, replicas, {**os.environ, **variables})
     try:
-        launched.wait(deadline)
+        job.wait(deadline)
     finally:
-        launched.close()
-    return launched.results()
+        job.close()
+    return job.results()
 
 
 def _count(name: str, value: int, most: int) -> int:
@@ -106,19 +106,19 @@ def _count(name: str, value: int, most: int) -> int:
     except TypeError:
         count = 0
     if isinstance(value, bool) or not 1 <= count <= most:
-        raise InvalidArgumentError(f"{name} is a whole number from 1 to {most} here, not {value!r}")
+        raise InvalidArgumentError(f"{name} must be an integer from 1 to {most}, got {value!r}")
     return count
 
 
 def _positional(args: Any) -> tuple[Any, ...]:
     if isinstance(args, str) or not isinstance(args, Iterable):
-        raise InvalidArgumentError(f"args holds the arguments of fn, such as args=({args!r},); got {args!r}")
+        raise InvalidArgumentError(f"args must be a sequence of arguments, such as args=({args!r},); got {args!r}")
     return tuple(args)
 
 
 def _mapping(name: str, value: Any) -> Mapping[str, Any]:
     if value is not None and (not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value)):
-        raise InvalidArgumentError(f"{name} is a dictionary whose keys are strings; got {value!r}")
+        raise InvalidArgumentError(f"{name} must be a dictionary whose keys are strings; got {value!r}")
     return {} if value is None else value
 
 
@@ -127,6 +127,6 @@ def _deadline(timeout_seconds: float | None) -> Deadline:
         return Deadline.after(math.inf)
     if isinstance(timeout_seconds, (bool, str)) or not timeout_seconds > 0:
         raise InvalidArgumentError(
-            f"timeout_seconds is a positive number, or None for no limit, not {timeout_seconds!r}"
+            f"timeout_seconds must be a positive number, or None for no limit, got {timeout_seconds!r}"
         )
     return Deadline.after(timeout_seconds)

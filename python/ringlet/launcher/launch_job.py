@@ -1,4 +1,4 @@
-"""The workers of one `ringlet.launch`, from their start until all have ended."""
+"""Launch job: the workers of one `ringlet.launch`, from start to exit."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from ringlet.ipc.call_codec import Unsendable
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.job_environment import blas_threads, new_job_id
 from ringlet.ipc.remote_exception import exception_of
-from ringlet.ipc.worker_process import Keeper, Worker, ending_text
+from ringlet.ipc.worker_process import Worker, WorkerProcessGroup, ending_text
 from ringlet.launcher.exit_report import workers_text
 from ringlet.launcher.output_relay import OutputChannel, prefix_of
 from ringlet.launcher.result_channel import ResultChannel
 from ringlet.launcher.supervisor import Supervisor
 from ringlet.launcher.worker_environment import worker_environment
 
-__all__ = ["Launched"]
+__all__ = ["LaunchJob"]
 
 _GRACE_SECONDS = 1.0
-# An interpreter may take so long to end once it has sent its result, and once it has sent an exception.
+# Time limits for the exit of an interpreter after it has sent its result, and after an exception.
 _EXIT_SECONDS = 5.0
 _FAILED_EXIT_SECONDS = 0.3
 _LONGEST_TURN_SECONDS = 1.0
 
 
-class Launched:
-    """The workers of one launch. Started with the object.
+class LaunchJob:
+    """The workers of one launch, started by the constructor.
 
     Parameters
     ----------
@@ -52,21 +52,21 @@ class Launched:
     Raises
     ------
     OSError
-        If the system cannot start so many processes; those that it could start are ended.
+        If the system cannot start all processes; those that were started are killed.
     """
 
     def __init__(self, call: bytes, num_workers: int, replicas: int | None, variables: Mapping[str, str]) -> None:
         self._results: list[ResultChannel] = []
         self._outputs: list[OutputChannel] = []
         self._workers: list[Worker] = []
-        # Of each worker that failed: what sorts it, so that the lowest is the first.
+        # Sort key of each failed worker: the lowest is the first failure.
         self._failed: dict[int, tuple[bool, float]] = {}
         with contextlib.ExitStack() as on_error, tempfile.TemporaryFile() as file:
-            # All read the same file, which has no name. A pipe each would have to be filled while they start.
+            # All workers read one unnamed file: pipes would have to be filled while the workers start.
             file.write(pickle.dumps((sys.argv, call)))
             file.flush()
-            self._keeper = Keeper()
-            on_error.callback(self._keeper.close)
+            self._process_group = WorkerProcessGroup()
+            on_error.callback(self._process_group.close)
             job_id = new_job_id()
             threads = blas_threads(variables, visible_cores().count, num_workers * (replicas or 1))
             for index in range(num_workers):
@@ -76,7 +76,7 @@ class Launched:
                 on_error.callback(self._workers[-1].close)
                 on_error.callback(self._workers[-1].signal, signal.SIGKILL)
             self._supervisor = Supervisor(
-                self._keeper,
+                self._process_group,
                 self._workers,
                 [*self._results, *self._outputs],
                 grace_seconds=_GRACE_SECONDS,
@@ -85,12 +85,12 @@ class Launched:
             on_error.pop_all()
 
     def wait(self, deadline: Deadline) -> None:
-        """Wait until all have returned, or one has failed and all have ended.
+        """Wait until all workers have returned, or one has failed and all have exited.
 
         Raises
         ------
         DeadlineExceededError
-            If that took too long.
+            If the deadline passes.
         """
         try:
             while self._supervisor.is_at_work():
@@ -106,7 +106,7 @@ class Launched:
             raise
 
     def close(self) -> None:
-        """End all workers that are left, whatever interrupts."""
+        """Kill the remaining workers, even if interrupted."""
         try:
             self._supervisor.close()
         except KeyboardInterrupt:
@@ -114,7 +114,7 @@ class Launched:
             raise
 
     def results(self) -> list[Any]:
-        """Give what all have returned, or raise what the first one that failed has raised."""
+        """Return the results of all workers, or raise the exception of the first that failed."""
         if not self._failed:
             return [self._value_of(result) for result in self._results]
         first = min(self._failed, key=lambda index: (*self._failed[index], index))
@@ -138,7 +138,7 @@ class Launched:
         pid, host, reason = worker.process.pid, socket.gethostname(), ending_text(worker.status)
         return WorkerLostError(
             f"{self._named(index)} (pid {pid} on {host}) {reason} before its function had returned. All workers were "
-            "ended; what this one has printed stands above.",
+            "stopped; see the output of this one above.",
             index,
             host,
             pid,
@@ -158,11 +158,11 @@ class Launched:
     def _late_text(self, deadline: Deadline) -> str:
         late = workers_text([result.worker for result in self._results if not result.is_complete])
         return (
-            f"{late} of {len(self._workers)} had not returned after {deadline}; all workers were ended. Find out what "
+            f"{late} of {len(self._workers)} had not returned after {deadline}; all workers were stopped. Check what "
             "they do, or allow more with timeout_seconds="
         )
 
-    # --- start and end ------------------------------------------------------------------------------------------------
+    # --- starting and stopping ----------------------------------------------------------------------------------------
 
     def _start(
         self, index: int, file: int, environment: Mapping[str, str], on_error: contextlib.ExitStack
@@ -174,10 +174,10 @@ class Launched:
                 writers.callback(os.close, writer)
                 on_error.callback(make(index, reader).close)
                 ends.append(writer)
-            # Modules are looked for where this process looks for them.
+            # Workers import modules from this process's path.
             path = list(filter(_is_text, sys.path))  # as imports do
             program = f"import sys; sys.path[:] = {path!r}; from ringlet.launcher.worker_main import main; "
-            return self._keeper.start(
+            return self._process_group.start(
                 [sys.executable, "-c", program + f"main({file}, {ends[0]})"],
                 environment,
                 stdin=subprocess.DEVNULL,
@@ -192,7 +192,7 @@ class Launched:
 
     def _new_output(self, stream: str) -> Callable[[int, int], OutputChannel]:
         def write(lines: bytes) -> None:
-            # By name and as text: a notebook, or a test, has put something else there.
+            # By name and as text: notebooks and tests replace sys.stdout.
             into = getattr(sys, stream)
             if lines and into is not None:
                 encoding = getattr(into, "encoding", None) or "utf-8"
@@ -207,7 +207,7 @@ class Launched:
 
     def _has_failed(self, worker: Worker) -> bool:
         result = self._results[worker.index]
-        # A worker that was ended before it had said anything has not failed.
+        # A worker that was stopped before it sent a result has not failed.
         failure = result.failure if result.is_complete else None
         if failure is not None:
             self._failed.setdefault(worker.index, (result.follows, failure.at))
@@ -216,7 +216,7 @@ class Launched:
         return worker.index in self._failed
 
     def _note_results(self) -> None:
-        """Heed what workers have said that have not ended."""
+        """Process the results of running workers."""
         complete = [result for result in self._results if result.is_complete]
         for result in complete:
             failure = result.failure

@@ -1,4 +1,4 @@
-"""Bytes of one stream, cut into whole lines."""
+"""Line splitter: cuts the bytes of a stream into whole lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 __all__ = ["LineSplitter", "prefixed"]
 
-# A carriage return starts the line anew: what stood before it cannot be seen any more.
+# A carriage return restarts the line: the text before it is overwritten.
 _OVERWRITTEN = re.compile(rb"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
 _TRAILING = re.compile(rb"\r+$", re.MULTILINE)
 
@@ -14,12 +14,12 @@ _TRAILING = re.compile(rb"\r+$", re.MULTILINE)
 class LineSplitter:
     r"""Collects bytes of any encoding until their line is complete.
 
-    Of a line that carriage returns start anew, as progress bars do, the last state is its text.
+    Of a line that carriage returns restart, such as a progress bar, only the last state is kept.
 
     Parameters
     ----------
     longest : int
-        Bytes after which a line is cut into several, so that a stream without line ends takes bounded memory.
+        Maximum bytes of a line, to bound memory; longer ones are cut.
 
     Examples
     --------
@@ -40,11 +40,11 @@ class LineSplitter:
 
     @property
     def state(self) -> bytes:
-        """What a terminal would show of a line that was started anew and is not complete; empty for other lines."""
+        """The visible text of an incomplete line that was restarted; empty for other lines."""
         return _shown(b"".join(self._pieces)) if self._starts_anew else b""
 
     def feed(self, data: bytes) -> bytes:
-        """Take more bytes of the stream; give the lines that they complete."""
+        """Add bytes of the stream; return the lines that they complete."""
         cut = data.rfind(b"\n") + 1
         if not cut:
             return self._keep(data)
@@ -53,7 +53,7 @@ class LineSplitter:
         return whole + self._keep(data[cut:])
 
     def end(self) -> bytes:
-        """Give what is left when the stream has ended, as a whole line; nothing if nothing is."""
+        """Return the incomplete line at the end of the stream, with a line end; empty if there is none."""
         rest = _shown(b"".join(self._pieces))
         self._clear()
         return rest + b"\n" if rest else b""
@@ -73,12 +73,12 @@ class LineSplitter:
 
 
 def prefixed(lines: bytes, prefix: bytes) -> bytes:
-    r"""Put a prefix before each line.
+    r"""Insert a prefix before each line.
 
     Parameters
     ----------
     lines : bytes
-        Whole lines, or nothing.
+        Whole lines; may be empty.
     prefix : bytes
 
     Returns

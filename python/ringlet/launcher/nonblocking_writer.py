@@ -1,4 +1,4 @@
-"""Writing to a descriptor whose reader may be slow, without waiting for it."""
+"""Non-blocking writer: writes to a descriptor with a slow reader, without blocking the caller."""
 
 from __future__ import annotations
 
@@ -7,40 +7,42 @@ import os
 import threading
 from collections import deque
 
-__all__ = ["Screen"]
+__all__ = ["NonblockingWriter"]
 
 _PIECE_BYTES = 1 << 16
 
 
-class Screen:
-    """Writes to a descriptor, on a thread of its own, in the order of the calls.
+class NonblockingWriter:
+    """Writes to a descriptor in a separate thread, in the order of the calls.
 
-    A terminal that is stopped, or a pager that nobody scrolls, holds up the thread alone: whoever looks after processes
-    must not wait. The descriptor is not made non-blocking, since other programs share that.
+    A stopped terminal or pager blocks only this thread, not the supervisor of the processes. The descriptor stays in
+    blocking mode, which other programs share.
 
     Parameters
     ----------
     descriptor : int
-        Not taken over.
+        Not closed.
 
     Attributes
     ----------
+    backlog : int
+        Bytes that are not yet written.
     error : OSError or None
-        Why nothing can be written any more: nobody reads, the disk is full. All that is written then is dropped.
+        The error of a write, such as EPIPE or ENOSPC; all later data is dropped.
 
     Raises
     ------
     OSError
-        If the system has no thread to give.
+        If the system cannot start a thread.
 
     Examples
     --------
     >>> import os
     >>> reader, writer = os.pipe()
-    >>> screen = Screen(writer)
-    >>> screen.write(b"one line, ")
-    >>> screen.write(b"whole")
-    >>> screen.flush(10.0)
+    >>> output = NonblockingWriter(writer)
+    >>> output.write(b"one line, ")
+    >>> output.write(b"whole")
+    >>> output.flush(10.0)
     True
     >>> os.read(reader, 100)
     b'one line, whole'
@@ -55,12 +57,12 @@ class Screen:
         self.backlog = 0
         self.error: OSError | None = None
         try:
-            threading.Thread(target=self._run, name="ringlet-screen", daemon=True).start()
+            threading.Thread(target=self._run, name="ringlet-writer", daemon=True).start()
         except RuntimeError as error:
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
 
     def write(self, data: bytes) -> None:
-        """Have bytes written soon."""
+        """Queue bytes to be written."""
         if not data or self.error is not None:
             return
         with self._changed:
@@ -69,13 +71,7 @@ class Screen:
             self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until everything is written, for as long as something is written in that time.
-
-        Returns
-        -------
-        bool
-            Whether everything is.
-        """
+        """Wait until all data is written; return False if none was written for `timeout_seconds`."""
         with self._changed:
             while self.backlog:
                 before = self.backlog
@@ -95,7 +91,7 @@ class Screen:
     def _written(self, data: memoryview) -> int:
         try:
             count = os.write(self._descriptor, data)
-        except BlockingIOError:  # somebody else has made it non-blocking
+        except BlockingIOError:  # another program has made it non-blocking
             threading.Event().wait(0.01)
             count = 0
         except OSError as error:

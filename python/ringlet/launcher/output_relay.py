@@ -1,4 +1,4 @@
-"""The receiving end of a worker's standard output, or standard error."""
+"""Output relay: reads a worker's standard output or standard error, and writes it with a prefix."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 from collections.abc import Callable
 
 from ringlet.launcher.line_splitter import LineSplitter, prefixed
-from ringlet.launcher.traceback_buffer import LastWords
+from ringlet.launcher.traceback_buffer import TracebackBuffer
 
 __all__ = ["OutputChannel", "colored_prefix", "prefix_of"]
 
 _PIECE_BYTES = 1 << 18
 
-# Colours that can be read on light and on dark ground (ECMA-48, SGR): cyan, magenta, green, yellow, blue, red.
+# Colours that are legible on light and dark backgrounds (ECMA-48, SGR): cyan, magenta, green, yellow, blue, red.
 _COLORS = (36, 35, 32, 33, 34, 31)
 
 
 def prefix_of(worker: int) -> bytes:
-    """Give what stands before each line of a worker.
+    """Return the prefix of each line of a worker.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def prefix_of(worker: int) -> bytes:
 
 
 def colored_prefix(worker: int) -> bytes:
-    r"""Give the same, in a colour that neighbours do not have, for terminals.
+    r"""Return the prefix for terminals, in a colour that differs from neighbouring workers'.
 
     Examples
     --------
@@ -45,14 +45,14 @@ class OutputChannel:
     ----------
     worker : int
     descriptor : int
-        Of the pipe; taken over.
+        Of the pipe; closed by `close`.
     prefix : bytes
     write : callable
         Takes whole lines.
-    words : LastWords, optional
-        Where the stream is standard error.
+    words : TracebackBuffer, optional
+        For standard error.
     state_seconds : float
-        A line that is started anew again and again is shown so often while it is not complete.
+        Interval at which a progress bar is shown while its line is incomplete.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class OutputChannel:
         prefix: bytes,
         write: Callable[[bytes], object],
         *,
-        words: LastWords | None = None,
+        words: TracebackBuffer | None = None,
         state_seconds: float = 10.0,
     ) -> None:
         self.worker = worker
@@ -78,11 +78,11 @@ class OutputChannel:
         os.set_blocking(descriptor, False)
 
     def fileno(self) -> int:
-        """Give the descriptor."""
+        """Return the descriptor."""
         return self._descriptor
 
     def read(self, now: float) -> bool:
-        """Read once, and write what is complete."""
+        """Read once, and write the complete lines; return False at the end of the stream."""
         data = os.read(self._descriptor, _PIECE_BYTES)
         lines = self._lines.feed(data) if data else self._lines.end()
         if lines:
@@ -95,13 +95,13 @@ class OutputChannel:
         return bool(data)
 
     def worker_ended(self, now: float) -> None:
-        """Write the line that the worker has left incomplete."""
+        """Write the worker's last, incomplete line."""
         self._show(self._lines.end(), now)
         self._state_due = None
         self._has_worker_ended = True
 
     def tick(self, now: float) -> float | None:
-        """Write what has waited for long enough; tell when the next is due."""
+        """Write lines that are due; return when the next are."""
         if self._state_due is not None and now >= self._state_due:
             self._show_state(now)
         if self.words is not None and not self._has_worker_ended:
@@ -110,14 +110,14 @@ class OutputChannel:
         return min((at for at in (self._state_due, word_due) if at is not None), default=None)
 
     def close(self) -> None:
-        """Write what is left, and give the descriptor back; once is enough."""
+        """Write the rest, and close the descriptor; idempotent."""
         if self._descriptor >= 0:
             self._show(self._lines.end(), 0.0)
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def show_last_words(self) -> None:
-        """Write what was kept back."""
+    def show_traceback(self) -> None:
+        """Write the traceback that was held back."""
         if self.words is not None:
             self._write(prefixed(self.words.release(), self._prefix))
 
@@ -129,7 +129,7 @@ class OutputChannel:
         self._state_due = now + self._state_seconds
 
     def _show(self, lines: bytes, now: float) -> None:
-        # What others write to the stream after their worker has ended is none of its last words.
+        # Output of a worker's children after its exit is not part of its traceback.
         if self.words is not None and not self._has_worker_ended:
             lines = self.words.feed(lines, now)
         self._write(prefixed(lines, self._prefix))

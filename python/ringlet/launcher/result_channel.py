@@ -1,4 +1,4 @@
-"""The receiving end of what a worker of `ringlet.launch` sends back."""
+"""Result channel: receives the result of a worker of `ringlet.launch`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ringlet.launcher.exit_report import follows_another
 
 __all__ = ["ResultChannel"]
 
-_READINGS = 16  # of a pipe in one go, so that other workers have their turn
-_PIPE_BYTES = 1 << 20  # large results take fewer turns
+_READINGS = 16  # reads of a pipe at a time, for fairness among workers
+_PIPE_BYTES = 1 << 20  # for fewer reads of large results
 
 
 class ResultChannel:
@@ -24,7 +24,7 @@ class ResultChannel:
     ----------
     worker : int
     descriptor : int
-        Of the pipe; taken over.
+        Of the pipe; closed by `close`.
     """
 
     def __init__(self, worker: int, descriptor: int) -> None:
@@ -33,38 +33,38 @@ class ResultChannel:
         self._parcel = ParcelReader()
         self._outcome: tuple[bool, Any] | None = None
         os.set_blocking(descriptor, False)
-        with contextlib.suppress(AttributeError, OSError):  # no Linux, or a user with many large pipes
+        with contextlib.suppress(AttributeError, OSError):  # not Linux, or the user's limit of pipe memory
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def fileno(self) -> int:
-        """Give the descriptor."""
+        """Return the descriptor."""
         return self._descriptor
 
     def read(self, now: float) -> bool:
-        """Read what there is, up to a bound."""
+        """Read available data, up to a bound; return whether there may be more."""
         return all(not self.is_complete and self._parcel.read(self._descriptor) for _ in range(_READINGS))
 
     def worker_ended(self, now: float) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     def tick(self, now: float) -> float | None:
-        """Nothing is ever due."""
+        """Return None: nothing is ever due."""
         return None
 
     def close(self) -> None:
-        """Give the descriptor back; once is enough."""
+        """Close the descriptor; idempotent."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     @property
     def is_complete(self) -> bool:
-        """Whether the worker has said what came of its call."""
+        """Whether the whole result has arrived."""
         return self._parcel.is_complete
 
     @property
     def failure(self) -> Failure | None:
-        """The exception that the function has raised, if it has."""
+        """The exception that the function has raised, if any."""
         has_returned, value = self._read_outcome()
         return None if has_returned else value
 
@@ -74,7 +74,7 @@ class ResultChannel:
         return self.failure is not None and follows_another(self.failure.text)
 
     def value(self) -> Any:
-        """Give what the function has returned."""
+        """Return the function's result."""
         return self._read_outcome()[1]
 
     def _read_outcome(self) -> tuple[bool, Any]:

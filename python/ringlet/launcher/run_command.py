@@ -22,44 +22,44 @@ examples:
   ringlet run -n 2 --replicas 4 train.py
   ringlet run -n 4 -m package.train
 
-Each worker gets TF_CONFIG and RINGLET_JOB_ID, which tell it, and
-ringlet.MultiWorkerMirroredStrategy, its place, and a fair share of the cores
-for BLAS (OMP_NUM_THREADS and its kin, where they are not set). Its output
-appears in whole lines that begin with [w0], [w1] and so on. Standard input goes
-to worker 0, unless it is a terminal.
+Each worker gets TF_CONFIG and RINGLET_JOB_ID, which
+ringlet.MultiWorkerMirroredStrategy reads, and an equal share of the cores for
+BLAS (OMP_NUM_THREADS and similar variables, unless they are set). Its output
+appears in whole lines that begin with [w0], [w1] and so on. Standard input is
+passed to worker 0, unless it is a terminal.
 
-When a worker fails, the others are ended, and its traceback is shown last. The
-exit status is that of the worker that failed first, 128 + N if signal N ended
-it, and 2 if the command line is wrong. Ctrl-C goes to all workers; a second one
-kills them. Nothing that a worker has started outlives the job.
+When a worker fails, the others are stopped, and its traceback is shown last.
+The exit status is that of the worker that failed first, 128 + N if signal N
+ended it, and 2 if the command line is wrong. Ctrl-C is sent to all workers; a
+second one kills them. No process started by a worker outlives the job.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command line to `parser`."""
+    """Add the arguments of the command to `parser`."""
     parser.usage = "ringlet run -n N [--replicas R] [-m] script.py [argument ...]"
     parser.epilog = _EPILOG
     parser.add_argument("-n", "--workers", metavar="N", help="number of worker processes")
     parser.add_argument(
         "--replicas", metavar="R", help="replicas of each worker (RINGLET_NUM_DEVICES); the script decides if not given"
     )
-    parser.add_argument("-m", dest="is_module", action="store_true", help="what follows is a module, as in python -m")
+    parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as python -m does")
     parser.add_argument(
         "--grace-seconds",
         metavar="S",
         default=str(_GRACE_SECONDS),
-        help="how long workers that were asked to end may take before they are killed (%(default)s)",
+        help="seconds between the signal that stops workers and SIGKILL (%(default)s)",
     )
     parser.add_argument(
         "--all-tracebacks",
         action="store_true",
-        help="show the tracebacks of all workers that failed, not only of the first; that one still comes last",
+        help="show the tracebacks of all failed workers; that of the first failure is still the last one",
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, help="script or module, then its arguments")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run the script; give the exit status."""
+    """Run the script; return the exit status."""
     words = options.program[1:] if options.program[:1] == ["--"] else options.program
     num_workers = _number_of_workers(options.workers, words)
     job = Job(
@@ -81,10 +81,10 @@ def _number_of_workers(text: str | None, words: list[str]) -> int:
         return _whole_number("-n", text)
     if any(word in ("-n", "--workers") or word.startswith("--workers=") for word in words):
         raise CommandError(
-            f"-n stands before the script: ringlet run -n 4 {words[0]}. What follows is the script's own"
+            f"-n must precede the script: ringlet run -n 4 {words[0]}. Later arguments are passed to the script"
         )
     script = words[0] if words else "script.py"
-    raise CommandError(f"how many workers? Say so before the script: ringlet run -n 4 {script}")
+    raise CommandError(f"the number of workers is missing. Write -n before the script: ringlet run -n 4 {script}")
 
 
 def _whole_number(option: str, text: str) -> int:
@@ -93,7 +93,7 @@ def _whole_number(option: str, text: str) -> int:
     except ValueError:
         number = 0
     if number < 1:
-        raise CommandError(f"{option} is a whole number of at least 1, got {text[:_LONGEST_QUOTE]!r}")
+        raise CommandError(f"{option} must be an integer of at least 1, got {text[:_LONGEST_QUOTE]!r}")
     return number
 
 
@@ -103,7 +103,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise CommandError(f"--grace-seconds is a number of seconds of at least 0, got {text!r}")
+        raise CommandError(f"--grace-seconds must be a number of at least 0, got {text!r}")
     return seconds
 
 
@@ -121,9 +121,9 @@ def _check_size(job: Job) -> None:
 def _start_failed(job: Job, error: OSError) -> str:
     cures = {
         errno.EMFILE: "this user's limit of open files is too low. Raise it (ulimit -n), or start fewer workers",
-        errno.ENFILE: "the machine has no open files left. Start fewer workers",
+        errno.ENFILE: "the machine's limit of open files is reached. Start fewer workers",
         errno.EAGAIN: "this user's limit of processes is reached. Raise it (ulimit -u), or start fewer workers",
         errno.ENOMEM: "the machine has too little memory left. Start fewer workers",
     }
-    cure = cures.get(error.errno or 0, "the system refuses. Start fewer workers, or see what it says")
+    cure = cures.get(error.errno or 0, "the system refuses to start them. Start fewer workers")
     return f"cannot start {job.num_workers} workers ({error.strerror or error}): {cure}"

@@ -1,4 +1,4 @@
-"""Runs one command as several workers: starts them, passes their output on, and says how they ended."""
+"""Runs one command as several workers: starts them, relays their output, and reports their exit."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from dataclasses import dataclass
 from ringlet.devices import visible_cores
 from ringlet.ipc.job_environment import blas_threads, new_job_id
 from ringlet.ipc.uncaught_exceptions import UncaughtReports
-from ringlet.ipc.worker_process import Keeper, Worker
+from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 from ringlet.launcher.exit_report import Ending, first_failure, job_status, summary
-from ringlet.launcher.nonblocking_writer import Screen
+from ringlet.launcher.nonblocking_writer import NonblockingWriter
 from ringlet.launcher.output_relay import OutputChannel, colored_prefix, prefix_of
 from ringlet.launcher.signals import Signals, Terminal
 from ringlet.launcher.supervisor import Supervisor
-from ringlet.launcher.traceback_buffer import LastWords
+from ringlet.launcher.traceback_buffer import TracebackBuffer
 from ringlet.launcher.worker_environment import worker_environment
 
 __all__ = ["Job", "run_workers"]
 
-# So much may wait for a slow reader before the workers have to wait as well.
+# Backlog of a slow reader at which back-pressure on the workers begins.
 _MOST_BACKLOG_BYTES = 1 << 22
-# A line that is started anew again and again is shown so often: where somebody looks on, and in a file.
+# Interval at which a progress bar is shown: on a terminal, and in a file.
 _STATE_SECONDS = {True: 1.0, False: 10.0}
-# For what is left to be written when the launcher was asked to end, and nobody reads.
+# Time to write the rest of the output when the launcher was stopped and the reader does not read.
 _FLUSH_SECONDS = 0.3
-# A worker that has raised an exception has at least so long to print it, however short its grace.
+# Minimum time to print an uncaught exception, however short the grace period.
 _TRACEBACK_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to run.
+    """A job of `ringlet run`.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Job:
     replicas : int or None
         Of each worker; None to let the script decide.
     grace_seconds : float
-        How long workers may take to exit, once they were asked to, and once one has raised an uncaught exception.
+        How long workers may take to exit after a signal, and after one has raised an uncaught exception.
     shows_all_tracebacks : bool
-        Whether those of workers that failed after another one are shown as well.
+        Whether to show the tracebacks of later failures, too.
     """
 
     command: list[str]
@@ -58,7 +58,7 @@ class Job:
 
 
 def run_workers(job: Job) -> int:
-    """Run a job until all of its workers have ended.
+    """Run a job until all of its workers have exited.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def run_workers(job: Job) -> int:
     Raises
     ------
     OSError
-        If the system cannot start so many processes; those that it could start are ended.
+        If the system cannot start all processes; those that were started are killed.
     """
     _fill_standard_descriptors()
     with Terminal(), Signals() as signals:
@@ -80,8 +80,8 @@ def run_workers(job: Job) -> int:
             run.start(supervisor, signals)
             while supervisor.is_at_work():
                 supervisor.turn()
-                signals.deal_with(supervisor)
-                run.heed(signals, supervisor)
+                signals.process(supervisor)
+                run.update(signals, supervisor)
         finally:
             supervisor.close()
             run.reports.close()
@@ -89,26 +89,26 @@ def run_workers(job: Job) -> int:
 
 
 class _Run:
-    """One run of a job: who has written what, and who has ended how."""
+    """State of one run: output, reported exceptions and exits."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._out = Screen(1)
-        # Where both go to one terminal or file they keep their order; else one that nobody reads holds up itself only.
-        self._err = self._out if _is_same_file(1, 2) else Screen(2)
+        self._out = NonblockingWriter(1)
+        # One writer keeps the order on a common terminal or file; otherwise each stream blocks only itself.
+        self._err = self._out if _is_same_file(1, 2) else NonblockingWriter(2)
         self._outputs: list[OutputChannel] = []
         self._errors: list[OutputChannel] = []
         self._endings: list[Ending] = []
         self._received: int | None = None
         self.reports = UncaughtReports()
         self._indices: dict[int, int] = {}  # of workers, by pid
-        self._raised: dict[int, float] = {}  # by worker: when, as it has reported
+        self._raised: dict[int, float] = {}  # by worker: time of its reported exception
 
     def supervisor(self) -> Supervisor:
-        """Make what looks after the workers, of which there is none yet."""
-        self._keeper = Keeper()
+        """Return a supervisor without workers."""
+        self._process_group = WorkerProcessGroup()
         return Supervisor(
-            self._keeper,
+            self._process_group,
             [],
             [],
             grace_seconds=self._job.grace_seconds,
@@ -117,7 +117,7 @@ class _Run:
         )
 
     def start(self, supervisor: Supervisor, signals: Signals) -> None:
-        """Start all workers, looking after those that are there, or fewer if the job is to end meanwhile."""
+        """Start all workers while supervising the started ones; stop early if the job ends."""
         job_id = new_job_id()
         for index in range(self._job.num_workers):
             with contextlib.ExitStack() as on_error:
@@ -125,34 +125,34 @@ class _Run:
                 on_error.pop_all()
             supervisor.add([worker], [self._outputs[-1], self._errors[-1]])
             supervisor.turn(0.0)
-            signals.deal_with(supervisor)
-            self.heed(signals, supervisor)
+            signals.process(supervisor)
+            self.update(signals, supervisor)
             if supervisor.is_asked_to_end:
                 break
 
-    def heed(self, signals: Signals, supervisor: Supervisor) -> None:
-        """Note the signal that ends the job, if nothing else did before, and the exceptions that workers reported."""
+    def update(self, signals: Signals, supervisor: Supervisor) -> None:
+        """Record the signal that ends the job, unless a worker failed before, and the reported exceptions."""
         self._note_raised()
         if self._raised:
             supervisor.ask_to_end_after(max(self._job.grace_seconds, _TRACEBACK_SECONDS))
         if self._out.error is not None and signals.received is None:
-            # Nobody reads any longer (`| head`), or the disk is full: a program that writes there itself would end.
+            # The reader has exited (`| head`), or the disk is full: treated like SIGPIPE of a single program.
             signals.received = signal.SIGPIPE
             supervisor.ask_to_end(signal.SIGTERM)
         if first_failure(self._endings) is None:
             self._received = signals.received
 
     def report(self, signals: Signals) -> int:
-        """Say how the job ended, and give its exit status."""
+        """Print the summary of the job, and return its exit status."""
         first = first_failure(self._endings)
         if self._job.shows_all_tracebacks:
             for ending in self._endings:
                 if ending is not first:
-                    self._errors[ending.worker].show_last_words()
+                    self._errors[ending.worker].show_traceback()
         for line in summary(self._endings, self._received, self._job.num_workers):
             self._err.write(f"ringlet run: {line}\n".encode(errors="replace"))
         if first is not None:
-            self._errors[first.worker].show_last_words()
+            self._errors[first.worker].show_traceback()
         self._flush(self._out, signals)
         lost = self._out.error
         if lost is not None and lost.errno != errno.EPIPE:
@@ -163,16 +163,16 @@ class _Run:
             return status
         return 1
 
-    def _flush(self, screen: Screen, signals: Signals) -> None:
-        # Whoever reads slowly gets everything, unless somebody wants this process to end.
-        while not screen.flush(_FLUSH_SECONDS) and not signals.is_asked_to_end:
+    def _flush(self, writer: NonblockingWriter, signals: Signals) -> None:
+        # A slow reader gets all output, unless a signal ends this process.
+        while not writer.flush(_FLUSH_SECONDS) and not signals.is_asked_to_end:
             pass
 
     def _start_worker(self, index: int, job_id: str, on_error: contextlib.ExitStack) -> Worker:
         ranks = self._job.num_workers * (self._job.replicas or 1)
         environment = {
-            "PYTHONUNBUFFERED": "1",  # a pipe is no terminal: nothing would be seen before 8 KiB are full
-            "RINGLET_PROGRESS_SECONDS": "2" if os.isatty(2) else "30",  # nor would any bar
+            "PYTHONUNBUFFERED": "1",  # Python would buffer 8 KiB, as a pipe is not a terminal
+            "RINGLET_PROGRESS_SECONDS": "2" if os.isatty(2) else "30",  # progress bars would be off
             **os.environ,
             **blas_threads(os.environ, visible_cores().count, ranks),
             **worker_environment(index, self._job.num_workers, job_id, self._job.replicas),
@@ -181,7 +181,7 @@ class _Run:
             stdout = self._new_channel(index, 1, writers, on_error)
             stderr = self._new_channel(index, 2, writers, on_error)
             stdin = None if index == 0 and not os.isatty(0) else subprocess.DEVNULL
-            process = self._keeper.start(
+            process = self._process_group.start(
                 self._job.command,
                 environment | self.reports.environment(),
                 stdin=stdin,
@@ -195,7 +195,7 @@ class _Run:
     def _new_channel(
         self, index: int, stream: int, writers: contextlib.ExitStack, on_error: contextlib.ExitStack
     ) -> int:
-        """Make a pipe, whose receiving end becomes a channel; give the other end."""
+        """Create a pipe and a channel that reads it; return the write end."""
         reader, writer = os.pipe()
         writers.callback(os.close, writer)
         is_terminal = os.isatty(stream)
@@ -204,7 +204,7 @@ class _Run:
             reader,
             colored_prefix(index) if is_terminal and _has_colors() else prefix_of(index),
             (self._out if stream == 1 else self._err).write,
-            words=LastWords() if stream == 2 else None,
+            words=TracebackBuffer() if stream == 2 else None,
             state_seconds=_STATE_SECONDS[is_terminal],
         )
         on_error.callback(channel.close)
@@ -212,7 +212,7 @@ class _Run:
         return writer
 
     def _note_raised(self) -> None:
-        """Read the reports of uncaught exceptions: the tracebacks of these workers are no logged ones."""
+        """Read the reports of uncaught exceptions, whose tracebacks are final rather than logged."""
         for pid, at in self.reports.read().items():
             if pid in self._indices:
                 index = self._indices[pid]
@@ -238,17 +238,17 @@ class _Run:
         )
         self._endings.append(ending)
         if ending.status == 0:
-            channel.show_last_words()
+            channel.show_traceback()
         return ending.status != 0
 
 
 def _fill_standard_descriptors() -> None:
-    """Open what is closed (``>&-``), so that no pipe of ours gets a number that programs write to."""
+    """Open closed standard descriptors (``>&-``), so that no pipe gets the number of one."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest number that is free
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # gets the lowest free number
 
 
 def _is_same_file(one: int, other: int) -> bool:

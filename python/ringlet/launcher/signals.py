@@ -1,4 +1,4 @@
-"""Signals that the launcher receives, and the state of the terminal that it was started from."""
+"""Signals received by the launcher, and the settings of its terminal."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 
 
 class Signals:
-    """Notes signals while it is entered, and passes them on to the workers between two turns of their supervisor.
+    """Records signals while entered, and forwards them to the workers between two steps of their supervisor.
 
-    A handler only notes which signal has come: what it says to whom is decided where nobody is in the middle of
-    something. Signals that were ignored when the launcher was started (``nohup``, a shell's background jobs) stay so.
+    Handlers only record the signal, which is processed at a safe point. Signals that were ignored when the launcher was
+    started (``nohup``, a shell's background jobs) stay ignored.
 
     Attributes
     ----------
     received : int or None
-        The first signal that asked all workers to end.
+        The first signal that stopped the job.
     """
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class Signals:
         self._replaced: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
-        self._bell = os.pipe()
-        for end in self._bell:
+        self._pipe = os.pipe()
+        for end in self._pipe:
             os.set_blocking(end, False)
-        self._old_bell = signal.set_wakeup_fd(self._bell[1], warn_on_full_buffer=False)
-        # Where this is ignored, the system forgets how workers ended.
+        self._old_wakeup_fd = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+        # If SIGCHLD is ignored, the system discards exit statuses.
         self._replaced[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in (*_ENDING, *_PASSED_ON, signal.SIGTSTP):
             if signal.getsignal(number) != signal.SIG_IGN:
@@ -51,23 +51,23 @@ class Signals:
     ) -> None:
         for number, handler in self._replaced.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(self._old_bell)
-        for end in self._bell:
+        signal.set_wakeup_fd(self._old_wakeup_fd)
+        for end in self._pipe:
             os.close(end)
 
     def fileno(self) -> int:
-        """Give a descriptor that can be read when a signal has come."""
-        return self._bell[0]
+        """Return a descriptor that is readable after a signal."""
+        return self._pipe[0]
 
     @property
     def is_asked_to_end(self) -> bool:
-        """Whether a signal has come that asks for the end, dealt with or not."""
+        """Whether a terminating signal was received, processed or not."""
         return self.received is not None or any(number in _ENDING for number in self._noted)
 
-    def deal_with(self, supervisor: Supervisor) -> None:
-        """Do what the signals ask for that have come since the last time."""
+    def process(self, supervisor: Supervisor) -> None:
+        """Process the recorded signals."""
         with contextlib.suppress(BlockingIOError):
-            os.read(self._bell[0], 1 << 12)
+            os.read(self._pipe[0], 1 << 12)
         while self._noted:
             self._act_on(self._noted.pop(0), supervisor)
 
@@ -86,7 +86,7 @@ class Signals:
             supervisor.ask_to_end(number)
 
     def _stop(self, supervisor: Supervisor) -> None:
-        """Stop with all workers, and go on with them."""
+        """Stop this process with all workers; after SIGCONT, continue them."""
         supervisor.pass_on(signal.SIGSTOP)
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)  # returns once this process is continued
@@ -95,7 +95,7 @@ class Signals:
 
 
 class Terminal:
-    """Remembers the settings of the terminal, and restores them: a worker that was killed may have changed them."""
+    """Saves the settings of the terminal, and restores them, as a killed worker may have changed them."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None
@@ -112,7 +112,7 @@ class Terminal:
         if self._descriptor is None:
             return
         with contextlib.suppress(OSError, termios.error):
-            # From the background this would stop the process.
+            # Only in the foreground: otherwise SIGTTOU would stop the process.
             if os.tcgetpgrp(self._descriptor) == os.getpgrp() and termios.tcgetattr(self._descriptor) != self._settings:
                 termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._settings)
         os.close(self._descriptor)

@@ -1,4 +1,4 @@
-"""Looks after the processes of a job: their streams, their ends, and that all end once one has failed."""
+"""Supervisor of a job's processes: reads their streams, detects exits, and stops all after a failure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ringlet.ipc.worker_process import Keeper, Worker
+from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 
 __all__ = ["Channel", "Supervisor"]
 
-# So long after the first failure the others go on, who may be about to fail because of it: they clean up in their own
-# way, and it is seen who failed by itself.
+# Delay between the first failure and stopping the others, which may fail because of it: they can clean up, and
+# independent failures are detected.
 _FOLLOW_SECONDS = 0.3
-# What workers have started may end by itself in that time, once all workers have.
+# Time for the workers' children to exit after all workers have.
 _REST_SECONDS = 0.3
-# How often to look for ends where the system tells nobody.
+# Polling interval where the system has no pidfds.
 _LOOK_SECONDS = 0.02
-# Readings from a stream after its worker has ended: more than any pipe holds. Others may go on writing to it.
+# Reads from a stream after its worker's exit: more than any pipe holds; bounded, as children may continue to write.
 _LAST_READINGS = 64
 _LONGEST_TURN_SECONDS = 1.0
 
@@ -30,45 +30,44 @@ class Channel(Protocol):
 
     @property
     def worker(self) -> int:
-        """Whose it is."""
+        """Index of the worker."""
 
     def fileno(self) -> int:
-        """Give the descriptor, which is non-blocking."""
+        """Return the descriptor, which is non-blocking."""
 
     def read(self, now: float) -> bool:
-        """Read once; tell whether there may be more. Raises BlockingIOError if there is nothing now."""
+        """Read once; return False at the end of the stream. Raises BlockingIOError if no data is available."""
 
     def worker_ended(self, now: float) -> None:
-        """Heed that its worker has ended and has said all that it had to say."""
+        """Record that the worker has exited and its output was read."""
 
     def tick(self, now: float) -> float | None:
-        """Do what is due; tell when something will be."""
+        """Do what is due; return the time of the next call, if any."""
 
     def close(self) -> None:
-        """Give the descriptor back; nothing more is read."""
+        """Close the descriptor."""
 
 
 class Supervisor:
-    """Looks after the workers of one job.
+    """Supervises the workers of one job.
 
     Parameters
     ----------
-    keeper : Keeper
-        Of their group.
+    process_group : WorkerProcessGroup
     workers : sequence of Worker
     channels : sequence of Channel
-        Both are taken over. More may follow with `add`.
+        Closed with the supervisor, as the workers are. `add` adds more.
     grace_seconds : float
-        How long workers that were asked to end may take until they are killed.
+        How long workers may run after a terminating signal before they are killed.
     has_failed : callable
-        Takes a worker that has ended; tells whether the others shall end, too.
+        Takes an exited worker; returns whether to stop the others.
     is_held_up : callable
-        Whether nothing shall be read for now, because nobody takes what is read.
+        Returns whether to pause reading, for back-pressure on the workers.
     """
 
     def __init__(
         self,
-        keeper: Keeper,
+        process_group: WorkerProcessGroup,
         workers: Sequence[Worker],
         channels: Sequence[Channel],
         *,
@@ -76,7 +75,7 @@ class Supervisor:
         has_failed: Callable[[Worker], bool],
         is_held_up: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._keeper = keeper
+        self._process_group = process_group
         self.workers: list[Worker] = []
         self._channels: list[Channel] = []
         self._grace_seconds = grace_seconds
@@ -87,7 +86,7 @@ class Supervisor:
         self._kill_at: float | None = None
         self._rest_ends_at = 0.0
         self._was_held_up = False
-        # Streams are in a selector of their own, so that all of them can be left aside at once.
+        # Streams have a separate selector, so that all of them can be paused at once.
         self._streams = selectors.DefaultSelector()
         self._selector = selectors.DefaultSelector()
         self._selector.register(_fileno_of(self._streams), selectors.EVENT_READ)
@@ -95,14 +94,14 @@ class Supervisor:
         self._can_see_ends = True
         self.add(workers, channels)
 
-    # --- what others may ask for, between two turns -------------------------------------------------------------------
+    # --- requests between two steps -----------------------------------------------------------------------------------
 
     def watch(self, descriptor: int) -> None:
-        """End a turn when there is something to read here; the caller reads it."""
+        """End a step when the descriptor is readable; the caller reads it."""
         self._selector.register(descriptor, selectors.EVENT_READ)
 
     def add(self, workers: Sequence[Worker], channels: Sequence[Channel]) -> None:
-        """Look after some more."""
+        """Supervise more workers."""
         self.workers += workers
         self._living += workers
         self._channels += channels
@@ -117,13 +116,13 @@ class Supervisor:
 
     @property
     def is_asked_to_end(self) -> bool:
-        """Whether all workers were asked to end."""
+        """Whether all workers were sent a terminating signal."""
         return self._kill_at is not None
 
     def ask_to_end(self, number: int) -> None:
-        """Send all workers a signal, also if it is not the first one, and have them killed some time later.
+        """Send all workers a terminating signal, and kill them after the grace period.
 
-        What workers have started does not get it: they end it in their way, and it cannot add tracebacks to theirs.
+        Their children do not get it: workers stop these themselves, and their tracebacks are not mixed.
         """
         now = time.monotonic()
         for worker in self._living:
@@ -133,39 +132,39 @@ class Supervisor:
         self._kill_at = min(now + self._grace_seconds, self._kill_at or now + self._grace_seconds)
 
     def ask_to_end_after(self, seconds: float) -> None:
-        """Have all workers sent SIGTERM in some time, if nobody has asked them to end by then."""
+        """Send all workers SIGTERM after a delay, unless they were stopped before."""
         if self._kill_at is None:
             at = time.monotonic() + seconds
             self._ask_at = min(at, self._ask_at or at)
 
     def kill(self) -> None:
-        """Have all workers killed."""
+        """Kill all workers."""
         now = time.monotonic()
         for worker in self._living:
             worker.asked_at = worker.asked_at or now
             worker.signal(signal.SIGKILL)
 
     def pass_on(self, number: int) -> None:
-        """Send a signal to all workers, without meaning their end."""
+        """Forward a non-terminating signal to all workers."""
         for worker in self._living:
             worker.signal(number)
 
-    # --- the work -----------------------------------------------------------------------------------------------------
+    # --- the loop -----------------------------------------------------------------------------------------------------
 
     def is_at_work(self) -> bool:
-        """Tell whether there is anything left to wait for."""
+        """Return whether workers run or output may follow."""
         return bool(self._living) or (bool(self._channels) and time.monotonic() < self._rest_ends_at)
 
     def turn(self, longest_seconds: float = _LONGEST_TURN_SECONDS) -> None:
-        """Wait until something happens, for a second at most, and deal with it."""
+        """Wait for an event, for a second at most, and process it."""
         if self._is_held_up() != self._was_held_up:
             self._was_held_up = not self._was_held_up
             change = self._selector.unregister if self._was_held_up else self.watch
             change(_fileno_of(self._streams))
         seconds = min(longest_seconds, self._seconds_to_wait())
         ready = [key.fd for key, _ in self._selector.select(seconds)]
-        # Ends before words, and in the order of `ready`, which is that in which they came: where this process was kept
-        # from its work, a worker that failed because another one had gone has said so meanwhile, and ended, too.
+        # Exits before output, in the order of `ready`, which is their order of occurrence: if this process was delayed,
+        # a worker that failed because of another one may have exited, too.
         ended = [self._pidfds[descriptor] for descriptor in ready if descriptor in self._pidfds]
         self._note_ends(ended if self._can_see_ends else self._living)
         if _fileno_of(self._streams) in ready:
@@ -173,9 +172,9 @@ class Supervisor:
         self._keep_deadlines()
 
     def close(self) -> None:
-        """End whatever is left, and give everything back. Neither process nor descriptor stays."""
+        """Kill the remaining processes, and close all descriptors."""
         self.kill()
-        self._keeper.close()
+        self._process_group.close()
         for worker in self.workers:
             worker.close()
         for channel in self._channels:

@@ -29,7 +29,7 @@ _STEP_TIMES = (*_TIMES, "compute_seconds", "memory_seconds", "communication_seco
 
 
 def as_json(report: Report, busiest: int) -> dict[str, Any]:
-    """Give the report as what JSON can hold.
+    """Return the report as what JSON can hold.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _links_json(cost: CollectiveCost | StepCost, busiest: int) -> list[dict[str,
 
 
 def as_text(report: Report, busiest: int) -> list[str]:
-    """Give the report as lines that fit the terminal.
+    """Return the report as lines that fit the terminal.
 
     Parameters
     ----------

@@ -1,22 +1,22 @@
-"""The traceback with which a worker ends, kept back so that it can be shown last."""
+"""Traceback buffer: holds back a worker's final traceback, so that it can be shown last."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["LastWords", "exception_line", "first_exception_line"]
+__all__ = ["TracebackBuffer", "exception_line", "first_exception_line"]
 
-# How long a worker may live on after a traceback that nevertheless is its last words: an interpreter has work to do
-# while it ends. A traceback that a program only logs is seen so much later.
+# Longest time between a final traceback and the exit of the interpreter. A traceback that is only logged is shown with
+# this delay.
 HOLD_SECONDS = 2.0
 _MOST_BYTES = 1 << 20
 
-# How Python begins to tell of an uncaught exception, of a group of them, of a syntax error in a script, of a crash.
+# First line of an uncaught exception, of an exception group, of a syntax error in a script, of a crash.
 _BEGINNING = re.compile(
     rb"^(?:(?:  \+ Exception Group )?Traceback \(most recent call last\):|  File \"|Fatal Python error: )", re.MULTILINE
 )
 _HEADER = re.compile(r"^(?:Traceback \(most recent call last\):|  File \").*$", re.MULTILINE)
-# What stands between the tracebacks of exceptions that came of each other.
+# Text between the tracebacks of chained exceptions.
 _LINK = re.compile(
     r"^(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):\n\n(?=Traceback )",
@@ -25,28 +25,28 @@ _LINK = re.compile(
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 
 
-class LastWords:
-    r"""Passes on the lines of a standard error stream, but keeps back what may be the end of its worker.
+class TracebackBuffer:
+    r"""Forwards the lines of a standard error stream, except a traceback that may be the final one.
 
     Parameters
     ----------
     hold_seconds : float
-        How long lines are kept back while the worker lives.
+        How long lines are held back while the worker runs.
 
     Attributes
     ----------
     text : bytes
-        The lines that are kept back, from the beginning of a traceback on.
+        The lines held back, from the beginning of a traceback.
     began : float or None
-        When that came; None while nothing is kept back.
+        Arrival time of that beginning; None while no lines are held back.
     last_line : bytes
-        The last line with anything in it that the worker wrote.
+        The last non-empty line of the worker.
     is_final : bool
-        Whether the worker has reported an uncaught exception: lines are kept back until it has ended.
+        Whether the worker has reported an uncaught exception: lines are held back until its exit.
 
     Examples
     --------
-    >>> words = LastWords()
+    >>> words = TracebackBuffer()
     >>> words.feed(b"step 1\nTraceback (most recent call last):\n", now=5.0)
     b'step 1\n'
     >>> words.feed(b"KeyError: 'weights'\n", now=5.1)
@@ -66,11 +66,11 @@ class LastWords:
 
     @property
     def due(self) -> float | None:
-        """When the lines that are kept back are to be shown."""
+        """When to show the lines held back."""
         return None if self.began is None or self.is_final else self.began + self._hold_seconds
 
     def feed(self, lines: bytes, now: float) -> bytes:
-        """Take whole lines; give those to show now."""
+        """Add whole lines; return those to show now."""
         stripped = lines.rstrip()
         if stripped:
             self.last_line = stripped[stripped.rfind(b"\n") + 1 :]
@@ -85,22 +85,22 @@ class LastWords:
         return shown if len(self.text) <= _MOST_BYTES else shown + self.release()
 
     def overdue(self, now: float) -> bytes:
-        """Give what was kept back too long for its worker to be ending."""
+        """Return the lines held back if they are due."""
         return self.release() if self.due is not None and now >= self.due else b""
 
     def release(self) -> bytes:
-        """Give what is kept back, and keep it no longer."""
+        """Return the lines held back, and clear them."""
         text, self.text, self.began = self.text, b"", None
         return text
 
 
 def exception_line(traceback: str) -> str:
-    r"""Find the line that names the exception.
+    r"""Return the line that names the exception.
 
     Parameters
     ----------
     traceback : str
-        As Python prints it, with what followed.
+        As printed by Python; text may follow.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def exception_line(traceback: str) -> str:
 
 
 def first_exception_line(traceback: str) -> str:
-    r"""Find the line that names the exception of which the last one came, in one or more steps.
+    r"""Return the line that names the first exception in the chain of the last one.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def first_exception_line(traceback: str) -> str:
     Returns
     -------
     str
-        That of the last exception, if it came of no other.
+        Of the last exception itself, if it is not chained.
 
     Examples
     --------

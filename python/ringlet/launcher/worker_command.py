@@ -1,4 +1,4 @@
-"""The Python program that workers run: what the user calls it, and the command that runs it."""
+"""Worker command: the command that runs the user's script or module."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["module_command", "script_command"]
 
 
 def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
-    """Give the command that runs a script.
+    """Return the command that runs a script.
 
     Parameters
     ----------
     words : sequence of str
         Path of the script and its arguments.
     num_workers : int
-        For the commands that messages advise.
+        For the commands in messages.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
     Raises
     ------
     CommandError
-        If the script cannot be run; the message says why.
+        If the script cannot be run; names the reason.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
         )
     script = words[0]
     if script.startswith("-"):
-        raise CommandError(f"unknown option {script!r}; options of the script stand after its name (see --help)")
+        raise CommandError(f"unknown option {script!r}; write options of the script after its name (see --help)")
     if Path(script).is_dir():
         _check_folder(script)
     elif not Path(script).exists():
@@ -55,14 +55,14 @@ def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
 
 
 def module_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
-    """Give the command that runs a module, as ``python -m`` does.
+    """Return the command that runs a module, as ``python -m`` does.
 
     Parameters
     ----------
     words : sequence of str
         Name of the module and its arguments.
     num_workers : int
-        For the commands that messages advise.
+        For the commands in messages.
 
     Returns
     -------
@@ -71,12 +71,12 @@ def module_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
     Raises
     ------
     CommandError
-        If there is no such module.
+        If the module does not exist.
     """
     if not words:
         raise CommandError(f"no module given after -m. Write its name: ringlet run -n {num_workers} -m package.module")
     top = words[0].partition(".")[0]
-    # Only the first part: to look for the rest would load the package here.
+    # Only the top-level package: finding a submodule would import it here.
     if words[0].endswith(".py") and Path(words[0]).exists():
         raise CommandError(f"{words[0]!r} is a script, not the name of a module. Leave out -m")
     if not all(part.isidentifier() for part in words[0].split(".")):
@@ -95,7 +95,7 @@ def _not_found(words: Sequence[str], num_workers: int) -> str:
     name = Path(words[0]).name
     if name.startswith("python") and os.sep not in words[0] and len(words) > 1:
         rest = " ".join(words[1:])
-        return f"leave out {name!r}, it is understood: ringlet run -n {num_workers} {rest}"
+        return f"omit {name!r}, which is implied: ringlet run -n {num_workers} {rest}"
     if words[0].isidentifier() and PathFinder.find_spec(words[0], [str(Path.cwd()), *sys.path]) is not None:
         return f"there is no script {words[0]!r}, but a module: ringlet run -n {num_workers} -m {words[0]}"
     return f"there is no script {words[0]!r} in {Path.cwd()}. Check its path"

@@ -1,4 +1,4 @@
-"""The environment of each worker: who it is."""
+"""Worker environment: the environment variables that identify a worker."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import json
 
 __all__ = ["MOST_RANKS", "MOST_WORKERS", "worker_environment"]
 
-# What a group of processes, and one of ranks, has room for.
+# Maximum size of a group, in processes and in ranks.
 MOST_WORKERS = 1000
 MOST_RANKS = 4096
 
-# TF_CONFIG wants an address for each worker. Nobody listens there: processes of one machine meet under a name made of
-# the cluster and the job. So equal ports of two jobs do not collide.
+# TF_CONFIG requires an address for each worker. No process listens on the ports, as the rendezvous uses a name made of
+# cluster and job; so equal ports of two jobs do not collide.
 _FIRST_PORT = 20000
 
 
 def worker_environment(index: int, num_workers: int, job_id: str, replicas: int | None) -> dict[str, str]:
-    """Give the variables that tell a worker its place.
+    """Return the environment variables of a worker.
 
     Parameters
     ----------
     index, num_workers : int
     job_id : str
-        Keeps jobs apart that run at the same time.
+        Distinguishes concurrent jobs.
     replicas : int, optional
         Number of replicas of each worker; by default the script decides.
 

@@ -1,4 +1,4 @@
-"""What a worker of `ringlet.launch` runs: takes the call, makes it, sends back what came of it."""
+"""Worker main: the main function of a worker of `ringlet.launch`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 
 def main(call: int, result: int) -> None:
-    """Make one call.
+    """Run one call and send its result.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def main(call: int, result: int) -> None:
 
 
 def _in_this_process(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function; what a child returns that it has forked is nobody's result."""
+    """Call a function; exit in a child that it has forked and that returns from it."""
     process = os.getpid()
     try:
         return function(*args, **kwargs)
@@ -55,16 +55,16 @@ def _in_this_process(function: Callable[..., Any], args: tuple[Any, ...], kwargs
 
 
 def _content_of(descriptor: int) -> bytes:
-    # The workers share one file position, so none uses it. One reading gives 2 GiB at most.
+    # mmap: the workers share one file position, and a read returns at most 2 GiB.
     with os.fdopen(descriptor, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content[:]
 
 
 def _tell_hooks(error: BaseException) -> None:
-    """Tell whoever wants to know of exceptions that end this process, such as strategies that tell other workers."""
+    """Call the exception hooks, such as those by which strategies inform other workers."""
     with contextlib.suppress(Exception):
         sys.excepthook(type(error), error, error.__traceback__)
 
 
 def _keep_silent(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print nothing: the parent raises it."""
+    """Print nothing: the parent raises the exception."""

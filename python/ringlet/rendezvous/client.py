@@ -1,4 +1,4 @@
-"""The side of the rendezvous that comes to rank 0."""
+"""Rendezvous client: the side of every process that does not drive rank 0."""
 
 from __future__ import annotations
 
@@ -11,59 +11,58 @@ from ringlet import _core
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import close_in_children, credentials, open_pidfd
-from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.membership import Meeting, Peer
+from ringlet.rendezvous.membership import Membership, Peer
 from ringlet.rendezvous.messages import Message, Unreadable, new_socket, receive, send
 from ringlet.rendezvous.process_identity import ProcessIdentity
 from ringlet.rendezvous.rendezvous_errors import how_it_left, lost, missing_text
 
-__all__ = ["Visit"]
+__all__ = ["RendezvousClient"]
 
 
-class Visit:
+class RendezvousClient:
     """One process's attempts to join its group.
 
     Parameters
     ----------
     job : Job
-        Whose group it is.
-    hello : Hello
-        What this process says.
+    handshake : Handshake
+        Of this process.
     address : str
-        Where the job meets.
+        Of the rendezvous.
     deadline : Deadline
         When to give up.
     """
 
-    def __init__(self, job: Job, hello: Hello, address: str, deadline: Deadline) -> None:
+    def __init__(self, job: Job, handshake: Handshake, address: str, deadline: Deadline) -> None:
         self._job = job
-        self._hello = hello
+        self._handshake = handshake
         self._address = address
         self._deadline = deadline
-        self._came: set[int] = set()  # who is there, as far as anybody has told
+        self._arrived: set[int] = set()  # the connected ranks, as last reported by the host
         self._notes: list[str] = []
 
-    def attempt(self) -> Meeting | None:
-        """Join the group, if somebody gathers it now.
+    def attempt(self) -> Membership | None:
+        """Join the group if its host is listening.
 
         Returns
         -------
-        Meeting or None
-            None if nobody does, or who did has left; then try again.
+        Membership or None
+            None if no process listens, or the host has left: try again.
 
         Raises
         ------
         FailedPreconditionError
-            If this process cannot be of the group.
+            If this process cannot join the group.
         PermissionError
-            If another user has taken the name.
+            If another user holds the name.
         DeadlineExceededError, WorkerLostError, OSError
-            As :meth:`Gathering.gather` does, in every process that waits.
+            As :meth:`RendezvousHost.wait_for_all` does, in every process that waits.
         """
-        self._came = set()
+        self._arrived = set()
         connection = new_socket()
-        # Else it would wait for a listener that is stopped.
+        # Without a time-out, connecting to a stopped listener would block.
         connection.settimeout(max(self._deadline.left(1.0), 0.001))
         try:
             connection.connect(self._address)
@@ -77,89 +76,91 @@ class Visit:
             return self._wait(connection)
 
     def give_up(self) -> DeadlineExceededError:
-        """Make the error of who has waited long enough."""
-        me = f"{self._job.who(self._hello.ranks)} ({self._hello.identity})"
+        """Return the error of a rendezvous that exceeded its deadline."""
+        me = f"{self._job.who(self._handshake.ranks)} ({self._handshake.identity})"
         notes = (
-            [] if self._came else [f"The others meet at {self._job.who([0])}, which is not there", *self._notes[-1:]]
+            []
+            if self._arrived
+            else [f"All ranks connect to {self._job.who([0])}, which has not started", *self._notes[-1:]]
         )
-        return DeadlineExceededError(missing_text(self._job, me, self._deadline, self._came, notes))
+        return DeadlineExceededError(missing_text(self._job, me, self._deadline, self._arrived, notes))
 
     def _refuse_other_users(self, connection: socket.socket) -> None:
         pid, uid = credentials(connection)
         if uid != os.geteuid():
-            me = self._job.who(self._hello.ranks)
+            me = self._job.who(self._handshake.ranks)
             raise PermissionError(
                 errno.EPERM,
-                f"the name under which {self._job} meets is held by pid {pid} of user {uid}, not of user "
-                f"{os.geteuid()}, who runs {me}: run all as one user; if that process "
-                "is none of yours, choose another RINGLET_JOB_ID",
+                f"the rendezvous name of {self._job} is held by pid {pid} of user {uid}, but {me} runs as user "
+                f"{os.geteuid()}: run all processes as one user; if that process belongs to another job, choose "
+                "another RINGLET_JOB_ID",
             )
 
-    def _wait(self, connection: socket.socket) -> Meeting | None:
+    def _wait(self, connection: socket.socket) -> Membership | None:
         host = _core.Pidfd(open_pidfd(connection), credentials(connection)[0])
         peers: dict[int, Peer] = {}
         try:
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # why is told when we read
-                send(connection, self._hello.as_message())
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the next read returns the reason
+                send(connection, self._handshake.as_message())
             return self._follow(connection, host, peers)
         except (DeadlineExceededError, WorkerLostError, FailedPreconditionError):
             raise
         except OSError as error:
-            _say_goodbye(connection, f"could not go on: {error}")
+            _send_departure(connection, f"failed: {error}")
             raise
         except BaseException as error:
-            _say_goodbye(connection, f"was interrupted by {type(error).__name__}")
+            _send_departure(connection, f"was interrupted by {type(error).__name__}")
             raise
         finally:
             for peer in peers.values():
                 peer.close()
 
-    def _follow(self, connection: socket.socket, host: _core.Pidfd, peers: dict[int, Peer]) -> Meeting | None:
-        """Do what the messages say, until they say that all are connected or that nothing comes of it."""
+    def _follow(self, connection: socket.socket, host: _core.Pidfd, peers: dict[int, Peer]) -> Membership | None:
+        """Process the host's messages until the group is connected (return it) or the attempt has failed."""
         index, size, token = 0, 0, b""
         while True:
             message, descriptors = self._next(connection, host)
             kind = message["kind"]
             if kind == "waiting":
-                self._came = {*message["came"]}
+                self._arrived = {*message["came"]}
             elif kind == "complete":
                 index, size, token = message["index"], message["size"], bytes.fromhex(message["token"])
             elif kind == "peer":
                 peers[message["index"]] = _peer(message, descriptors)
             elif kind == "go":
-                peers[index] = Peer(self._hello.ranks, self._hello.identity)
-                meeting = Meeting(index, [peers[number] for number in range(size)], token)
+                peers[index] = Peer(self._handshake.ranks, self._handshake.identity)
+                membership = Membership(index, [peers[number] for number in range(size)], token)
                 peers.clear()
-                return meeting
+                return membership
             else:
                 self._end(kind, message)
                 return None
 
     def _next(self, connection: socket.socket, host: _core.Pidfd) -> tuple[Message, list[int]]:
-        """Give the next message; one of our own where the connection has ended."""
+        """Return the next message; once the connection has closed, a synthesized one."""
         while True:
             try:
-                # Slice by slice: a socket takes no infinite time-out.
+                # In slices: a socket accepts no infinite time-out.
                 connection.settimeout(max(self._deadline.left(60.0), 0.001))
                 received = receive(connection)
             except TimeoutError:
                 if not self._deadline.is_over():
                     continue
-                _say_goodbye(connection, f"gave up after {self._deadline}")
+                _send_departure(connection, f"gave up after {self._deadline}")
                 raise self.give_up() from None
             except ConnectionResetError:
-                continue  # told once, before what is left to be read
+                continue  # reported once, before the unread data
             except Unreadable:
                 return {"kind": "unreadable"}, []
             if received is not None:
                 return received
-            if not self._came:
-                return {"kind": "unheard"}, []
+            if not self._arrived:
+                return {"kind": "no_reply"}, []
             pid = credentials(connection)[0]
             return {"kind": "lost", "rank": 0, "pid": pid, "reason": how_it_left(host)}, []
 
     def _end(self, kind: str, message: Message) -> None:
-        """Raise if the group will not be; return if a later attempt may find it."""
+        """Raise if the rendezvous has failed; return if a later attempt may succeed."""
         if kind == "refused" and not message["may_retry"]:
             raise FailedPreconditionError(message["reason"])
         if kind == "late":
@@ -169,8 +170,8 @@ class Visit:
         if kind == "refused":
             self._notes.append(str(message["reason"]).rstrip("."))
         elif kind == "leaving":
-            self._notes.append(f"It was there, and {message['why']}")
-        self._came = set()
+            self._notes.append(f"It had started, and {message['why']}")
+        self._arrived = set()
 
 
 def _peer(message: Message, descriptors: list[int]) -> Peer:
@@ -179,6 +180,6 @@ def _peer(message: Message, descriptors: list[int]) -> Peer:
     return Peer(tuple(message["ranks"]), ProcessIdentity.from_record(message["process"]), connection, pidfd)
 
 
-def _say_goodbye(connection: socket.socket, why: str) -> None:
+def _send_departure(connection: socket.socket, why: str) -> None:
     with contextlib.suppress(OSError):
         send(connection, {"kind": "leaving", "why": why})

@@ -1,4 +1,4 @@
-"""What the processes of one job agree on before they meet, and the name under which they do."""
+"""Job key: the settings that all processes of a job share, and the rendezvous address made of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 __all__ = ["MOST_PROCESSES", "Job", "ranks_text"]
 
-MOST_PROCESSES = 1000  # of a group: what the core has room for
+MOST_PROCESSES = 1000  # of a group: the capacity of the core's tables
 
 
 def ranks_text(ranks: Iterable[int]) -> str:
@@ -27,7 +27,7 @@ def ranks_text(ranks: Iterable[int]) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """Write a list as people do, without the end if it is long.
+    """Join names with commas and "and"; a long list is cut to its first six.
 
     Examples
     --------
@@ -43,16 +43,16 @@ def listed(names: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """A job, as each of its processes was told about it.
+    """A job, as one of its processes was configured. Only processes with equal `name` and `job_id` connect.
 
     Attributes
     ----------
     name : str
-        What the program calls its group; processes with other names never meet.
+        The program's name of the group.
     job_id : str
-        What the launcher calls the job (``RINGLET_JOB_ID``); processes with other ones never meet.
+        The launcher's name of the job (``RINGLET_JOB_ID``).
     num_ranks : int
-        Size of the group. All must have been told the same.
+        Size of the group; must be equal in all processes.
 
     Examples
     --------
@@ -66,26 +66,26 @@ class Job:
     job_id: str
     num_ranks: int
 
-    KEEP_APART: ClassVar[str] = "set RINGLET_JOB_ID, or name=, to something of its own for each job to keep them apart"
-    """What messages advise where two jobs are in each other's way."""
+    KEEP_APART: ClassVar[str] = "set RINGLET_JOB_ID, or name=, to a different value for each job"
+    """Advice of messages about two jobs with the same address."""
 
     @property
     def taken(self) -> str:
-        """What messages say where another process has a rank already."""
+        """Text of messages about a rank that another process holds."""
         return f"another job of this name is running; {self.KEEP_APART}"
 
     @property
     def start_alike(self) -> str:
-        """What messages advise where processes do not find each other."""
+        """Advice of messages about processes that did not connect."""
         return "Start each rank once, as one user, with the same name=, num_ranks= and RINGLET_JOB_ID"
 
     def who(self, ranks: Iterable[int]) -> str:
-        """Name ranks as the user of the job knows them."""
+        """Return the names of ranks in messages of this job."""
         return ranks_text(ranks)
 
     def address(self, uid: int | None = None) -> str:
-        """Give the address of the abstract socket where the job of one user meets; by default of this user."""
-        # The size is no part of it: two processes that were told different sizes shall meet, and hear so.
+        """Return the address of the abstract socket of one user's job; by default of this user."""
+        # Without the size: processes with different sizes connect, and get an error that names both.
         canonical = json.dumps([self.name, self.job_id])
         digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
         return f"\0ringlet-{os.geteuid() if uid is None else uid}-{digest}"

@@ -1,4 +1,4 @@
-"""Sends away who comes to a group that is complete."""
+"""Late arrivals: refusal of processes that connect to a complete group."""
 
 from __future__ import annotations
 
@@ -7,121 +7,117 @@ import threading
 import time
 from collections.abc import Sequence
 
-from ringlet.rendezvous.handshake import Hello, held_by
+from ringlet.rendezvous.handshake import Handshake, held_by
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.listener import Reception, Visitor, refuse
+from ringlet.rendezvous.listener import ConnectedProcess, Listener, refuse
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["Guard"]
+__all__ = ["LateArrivals"]
 
-# For a thread that has nothing to do but to end; whoever waits may hold a lock that it needs.
+# For a stopping thread. The caller may hold a lock that the thread needs.
 _LONGEST_WAIT_SECONDS = 1.0
 
 
-class Guard:
-    """Keeps the name of a complete group, with a thread that sleeps until somebody comes.
+class LateArrivals:
+    """Holds the name of a complete group, with a thread that sleeps until a process connects.
 
     Parameters
     ----------
-    reception : Reception
-        Taken over.
-    ours : Hello
-        What this process said, which gathered the group.
+    listener : Listener
+        Closed by the thread.
+    ours : Handshake
+        Of this process, the host.
     members : sequence of (ranks, ProcessIdentity)
         All processes of the group.
     job : Job
-        Whose group it is.
     """
 
     def __init__(
         self,
-        reception: Reception,
-        ours: Hello,
+        listener: Listener,
+        ours: Handshake,
         members: Sequence[tuple[tuple[int, ...], ProcessIdentity]],
         job: Job,
     ) -> None:
-        self._reception = reception
+        self._listener = listener
         self._ours = ours
         self._members = list(members)
         self._job = job
-        self._bell = os.pipe()  # a byte in it ends the thread, which closes it
-        self._right_to_ring = [self._bell[1]]  # who takes it out writes the byte: a finalizer may interrupt anybody
+        self._stop_pipe = os.pipe()  # a byte in it stops the thread, which closes it
+        self._stop_token = [self._stop_pipe[1]]  # pop before writing: atomic, as a finalizer may interrupt any code
         self._has_ended = threading.Event()
         self._pid = os.getpid()
-        reception.watch(self._bell[0])
-        self._thread = threading.Thread(target=self._run, name="ringlet-guard", daemon=True)
+        listener.watch(self._stop_pipe[0])
+        self._thread = threading.Thread(target=self._run, name="ringlet-late-arrivals", daemon=True)
         try:
             self._thread.start()
         except BaseException:
-            self._close_bell()
+            self._close_stop_pipe()
             raise
 
-    def ring(self) -> None:
-        """Have the name given back soon; wait for nothing and take no lock, for finalizers, which run anywhere.
-
-        In a forked child, which has not got the name, do nothing.
-        """
+    def stop(self) -> None:
+        """Release the name soon, without waiting or locking: safe in finalizers. No effect in a forked child."""
         if self._pid != os.getpid():
             return
         try:
-            bell = self._right_to_ring.pop()
+            writer = self._stop_token.pop()
         except IndexError:
             return
-        os.write(bell, b"x")
+        os.write(writer, b"x")
 
     def wait(self) -> None:
-        """Wait until the name is given back, if the bell was rung; not for long, and not on the guard's own thread."""
-        if self._pid != os.getpid() or self._right_to_ring or threading.get_ident() == self._thread.ident:
+        """After `stop`, wait briefly until the name is released; returns at once on the thread itself."""
+        if self._pid != os.getpid() or self._stop_token or threading.get_ident() == self._thread.ident:
             return
         if self._has_ended.wait(_LONGEST_WAIT_SECONDS):
             self._thread.join(_LONGEST_WAIT_SECONDS)
 
     def close(self) -> None:
-        """Give the name back, now."""
-        self.ring()
+        """Release the name and wait for it."""
+        self.stop()
         self.wait()
 
     def _run(self) -> None:
         try:
             while True:
                 try:
-                    visitors, ready = self._reception.poll(3600.0)
-                except OSError:  # no descriptor left: perhaps later
+                    clients, ready = self._listener.poll(3600.0)
+                except OSError:  # no descriptor left: retry
                     time.sleep(0.1)
                     continue
-                for visitor in visitors:
-                    self._send_away(visitor)
+                for client in clients:
+                    self._refuse(client)
                 if ready:
                     return
         finally:
-            self._reception.close()
+            self._listener.close()
             try:
-                self._right_to_ring.pop()
+                self._stop_token.pop()
             except IndexError:
-                os.read(self._bell[0], 1)  # somebody rings, or has: not before that may others get the number
-            self._close_bell()
+                os.read(self._stop_pipe[0], 1)  # stop() is writing: keep the descriptor from reuse until it has
+            self._close_stop_pipe()
             self._has_ended.set()
 
-    def _close_bell(self) -> None:
-        for descriptor in self._bell:
+    def _close_stop_pipe(self) -> None:
+        for descriptor in self._stop_pipe:
             os.close(descriptor)
 
-    def _send_away(self, visitor: Visitor) -> None:
-        hello = visitor.hello
+    def _refuse(self, client: ConnectedProcess) -> None:
+        handshake = client.handshake
         for _, identity in self._members:
-            if identity.is_same_process(hello.identity):
-                # It has left this group, or will, and wants to make the next one: so will this process, soon.
+            if identity.is_same_process(handshake.identity):
+                # A member that already starts the next group of this name: this process will release it soon.
                 reason = (
-                    f"{identity} is in a group of this name already, which {self._ours.identity} has not closed yet: "
-                    "close it in every process before the next one of its name, or give that another name."
+                    f"{identity} is already in a group of this name, which {self._ours.identity} has not closed: "
+                    "close it in every process before creating the next group of this name, or use another name."
                 )
-                refuse(visitor.connection, reason, may_retry=identity.pid != self._ours.identity.pid)
+                refuse(client.connection, reason, may_retry=identity.pid != self._ours.identity.pid)
                 return
-        reason = self._ours.objection_to(hello, visitor.pid, self._job) or self._refusal_of(hello)
-        refuse(visitor.connection, reason)
+        reason = self._ours.rejection_of(handshake, client.pid, self._job) or self._refusal_of(handshake)
+        refuse(client.connection, reason)
 
-    def _refusal_of(self, hello: Hello) -> str:
+    def _refusal_of(self, handshake: Handshake) -> str:
         for ranks, identity in self._members:
-            if taken := sorted({*ranks} & {*hello.ranks}):
+            if taken := sorted({*ranks} & {*handshake.ranks}):
                 return held_by(taken, identity, self._job)
         raise AssertionError("a complete group has every rank")

@@ -1,4 +1,4 @@
-"""Where processes come in: reads what each says first, and drops who says nothing of use."""
+"""Listener: accepts connections, reads their handshakes, and drops those without a valid one."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import time
 from dataclasses import dataclass
 
 from ringlet.ipc.unix_sockets import close_in_children, credentials, no_descriptor_left
-from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.messages import Unreadable, new_socket, receive, send
 
-__all__ = ["Reception", "Visitor", "listen", "refuse"]
+__all__ = ["ConnectedProcess", "Listener", "listen", "refuse"]
 
-# A process of ours says hello as soon as it is connected. Who does not is dropped after this time, or when more come.
-_SILENCE_SECONDS = 0.8
-_MOST_SILENT = 64
+# A client sends its handshake at once. One without is dropped after this time, or to make room for others.
+_HANDSHAKE_SECONDS = 0.8
+_MAX_PENDING = 64
 _BACKLOG = 128
 
 
 def listen(address: str) -> socket.socket | None:
-    """Listen under an abstract name; None if somebody else does."""
+    """Return a socket that listens under an abstract name; None if another process does."""
     listener = new_socket()
     try:
         listener.bind(address)
@@ -38,33 +38,33 @@ def listen(address: str) -> socket.socket | None:
 
 
 @dataclass
-class Visitor:
-    """A process of this user that has said hello.
+class ConnectedProcess:
+    """A process of this user that has sent a handshake.
 
     Attributes
     ----------
     connection : socket
-        Not blocking.
+        Non-blocking.
     pid : int
-        As the system tells it.
-    hello : Hello
-        What it said, which may be anything that can be read as a hello.
+        Reported by the kernel.
+    handshake : Handshake
+        Well-formed, but untrusted.
     """
 
     connection: socket.socket
     pid: int
-    hello: Hello
+    handshake: Handshake
 
 
-class Reception:
-    """Accepts connections under the name of a job. Belongs to one thread at a time.
+class Listener:
+    """Accepts connections under the name of a job. Not thread-safe.
 
     Parameters
     ----------
     listener : socket
-        Taken over.
+        Closed by `close`.
     version : str
-        What a hello says if it is of our own version.
+        Version of this process's own handshakes.
     """
 
     def __init__(self, listener: socket.socket, version: str) -> None:
@@ -72,99 +72,99 @@ class Reception:
         self._version = version
         self._selector = selectors.DefaultSelector()
         self._selector.register(listener, selectors.EVENT_READ)
-        self._silent: dict[socket.socket, float] = {}  # when each is dropped, the oldest first
+        self._pending: dict[socket.socket, float] = {}  # time of expiry, oldest first
         self._watched: set[socket.socket | int] = set()
 
     def watch(self, connection: socket.socket | int) -> None:
-        """Let :meth:`poll` tell when something else can be read, too."""
+        """Add a socket or descriptor that :meth:`poll` reports when it is readable."""
         self._selector.register(connection, selectors.EVENT_READ)
         self._watched.add(connection)
 
     def unwatch(self, connection: socket.socket | int) -> None:
-        """Take :meth:`watch` back."""
+        """Remove what :meth:`watch` added."""
         self._selector.unregister(connection)
         self._watched.remove(connection)
 
-    def poll(self, seconds: float) -> tuple[list[Visitor], list[socket.socket | int]]:
-        """Wait until somebody has said hello, or something watched can be read, at most for so long.
+    def poll(self, seconds: float) -> tuple[list[ConnectedProcess], list[socket.socket | int]]:
+        """Wait for handshakes, or until a watched descriptor is readable; return both lists.
 
         Raises
         ------
         OSError
-            ``EMFILE`` if this process has no descriptor left to accept anybody.
+            ``EMFILE`` if this process has no descriptor left to accept a connection.
         """
-        if self._silent:
-            seconds = min(seconds, max(next(iter(self._silent.values())) - time.monotonic(), 0.0))
-        visitors: list[Visitor] = []
+        if self._pending:
+            seconds = min(seconds, max(next(iter(self._pending.values())) - time.monotonic(), 0.0))
+        clients: list[ConnectedProcess] = []
         ready: list[socket.socket | int] = []
         for key, _ in self._selector.select(seconds):
             if key.fileobj is self._listener:
                 self._accept()
             elif key.fileobj in self._watched:
                 ready.append(key.fileobj)
-            elif key.fileobj in self._silent:  # and not dropped meanwhile, to make room
-                visitors += self._hear(key.fileobj)
-        self._drop_silent()
-        return visitors, ready
+            elif key.fileobj in self._pending:  # not dropped by _accept
+                clients += self._receive_handshake(key.fileobj)
+        self._drop_expired()
+        return clients, ready
 
     def close(self) -> None:
-        """Give the name back, and drop who has not said hello."""
+        """Release the name, and drop connections without a handshake."""
         self._selector.close()
         self._listener.close()
-        for connection in self._silent:
+        for connection in self._pending:
             connection.close()
-        self._silent.clear()
+        self._pending.clear()
 
     def _accept(self) -> None:
-        for _ in range(_MOST_SILENT):
+        for _ in range(_MAX_PENDING):
             try:
                 connection, _ = self._listener.accept()
             except OSError as error:
                 if error.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EINTR):
                     return
-                if error.errno in (errno.EMFILE, errno.ENFILE) and self._silent:
-                    time.sleep(0.002)  # those who are in will be heard, or dropped, before long
+                if error.errno in (errno.EMFILE, errno.ENFILE) and self._pending:
+                    time.sleep(0.002)  # pending ones complete or expire soon
                     return
                 if error.errno == errno.EMFILE:
                     raise OSError(errno.EMFILE, no_descriptor_left()) from None
                 raise
             close_in_children(connection).setblocking(False)
             if credentials(connection)[1] != os.geteuid():
-                refuse(connection, "this name belongs to another user.")
+                refuse(connection, f"this name belongs to user {os.geteuid()}: choose another RINGLET_JOB_ID.")
                 continue
-            while len(self._silent) >= _MOST_SILENT:
-                self._drop(next(iter(self._silent)))
-            self._silent[connection] = time.monotonic() + _SILENCE_SECONDS
+            while len(self._pending) >= _MAX_PENDING:
+                self._drop(next(iter(self._pending)))
+            self._pending[connection] = time.monotonic() + _HANDSHAKE_SECONDS
             self._selector.register(connection, selectors.EVENT_READ)
 
-    def _hear(self, connection: socket.socket) -> list[Visitor]:
+    def _receive_handshake(self, connection: socket.socket) -> list[ConnectedProcess]:
         try:
             received = receive(connection)
             if received is None:
-                raise Unreadable("nothing said")
+                raise Unreadable("closed without a handshake")
             for descriptor in received[1]:
                 os.close(descriptor)
-            hello = Hello.from_message(received[0], self._version)
+            handshake = Handshake.from_message(received[0], self._version)
         except (OSError, Unreadable):
             self._drop(connection)
             return []
-        del self._silent[connection]
+        del self._pending[connection]
         self._selector.unregister(connection)
-        return [Visitor(connection, credentials(connection)[0], hello)]
+        return [ConnectedProcess(connection, credentials(connection)[0], handshake)]
 
-    def _drop_silent(self) -> None:
+    def _drop_expired(self) -> None:
         now = time.monotonic()
-        for connection in [connection for connection, until in self._silent.items() if until <= now]:
+        for connection in [connection for connection, until in self._pending.items() if until <= now]:
             self._drop(connection)
 
     def _drop(self, connection: socket.socket) -> None:
-        del self._silent[connection]
+        del self._pending[connection]
         self._selector.unregister(connection)
         connection.close()
 
 
 def refuse(connection: socket.socket, reason: str, *, may_retry: bool = False) -> None:
-    """Send somebody away, with the reason."""
+    """Send the reason of a refusal, and close the connection."""
     with contextlib.suppress(OSError):
         send(connection, {"kind": "refused", "reason": reason, "may_retry": may_retry})
     connection.close()

@@ -1,4 +1,4 @@
-"""What a process has after the rendezvous: a connection to every other one."""
+"""Membership: the result of a rendezvous, with a connection to every other process."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 import socket
 from dataclasses import dataclass, field
 
-from ringlet.rendezvous.late_arrivals import Guard
+from ringlet.rendezvous.late_arrivals import LateArrivals
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["Meeting", "Peer"]
+__all__ = ["Membership", "Peer"]
 
 
 @dataclass
@@ -19,13 +19,12 @@ class Peer:
     Attributes
     ----------
     ranks : tuple of int
-        Those that it drives, in ascending order.
+        Ranks that it drives, in ascending order.
     identity : ProcessIdentity
-        Which process it is.
     connection : socket or None
-        Leads to it; None for this process itself.
+        None for the calling process.
     pidfd : int
-        Handle of it; -1 for this process itself, and where the system has none.
+        -1 for the calling process, and where the system has no pidfds.
     """
 
     ranks: tuple[int, ...]
@@ -34,7 +33,7 @@ class Peer:
     pidfd: int = -1
 
     def close(self) -> None:
-        """Close both descriptors, unless somebody has taken them over."""
+        """Close both descriptors, unless `take` has returned them."""
         if self.connection is not None:
             self.connection.close()
             self.connection = None
@@ -43,7 +42,7 @@ class Peer:
             self.pidfd = -1
 
     def take(self) -> tuple[int, int]:
-        """Give connection and handle to somebody who closes them."""
+        """Return the descriptors of connection and pidfd, which the caller closes."""
         connection = -1 if self.connection is None else self.connection.detach()
         pidfd = self.pidfd
         self.connection, self.pidfd = None, -1
@@ -51,39 +50,39 @@ class Peer:
 
 
 @dataclass
-class Meeting:
-    """All processes of a group, as one of them sees it.
+class Membership:
+    """All processes of a group.
 
     Attributes
     ----------
     index : int
-        Which of `peers` this process is.
+        Index of this process in `peers`.
     peers : list of Peer
-        In the order of their lowest ranks: the same in every process.
+        In the order of their lowest ranks, equal in every process.
     token : bytes
-        Chosen at random for this meeting, the same in every process.
-    guard : Guard or None
-        What sends others away while the group lives, in the process that has rank 0.
+        Random, equal in every process.
+    late_arrivals : LateArrivals or None
+        Refuses other processes while the group lives; None except in the process of rank 0.
     """
 
     index: int
     peers: list[Peer]
-    token: bytes = field(repr=False)  # who knows it could pose as a member
-    guard: Guard | None = field(default=None)
+    token: bytes = field(repr=False)  # a secret of the members
+    late_arrivals: LateArrivals | None = field(default=None)
 
-    def let_go(self) -> None:
-        """Close what nobody has taken over, and have the name given back soon. A finalizer may call this."""
+    def release(self) -> None:
+        """Close the peers, and release the name soon; safe in finalizers."""
         for peer in self.peers:
             peer.close()
-        if self.guard is not None:
-            self.guard.ring()
+        if self.late_arrivals is not None:
+            self.late_arrivals.stop()
 
     def wait(self) -> None:
-        """Wait until the name is given back, if it has been let go."""
-        if self.guard is not None:
-            self.guard.wait()
+        """After `release`, wait until the name is released."""
+        if self.late_arrivals is not None:
+            self.late_arrivals.wait()
 
     def close(self) -> None:
-        """Close what nobody has taken over, and give the name back."""
-        self.let_go()
+        """Close the peers, and release the name."""
+        self.release()
         self.wait()

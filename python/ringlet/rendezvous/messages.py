@@ -1,6 +1,6 @@
-"""Messages of the rendezvous: one JSON object each, with file descriptors where one hands them over.
+"""Messages of the rendezvous: one JSON object each, with file descriptors as ancillary data.
 
-Nothing that is received is ever run or unpickled; a message is at most 64 KiB, so a stranger cannot fill the memory.
+Messages are untrusted: never unpickled, and at most 64 KiB, to bound memory.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MOST_DESCRIPTORS = 8
 
 
 class Unreadable(ValueError):
-    """What came is no message of ours."""
+    """The received data is not a message of the rendezvous."""
 
 
 def new_socket() -> socket.socket:
-    """Open a socket that keeps messages apart and is closed by fork and exec."""
+    """Open a socket that preserves message boundaries and is closed by fork and exec."""
     return close_in_children(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
 
 
@@ -43,7 +43,7 @@ def send(connection: socket.socket, message: Message, descriptors: Sequence[int]
     Raises
     ------
     OSError
-        If nobody is there any more, or nobody reads within the socket's time-out.
+        If the peer has closed the connection, or does not read within the socket's time-out.
     """
     data = json.dumps(message).encode("ascii")
     if descriptors:
@@ -53,21 +53,21 @@ def send(connection: socket.socket, message: Message, descriptors: Sequence[int]
 
 
 def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
-    """Receive one message, and the descriptors that came with it, which the caller closes.
+    """Receive one message and its descriptors, which the caller closes.
 
     Returns
     -------
     tuple or None
-        None if the other side has closed the connection.
+        None if the peer has closed the connection.
 
     Raises
     ------
     Unreadable
-        If it is no JSON object.
+        If the data is not a JSON object.
     OSError
-        If nothing came within the socket's time-out, or this process has no descriptor left (``EMFILE``).
+        If no message arrives within the socket's time-out, or this process has no descriptor left (``EMFILE``).
     """
-    # Not socket.recv_fds, which passes no flags on in some versions of Python.
+    # Not socket.recv_fds, which drops the flags in some versions of Python.
     data, extras, flags, _ = connection.recvmsg(_LIMIT_BYTES, descriptor_space(_MOST_DESCRIPTORS), MSG_CMSG_CLOEXEC)
     descriptors = descriptors_in(extras)
     try:

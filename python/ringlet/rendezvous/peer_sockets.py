@@ -1,4 +1,4 @@
-"""Connects each process of a complete group to each other one."""
+"""Peer sockets: a connection for each pair of processes of a complete group."""
 
 from __future__ import annotations
 
@@ -14,91 +14,90 @@ from ringlet import _core
 from ringlet.errors import DeadlineExceededError, WorkerLostError
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import no_descriptor_left, pair
-from ringlet.rendezvous.handshake import Hello
+from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.membership import Meeting, Peer
+from ringlet.rendezvous.membership import Membership, Peer
 from ringlet.rendezvous.messages import Message, send
-from ringlet.rendezvous.rendezvous_errors import how_it_left, last_words, lost
+from ringlet.rendezvous.rendezvous_errors import departure_reason, how_it_left, lost
 
-__all__ = ["Introductions", "Seat"]
+__all__ = ["PeerSockets", "WaitingProcess"]
 
 
 @dataclass
-class Seat:
-    """A process that has come, and waits for the others.
+class WaitingProcess:
+    """A connected process that waits for the others.
 
     Attributes
     ----------
-    hello : Hello
-        What it said.
+    handshake : Handshake
     connection : socket
-        Not blocking.
+        Non-blocking.
     process : _core.Pidfd
-        Handle of it.
     """
 
-    hello: Hello
+    handshake: Handshake
     connection: socket.socket
     process: _core.Pidfd
 
     def lost(self, job: Job) -> WorkerLostError:
-        """Make the error of what is found when nobody is at the other end any more."""
-        reason = last_words(self.connection) or how_it_left(self.process)
-        return lost(job, self.hello.ranks[0], self.hello.identity.pid, reason)
+        """Return the error for a process whose connection has closed."""
+        reason = departure_reason(self.connection) or how_it_left(self.process)
+        return lost(job, self.handshake.ranks[0], self.handshake.identity.pid, reason)
 
 
 @dataclass
-class Introductions:
-    """What hands the connections out.
+class PeerSockets:
+    """Creates and distributes the connections.
 
     Attributes
     ----------
     job : Job
-        Whose processes these are.
-    ours : Hello
-        Of the calling process, which has rank 0.
-    seats : list of Seat
-        All others, in the order of their ranks.
+    ours : Handshake
+        Of the calling process, which drives rank 0.
+    waiting : list of WaitingProcess
+        All other processes, in rank order.
     deadline : Deadline
         When to give up.
     """
 
     job: Job
-    ours: Hello
-    seats: list[Seat]
+    ours: Handshake
+    waiting: list[WaitingProcess]
     deadline: Deadline
 
-    def make(self) -> Meeting:
-        """Make a pair of sockets for each pair of processes, and hand the ends out.
+    def make(self) -> Membership:
+        """Create a socket pair for each pair of processes, and send the ends.
 
-        Each is sent before the next is made, so that few are open at a time. No process goes on before all have all.
+        Each end is sent before the next pair is created, so few are open at a time. "go" is sent once all are sent.
         """
         token = secrets.token_bytes(32)
         own_process = _core.Pidfd(_own_pidfd(), self.ours.identity.pid)
         peers = [Peer(self.ours.ranks, self.ours.identity)]
         try:
-            size = len(self.seats) + 1
-            for index, seat in enumerate(self.seats, 1):
-                self._send(seat, {"kind": "complete", "index": index, "size": size, "token": token.hex()})
-            for index, seat in enumerate(self.seats, 1):
+            size = len(self.waiting) + 1
+            for index, waiting in enumerate(self.waiting, 1):
+                self._send(waiting, {"kind": "complete", "index": index, "size": size, "token": token.hex()})
+            for index, waiting in enumerate(self.waiting, 1):
                 mine, other = pair(socket.SOCK_SEQPACKET)
-                peers.append(Peer(seat.hello.ranks, seat.hello.identity, mine, _copy(seat.process)))
+                peers.append(Peer(waiting.handshake.ranks, waiting.handshake.identity, mine, _copy(waiting.process)))
                 with other:
-                    self._introduce(seat, 0, self.ours, own_process, other)
-                for earlier_index, earlier in enumerate(self.seats[: index - 1], 1):
+                    self._send_peer(waiting, 0, self.ours, own_process, other)
+                for earlier_index, earlier in enumerate(self.waiting[: index - 1], 1):
                     one, other = pair(socket.SOCK_SEQPACKET)
                     with one, other:
-                        self._introduce(seat, earlier_index, earlier.hello, earlier.process, one)
-                        self._introduce(earlier, index, seat.hello, seat.process, other)
-            for seat in self.seats:
-                self._send(seat, {"kind": "go"})
+                        self._send_peer(waiting, earlier_index, earlier.handshake, earlier.process, one)
+                        self._send_peer(earlier, index, waiting.handshake, waiting.process, other)
+            for waiting in self.waiting:
+                self._send(waiting, {"kind": "go"})
         except BaseException:
             for peer in peers:
                 peer.close()
             raise
-        return Meeting(0, peers, token)
+        return Membership(0, peers, token)
 
-    def _introduce(self, seat: Seat, index: int, other: Hello, process: _core.Pidfd, end: socket.socket) -> None:
+    def _send_peer(
+        self, waiting: WaitingProcess, index: int, other: Handshake, process: _core.Pidfd, end: socket.socket
+    ) -> None:
         """Send one process the connection to another, and a handle of it."""
         pidfd = process.fileno()
         message = {
@@ -107,20 +106,20 @@ class Introductions:
             "ranks": list(other.ranks),
             "process": other.identity.as_record(),
         }
-        self._send(seat, message, [end.fileno(), pidfd] if pidfd >= 0 else [end.fileno()])
+        self._send(waiting, message, [end.fileno(), pidfd] if pidfd >= 0 else [end.fileno()])
 
-    def _send(self, seat: Seat, message: Message, descriptors: Sequence[int] = ()) -> None:
-        """Send something that must arrive; wait while too much is on its way."""
+    def _send(self, waiting: WaitingProcess, message: Message, descriptors: Sequence[int] = ()) -> None:
+        """Send a message; wait while the socket's buffer is full."""
         while True:
             try:
-                return send(seat.connection, message, descriptors)
+                return send(waiting.connection, message, descriptors)
             except OSError as error:
                 if error.errno not in (errno.EAGAIN, errno.ETOOMANYREFS, errno.EINTR, errno.ENOBUFS):
-                    raise seat.lost(self.job) from None
+                    raise waiting.lost(self.job) from None
             if self.deadline.is_over():
                 raise DeadlineExceededError(
-                    f"{self.job.who(seat.hello.ranks)} ({seat.hello.identity}) came to {self.job}, but does not read "
-                    f"what it is sent: it may be stopped. The time-out was {self.deadline}."
+                    f"{self.job.who(waiting.handshake.ranks)} ({waiting.handshake.identity}) connected to {self.job}, "
+                    f"but has not read its messages for {self.deadline}: check whether the process is stopped."
                 )
             time.sleep(0.002)
 

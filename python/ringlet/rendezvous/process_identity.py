@@ -1,4 +1,4 @@
-"""Which process this is, told so that no other one can be taken for it."""
+"""Process identity: pid and start time, which together identify a process despite the reuse of pids."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ __all__ = ["ProcessIdentity"]
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """A process, told apart from a later one that was given the same number.
+    """A process, distinct from a later one with the same pid.
 
     Attributes
     ----------
     pid : int
-        Its number.
     start_ticks : int
-        When it started, in clock ticks since the machine did: a pid alone may be given out again.
+        Start time in clock ticks since boot.
     host : str
         Name of the machine.
     boot_id : str
-        Which start of which machine; empty where the system does not tell.
+        Kernel's random id of this boot of this machine; empty where unavailable.
     network_namespace, pid_namespace : str
-        As ``/proc/self/ns`` names them; empty where the system does not tell.
+        Targets of the links in ``/proc/self/ns``; empty where unavailable.
 
     Examples
     --------
@@ -46,7 +45,7 @@ class ProcessIdentity:
 
     @classmethod
     def of_this_process(cls) -> ProcessIdentity:
-        """Tell who the calling process is."""
+        """Return the identity of the calling process."""
         return cls(
             pid=os.getpid(),
             start_ticks=_start_ticks(os.getpid()),
@@ -58,12 +57,12 @@ class ProcessIdentity:
 
     @classmethod
     def from_record(cls, record: Any) -> ProcessIdentity:
-        """Read what :meth:`as_record` gave, from a source that is not trusted.
+        """Parse an untrusted record of :meth:`as_record`.
 
         Raises
         ------
         ValueError
-            If anything is missing, more, or of another type.
+            If a field is missing, unknown or of another type.
 
         Examples
         --------
@@ -73,25 +72,25 @@ class ProcessIdentity:
         """
         fields = {field.name: int if field.type == "int" else str for field in dataclasses.fields(cls)}
         if not isinstance(record, dict) or record.keys() != fields.keys():
-            raise ValueError("no identity of a process")
+            raise ValueError("not a process identity")
         if any(type(record[name]) is not kind for name, kind in fields.items()):
-            raise ValueError("an identity of a process with values of other types")
+            raise ValueError("a process identity with values of wrong types")
         return cls(**record)
 
     def as_record(self) -> dict[str, Any]:
-        """Give all attributes as a dictionary that JSON can hold."""
+        """Return all attributes as a dictionary for JSON."""
         return dataclasses.asdict(self)
 
     def is_same_process(self, other: ProcessIdentity) -> bool:
-        """Tell whether both are one process of one machine."""
+        """Return whether both are the same process of one machine."""
         return (self.pid, self.start_ticks) == (other.pid, other.start_ticks)
 
     def has_ended(self) -> bool:
-        """Tell whether the process is no more: nobody has its number, or somebody else who started at another time."""
+        """Return whether the process has exited: its pid is unused or was reused."""
         return _start_ticks(self.pid) != self.start_ticks
 
     def seconds_since_start(self) -> float | None:
-        """Tell how long ago the process started; None where the system does not tell."""
+        """Return the age of the process in seconds; None where unavailable."""
         uptime = _text_of("/proc/uptime").split()
         if not uptime or not self.start_ticks:
             return None
@@ -102,8 +101,8 @@ class ProcessIdentity:
 
 
 def _start_ticks(pid: int) -> int:
-    """Field 22 of ``/proc/PID/stat`` (proc(5)); 0 where there is no such process."""
-    # The second field, the name in parentheses, may hold blanks and parentheses of its own.
+    """Return field 22 of ``/proc/PID/stat`` (proc(5)); 0 if the process does not exist."""
+    # The second field, the name in parentheses, may contain blanks and parentheses.
     _, _, rest = _text_of(f"/proc/{pid}/stat").rpartition(")")
     fields = rest.split()
     return int(fields[19]) if len(fields) > 19 else 0

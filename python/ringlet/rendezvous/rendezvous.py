@@ -1,17 +1,17 @@
-"""How processes that were started one by one become a group.
+"""Rendezvous: how separately started processes form a group.
 
-The process that has rank 0 listens under an abstract name, which the system keeps apart for each network namespace and
-takes back when the process ends; the others come to it. Whoever comes says which process of which job it is, and is
-seated, or sent away with the reason. When every rank has come, each pair of processes is given a connection and handles
-of each other, and all go on. From then on whoever comes is sent away.
+The process of rank 0 is the host. It listens under an abstract name, which is local to the network namespace and is
+released when the process exits. The other processes connect and send a handshake; each is admitted, or refused with
+the reason. Once every rank is present, each pair of processes gets a connection and each other's pidfds. Later
+connections are refused.
 
-    rank 0                              rank 1, rank 2, ...
-    listens  <------- hello ----------  connects, again and again until somebody listens
-    seats it  -----  waiting  ------->  knows who is there
-    all are there -- complete, peers, go ->  has a connection to each process
+    rank 0                                   rank 1, rank 2, ...
+    listens  <-------- handshake ----------  connect, with retries until the host listens
+    admits them  ------- waiting --------->  receive the list of the present ranks
+    has all ranks -- complete, peer, go -->  have a connection to each process
 
-A process that leaves says so, and its seat is free again; one that ends without a word is lost, and with it the group:
-every process that had come raises.
+A process that gives up sends "leaving", and its ranks are free again. One that exits without it is lost: every
+connected process raises an error.
 """
 
 from __future__ import annotations
@@ -20,61 +20,61 @@ import time
 from collections.abc import Sequence
 
 from ringlet.ipc.deadline import Deadline
-from ringlet.rendezvous.client import Visit
-from ringlet.rendezvous.handshake import Hello
-from ringlet.rendezvous.host import Gathering
+from ringlet.rendezvous.client import RendezvousClient
+from ringlet.rendezvous.handshake import Handshake
+from ringlet.rendezvous.host import RendezvousHost
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.listener import listen
-from ringlet.rendezvous.membership import Meeting, Peer
+from ringlet.rendezvous.membership import Membership, Peer
 
-__all__ = ["Meeting", "Peer", "meet"]
+__all__ = ["Membership", "Peer", "rendezvous"]
 
-# A back-off from the time that a rank needs to start listening up to what nobody notices.
+# Back-off: from the time that a host needs to start listening, to a delay that no user notices.
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.05
 
 
-def meet(job: Job, ranks: Sequence[int], timeout_seconds: float) -> Meeting:
-    """Find the other processes of a job on this machine, and connect to each of them.
+def rendezvous(job: Job, ranks: Sequence[int], timeout_seconds: float) -> Membership:
+    """Connect to all other processes of a job on this machine.
 
     Parameters
     ----------
     job : Job
-        The same in all of them.
+        Equal in all processes.
     ranks : sequence of int
-        Those that this process drives. Not all: a process that has every rank meets nobody.
+        Ranks that this process drives; not all of the job's.
     timeout_seconds : float
         How long to wait for the others; may be infinite.
 
     Returns
     -------
-    Meeting
-        To be closed once the group is over.
+    Membership
+        To be closed with the group.
 
     Raises
     ------
     FailedPreconditionError
-        If this process cannot be of the group: another holds its rank, or runs another version, or was told another
-        number of ranks, or cannot see this one.
+        If this process cannot join the group: another process holds its rank, runs another version, has another
+        number of ranks, or is in another PID namespace.
     PermissionError
-        If another user has taken the name.
+        If another user holds the name.
     DeadlineExceededError
-        If some ranks did not come; names them.
+        If some ranks did not connect; names them.
     WorkerLostError
-        If a process that had come ended.
+        If a connected process exited.
     OSError
         If this process has no descriptor left.
     """
     address = job.address()
-    hello = Hello.of_this_process(job, ranks)
+    handshake = Handshake.of_this_process(job, ranks)
     deadline = Deadline.after(timeout_seconds)
-    visit = Visit(job, hello, address, deadline)
+    visit = RendezvousClient(job, handshake, address, deadline)
     pause = _FIRST_PAUSE_SECONDS
     while True:
-        if hello.ranks[0] == 0 and (listener := listen(address)) is not None:
-            return Gathering(job, hello, listener).gather(deadline)
-        if (meeting := visit.attempt()) is not None:
-            return meeting
+        if handshake.ranks[0] == 0 and (listener := listen(address)) is not None:
+            return RendezvousHost(job, handshake, listener).wait_for_all(deadline)
+        if (membership := visit.attempt()) is not None:
+            return membership
         if deadline.is_over():
             raise visit.give_up()
         time.sleep(deadline.left(pause))

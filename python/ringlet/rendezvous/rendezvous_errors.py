@@ -1,4 +1,4 @@
-"""How a rendezvous ends that no group comes of: what is said to the user, and how it is found out."""
+"""Rendezvous errors: messages of a failed rendezvous, and the detection of how a process left."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from ringlet.ipc.deadline import Deadline
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.messages import Unreadable, receive
 
-__all__ = ["how_it_left", "last_words", "lost", "missing_text"]
+__all__ = ["departure_reason", "how_it_left", "lost", "missing_text"]
 
-# How long after its connection closed a process may take to end, so that its end can be told.
+# How long to wait for the exit of a process whose connection has closed.
 _END_SECONDS = 0.5
 
 
-def last_words(connection: socket.socket) -> str | None:
-    """Why a process left, if it has said so. A reset connection tells so once, before what is left to be read."""
+def departure_reason(connection: socket.socket) -> str | None:
+    """Return the reason that a process sent before it left, or None."""
+    # Twice: a reset is reported once, before the unread data.
     for _ in range(2):
         with contextlib.suppress(OSError, Unreadable):
             received = receive(connection)
@@ -29,21 +30,21 @@ def last_words(connection: socket.socket) -> str | None:
 
 
 def how_it_left(process: _core.Pidfd) -> str:
-    """Say what happened to a process whose connection has closed."""
+    """Return what happened to a process whose connection has closed."""
     if process.fileno() < 0:
         return "closed its connection"
     with selectors.DefaultSelector() as selector:
         selector.register(process, selectors.EVENT_READ)
         has_ended = bool(selector.select(_END_SECONDS))
-    return process.how_it_ended() if has_ended else "closed its connection, although it lives"
+    return process.how_it_ended() if has_ended else "closed its connection, but is still running"
 
 
 def lost(job: Job, rank: int, pid: int, reason: str) -> WorkerLostError:
-    """Make the error that tells of a process of this machine that had come and will not go on."""
+    """Return the error for a process of this machine that left before the group was complete."""
     host = socket.gethostname()
     return WorkerLostError(
-        f"{job.who([rank])} (pid {pid} on {host}) {reason}, before all of {job} had come together. All that "
-        "had come raise this: find out why it left, and start the job again.",
+        f"{job.who([rank])} (pid {pid} on {host}) {reason}, before all of {job} had connected. All connected "
+        "processes raise this error: find the cause in the output of that process, and start the job again.",
         rank,
         host,
         pid,
@@ -52,26 +53,16 @@ def lost(job: Job, rank: int, pid: int, reason: str) -> WorkerLostError:
 
 
 def missing_text(job: Job, me: str, deadline: Deadline, came: set[int], notes: Iterable[str]) -> str:
-    """Say which ranks did not come in time, and what may be the reason.
+    """Return the message that names the ranks that did not connect in time.
 
-    Parameters
-    ----------
-    job : Job
-        Whose ranks they are.
-    me : str
-        Who waited.
-    deadline : Deadline
-        How long.
-    came : set of int
-        The ranks that came; empty if this process has found nobody, so that it knows only that rank 0 is missing.
-    notes : iterable of str
-        What has been seen meanwhile, as sentences without their full stop.
+    `me` names the calling process. `came` holds the connected ranks; it is empty if no host was found, so that only
+    rank 0 is known to be missing. `notes` are observations, sentences without a full stop.
     """
     missing = {*range(job.num_ranks)} - came if came else {0}
-    here = f" ({job.who(came)} came)" if came else ""
+    here = f" ({job.who(came)} connected)" if came else ""
     seen = "".join(f" {note}." for note in dict.fromkeys(notes))
     return (
         f"{me} waited {deadline} for {job.who(missing)} of {job}{here}.{seen} {job.start_alike}, on one machine and "
-        "in one network namespace: processes of different containers cannot meet unless these share their network. "
+        "in one network namespace: processes of different containers connect only if these share their network. "
         "Allow more time with timeout_seconds= or RINGLET_TIMEOUT_SECONDS."
     )

@@ -141,7 +141,7 @@ def test_processes_that_are_idle_end_by_themselves_when_the_cluster_stops(cluste
     assert time.monotonic() - started < STOP_SECONDS
     assert [cluster.ending_of(*task) for task in (("worker", 0), ("ps", 0))] == ["exited with status 0"] * 2
     cluster.stop()
-    with pytest.raises(FailedPreconditionError, match="were ended"):
+    with pytest.raises(FailedPreconditionError, match="were stopped"):
         cluster.restart("worker", 0)
 
 

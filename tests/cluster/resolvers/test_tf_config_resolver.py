@@ -84,7 +84,7 @@ def test_the_master_is_the_address_of_a_task(config, arguments, address):
         ),
         ({"cluster": CLUSTER, "task": {"type": "worker"}}, "$.task.index", "found nothing; allowed: 0, 1"),
         ({"cluster": CLUSTER}, "$.task.type", "found nothing; allowed: 'worker'"),
-        ({"cluster": {"worker": []}, "task": TASK}, "$.task.index", "allowed: nothing, for there are no tasks"),
+        ({"cluster": {"worker": []}, "task": TASK}, "$.task.index", "allowed: none, as there are no tasks"),
     ],
 )
 def test_a_task_that_the_cluster_does_not_have_is_a_fault_of_the_variable(config, path, words):

@@ -52,7 +52,7 @@ def test_objects_with_a_name_are_devices():
         (["CPU:0", "/cpu:0"], DuplicateDeviceError, "CPU:0 is there 2 times"),
         (["nonsense"], ValueError, "cannot read 'nonsense'"),
         ("CPU:0", ValueError, r"write \['CPU:0'\]"),
-        ([3], TypeError, "a device is a string"),
+        ([3], TypeError, "a device must be a string"),
         (5, TypeError, r"got 5 of type int: write a list such as \['CPU:0', 'CPU:1'\]"),
         (np.array(["CPU:0", "CPU:1"]), TypeError, "of type ndarray: write a list"),
         ({"CPU:0", "CPU:1"}, TypeError, "in the order of the replicas, got .* of type set"),

@@ -1,4 +1,4 @@
-"""ClusterResolver: what tells a process which cluster it is in, and which of its tasks it is."""
+"""ClusterResolver: base class of resolvers, which determine the cluster and the task of a process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ClusterResolver", "master_url"]
 
 
 def master_url(address: str, rpc_layer: str | None = None) -> str:
-    """Write the address of a task with the protocol to use, if one is given.
+    """Return the address of a task, prefixed with the protocol if one is given.
 
     Examples
     --------
@@ -23,10 +23,10 @@ def master_url(address: str, rpc_layer: str | None = None) -> str:
 
 
 class ClusterResolver(abc.ABC):
-    """Tells which cluster a process is in, and which task of it it is (``tf.distribute.cluster_resolver``'s).
+    """Base class of cluster resolvers (``tf.distribute.cluster_resolver.ClusterResolver``).
 
-    Derive from it to read a cluster from a place of your own: write `cluster_spec` and `master`, and set the attributes
-    ``_task_type`` and ``_task_id`` (and ``_rpc_layer``), or write properties `task_type` and `task_id`.
+    A resolver determines the cluster and the task of a process. Subclasses define `cluster_spec` and `master`, and set
+    the attributes ``_task_type`` and ``_task_id`` (and ``_rpc_layer``), or define properties `task_type` and `task_id`.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class ClusterResolver(abc.ABC):
 
     @abc.abstractmethod
     def cluster_spec(self) -> ClusterSpec:
-        """Give the cluster as it is now.
+        """Return the current cluster.
 
         Returns
         -------
@@ -59,7 +59,7 @@ class ClusterResolver(abc.ABC):
 
     @abc.abstractmethod
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the address of a task, which programs of TensorFlow 1 open sessions with.
+        """Return the address of a task, used by TensorFlow 1 programs to open sessions.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class ClusterResolver(abc.ABC):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Give how many accelerators a task has, by kind: none, for devices are CPUs here.
+        """Return the number of accelerators of a task by kind: empty, as devices are CPUs.
 
         Parameters
         ----------
@@ -90,17 +90,17 @@ class ClusterResolver(abc.ABC):
         -------
         dict of str to int
         """
-        self.master(task_type, task_id)  # a task that there is not is an error, as TensorFlow's
+        self.master(task_type, task_id)  # raises for a task that does not exist, as in TensorFlow
         return {}
 
     @property
     def environment(self) -> str | None:
-        """Give where the program runs: an empty text, if nothing else was said."""
+        """The environment in which the program runs; empty by default."""
         return ""
 
     @property
     def task_type(self) -> str | None:
-        """Give the job that this process belongs to, such as ``"worker"``; None if that is not known."""
+        """The job of this process, such as ``"worker"``; None if unknown."""
         return self._task_type
 
     @task_type.setter
@@ -109,7 +109,7 @@ class ClusterResolver(abc.ABC):
 
     @property
     def task_id(self) -> int | None:
-        """Give the index of this process in its job; None if that is not known."""
+        """The index of this process in its job; None if unknown."""
         return self._task_id
 
     @task_id.setter
@@ -118,7 +118,7 @@ class ClusterResolver(abc.ABC):
 
     @property
     def rpc_layer(self) -> str | None:
-        """Give the protocol to write in front of addresses; None for none."""
+        """The protocol prefix of addresses, or None."""
         return self._rpc_layer
 
     @rpc_layer.setter
@@ -126,11 +126,10 @@ class ClusterResolver(abc.ABC):
         self._rpc_layer = rpc_layer
 
     def _error_of(self, fault: Fault) -> ClusterConfigError:
-        """Make the error about what this resolver says."""
-        return fault.as_error(f"What {type(self).__name__} says", "")
+        return fault.as_error(type(self).__name__, "")
 
     def _master_of(self, task_type: str | None, task_id: int | None, rpc_layer: str | None) -> str:
-        """Give the address of a task, by default of this one; an empty text if it is not known which."""
+        """Return the address of a task, by default of this one; empty if the task is unknown."""
         task_type = self.task_type if task_type is None else task_type
         task_id = self.task_id if task_id is None else task_id
         if task_type is None or task_id is None:

@@ -16,7 +16,7 @@ __all__ = ["ConfigClusterResolver", "environ_or_own"]
 
 
 def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
-    """Give an environment, by default that of the process, which may change."""
+    """Return an environment, by default that of the process, which may change."""
     return os.environ if environ is None else environ
 
 
@@ -52,7 +52,7 @@ class ConfigClusterResolver(ClusterResolver):
         """Read the configuration."""
 
     def cluster_spec(self) -> ClusterSpec:
-        """Give the cluster.
+        """Return the cluster.
 
         Returns
         -------
@@ -68,7 +68,7 @@ class ConfigClusterResolver(ClusterResolver):
 
     @property
     def task_type(self) -> str | None:
-        """Give the job that this process belongs to; None if neither was told."""
+        """Return the job that this process belongs to; None if neither was told."""
         return self._config().task_type if self._task_type is None else str(self._task_type)
 
     @task_type.setter
@@ -77,7 +77,7 @@ class ConfigClusterResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """Give the index of this process in its job; None if neither was told."""
+        """Return the index of this process in its job; None if neither was told."""
         return self._config().task_id if self._task_id is None else int(self._task_id)
 
     @task_id.setter
@@ -86,7 +86,7 @@ class ConfigClusterResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """Give the protocol to write in front of addresses; None for none."""
+        """Return the protocol to write in front of addresses; None for none."""
         return self._config().text_of("rpc_layer") if self._rpc_layer is None else self._rpc_layer
 
     @rpc_layer.setter
@@ -95,11 +95,11 @@ class ConfigClusterResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """Give the environment that was given; None for none."""
+        """Return the environment that was given; None for none."""
         return self._environment
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the address of a task, by default of this one.
+        """Return the address of a task, by default of this one.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class ConfigClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Give how many accelerators a task has, by kind: none, for devices are CPUs here.
+        """Return the number of accelerators a task has, by kind: none, for devices are CPUs here.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ class GCEClusterResolver(ClusterResolver):
         return ClusterSpec({self._task_type: sorted(addresses)})
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the address of a task, by default of this one.
+        """Return the address of a task, by default of this one.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class GCEClusterResolver(ClusterResolver):
 
     @property
     def task_type(self) -> str | None:
-        """Give the name of the job, which stays as it was given."""
+        """Return the name of the job, which stays as it was given."""
         return self._task_type
 
     @task_type.setter

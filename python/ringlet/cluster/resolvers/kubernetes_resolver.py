@@ -99,7 +99,7 @@ class KubernetesClusterResolver(ClusterResolver):
         )
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the address of a task, by default of this one.
+        """Return the address of a task, by default of this one.
 
         Parameters
         ----------

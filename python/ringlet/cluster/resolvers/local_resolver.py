@@ -1,4 +1,4 @@
-"""LocalClusterResolver: a cluster of processes of this machine, which its coordinator starts itself."""
+"""LocalClusterResolver: a cluster of processes on this machine, started by its coordinator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Mapping
 from typing import IO, Any
 
-from ringlet.cluster.child_processes import Crew, wait_for
+from ringlet.cluster.child_processes import ChildProcesses, wait_for
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver
 from ringlet.cluster.worker_job_key import task_name
@@ -27,29 +27,29 @@ from ringlet.rendezvous.job_key import MOST_PROCESSES
 
 __all__ = ["LocalCluster", "LocalClusterResolver"]
 
-# What each process runs. By name: this folder is below the one that it is in.
+# Module of each process's main function. By name, as it belongs to a higher layer.
 _MAIN = "ringlet.coordinator.local_task"
-# How long after its connection closed a process may take to end, so that its end can be told.
+# How long to wait for the exit of a process whose channel has closed.
 _END_SECONDS = 0.5
 
 _Task = tuple[str, int]  # type and index
 
 
 class LocalCluster:
-    """The processes of a cluster on this machine, and a channel to each; it has the methods of `Tasks`.
+    """The processes of a cluster on this machine, and a channel to each; implements `Tasks`.
 
-    The processes are fresh interpreters. They end with this object, at the latest with this process, however that ends.
+    The processes are new interpreters, and do not outlive this object or this process.
 
     Parameters
     ----------
     workers, ps : int
     environment : mapping of str to str
-        Variables for all, besides those of this process.
+        Variables for all processes, added to those of this process.
 
     Raises
     ------
     OSError
-        If the system cannot start so many processes; those that it could start are ended.
+        If the system cannot start all processes; those that were started are killed.
     """
 
     def __init__(self, workers: int, ps: int, environment: Mapping[str, str]) -> None:
@@ -58,10 +58,10 @@ class LocalCluster:
         variables = {**os.environ, **environment}
         threads = blas_threads(variables, visible_cores().count, workers)
         self._environment = {"PYTHONUNBUFFERED": "1", **variables, **threads, "RINGLET_JOB_ID": self._job_id}
-        self._crew = Crew()
+        self._children = ChildProcesses()
         self._channels: dict[_Task, LocalChannel] = {}
         self._processes: dict[_Task, Worker] = {}
-        self._finalizer = weakref.finalize(self, _end, self._crew, self._channels, 2.0)
+        self._finalizer = weakref.finalize(self, _end, self._children, self._channels, 2.0)
         try:
             for job, count in (("worker", workers), ("ps", ps)):
                 for index in range(count):
@@ -72,8 +72,8 @@ class LocalCluster:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this is a forked child, which has no part in the processes."""
-        return self._crew.is_inherited
+        """Whether this is a forked child, which does not own the processes."""
+        return self._children.is_inherited
 
     @property
     def workers(self) -> list[Channel]:
@@ -86,7 +86,7 @@ class LocalCluster:
         return [channel for (job, _), channel in self._channels.items() if job == "ps"]
 
     def restart(self, task_type: str, task_id: int) -> Channel:
-        """Start a new process for a task, and give the channel to it. The old one is killed if it lives.
+        """Kill the process of a task, start a new one, and return its channel.
 
         Raises
         ------
@@ -97,25 +97,25 @@ class LocalCluster:
         """
         task = (task_type, task_id)
         self._channels[task].close()
-        self._crew.end(self._processes[task])
+        self._children.end(self._processes[task])
         return self._start(task)
 
     def ending_of(self, task_type: str, task_id: int) -> str:
-        """Say what happened to the process of a task whose channel has closed."""
+        """Return what happened to the process of a task whose channel has closed."""
         worker = self._processes[task_type, task_id]
         if not wait_for([worker], Deadline.after(_END_SECONDS)):
-            return "closed its connection, although it lives"
+            return "closed its connection, but is still running"
         assert worker.status is not None
         return ending_text(worker.status)
 
     def pid_of(self, task_type: str, task_id: int) -> int:
-        """Give the number of the process of a task."""
+        """Return the pid of a task."""
         return self._processes[task_type, task_id].process.pid
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """End all processes: those that are idle by themselves, the others by force when three quarters are over."""
+        """Close all channels, which ends idle processes, and kill the others within the time limit."""
         self._finalizer.detach()
-        _end(self._crew, self._channels, timeout_seconds)
+        _end(self._children, self._channels, timeout_seconds)
 
     def _start(self, task: _Task) -> LocalChannel:
         ours, theirs = pair(socket.SOCK_STREAM)
@@ -128,7 +128,7 @@ class LocalCluster:
                 )
                 command = [sys.executable, "-c", program]
                 environment = {**self._environment, "TF_CONFIG": json.dumps(place)}
-                self._processes[task] = self._crew.start(command, environment, [theirs.fileno(), file.fileno()])
+                self._processes[task] = self._children.start(command, environment, [theirs.fileno(), file.fileno()])
         except BaseException:
             ours.close()
             raise
@@ -137,31 +137,31 @@ class LocalCluster:
 
 
 def _paths_and_arguments() -> IO[str]:
-    """Give a file that tells where modules are looked for, and what the program was given; a command has no room."""
+    """Return a file with sys.path and sys.argv, which may exceed the size of a command line."""
     file = os.fdopen(os.memfd_create("ringlet"), "w+", encoding="ascii")
-    file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip what is no text
+    file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip entries that are not str
     file.seek(0)
     return file
 
 
-def _end(crew: Crew, channels: Mapping[Any, LocalChannel], seconds: float) -> None:
-    if crew.is_inherited:
+def _end(children: ChildProcesses, channels: Mapping[Any, LocalChannel], seconds: float) -> None:
+    if children.is_inherited:
         return
     for channel in channels.values():
         channel.close()
-    crew.end_all(seconds)
-    for channel in channels.values():  # of a task that was restarted meanwhile
+    children.end_all(seconds)
+    for channel in channels.values():  # of a task restarted concurrently
         channel.close()
 
 
 def local_tasks(workers: int, ps: int) -> dict[str, list[str]]:
-    """Give the tasks of a local cluster. Nobody listens anywhere: their addresses are names."""
+    """Return the tasks of a local cluster, whose addresses are only names."""
     counts = {"chief": 1, "worker": workers, "ps": ps}
     return {job: [f"{job}-{index}" for index in range(count)] for job, count in counts.items()}
 
 
 class LocalClusterResolver(ClusterResolver):
-    """A cluster of processes on this machine, which the first strategy that needs them starts.
+    """A cluster of processes on this machine, started by the first strategy that uses them.
 
     The calling process is its chief.
 
@@ -172,12 +172,12 @@ class LocalClusterResolver(ClusterResolver):
     ps : int
         Number of parameter servers: processes that own variables.
     environment : mapping of str to str, optional
-        Variables for these processes, besides those of this one.
+        Variables for these processes, added to those of this one.
 
     Raises
     ------
     InvalidArgumentError
-        If a number is out of its range, or a variable is no text.
+        If a number is out of range, or a variable is not a string.
 
     Examples
     --------
@@ -193,11 +193,11 @@ class LocalClusterResolver(ClusterResolver):
         self._ps = _count("ps", ps, MOST_PROCESSES - 1 - self._workers)
         self._environment = _variables({} if environment is None else environment)
         self._task_type, self._task_id = "chief", 0
-        self._lock = threading.RLock()  # a handler of signals may stop what its thread starts
+        self._lock = threading.RLock()  # reentrant: a signal handler may call stop() during start()
         self._cluster: LocalCluster | None = None
 
     def cluster_spec(self) -> ClusterSpec:
-        """Give the tasks; their addresses are names, at which nobody listens.
+        """Return the tasks; their addresses are only names.
 
         Returns
         -------
@@ -206,7 +206,7 @@ class LocalClusterResolver(ClusterResolver):
         return ClusterSpec(local_tasks(self._workers, self._ps))
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the name of a task, by default of the chief.
+        """Return the name of a task, by default of the chief.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class LocalClusterResolver(ClusterResolver):
         return self._master_of(task_type, task_id, rpc_layer)
 
     def start(self) -> LocalCluster:
-        """Start the processes, unless they have been started.
+        """Start the processes, unless they run.
 
         Returns
         -------
@@ -245,7 +245,7 @@ class LocalClusterResolver(ClusterResolver):
             return self._cluster
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """End the processes, if they were started, within that time whatever they do. They can be started again.
+        """Stop the processes within the time limit; they can be started again.
 
         Parameters
         ----------

@@ -67,7 +67,7 @@ class SimpleClusterResolver(ClusterResolver):
         self._rpc_layer = rpc_layer
 
     def cluster_spec(self) -> ClusterSpec:
-        """Give the cluster that was given.
+        """Return the cluster that was given.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class SimpleClusterResolver(ClusterResolver):
         return self._cluster_spec
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the address of a task, or the `master` that was given.
+        """Return the address of a task, or the `master` that was given.
 
         Parameters
         ----------
@@ -100,13 +100,13 @@ class SimpleClusterResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """Give the environment that was given."""
+        """Return the environment that was given."""
         return self._environment
 
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Give the numbers of accelerators that were given.
+        """Return the numbers of accelerators that were given.
 
         Parameters
         ----------

@@ -107,7 +107,7 @@ class SlurmClusterResolver(ClusterResolver):
             )
 
     def cluster_spec(self) -> ClusterSpec:
-        """Give the cluster, and find out which of its tasks this process is.
+        """Return the cluster, and find out which of its tasks this process is.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class SlurmClusterResolver(ClusterResolver):
         return self.task_type, self.task_id
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the address of a task, by default of this one.
+        """Return the address of a task, by default of this one.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class SlurmClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Give how many GPUs each task has. They are Slurm's to give; devices are CPUs here all the same.
+        """Return the number of GPUs each task has. They are Slurm's to give; devices are CPUs here all the same.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class SlurmClusterResolver(ClusterResolver):
         return [(host, place) for host, tasks in sorted(self._tasks_on.items()) for place in range(tasks)]
 
     def _shared_out(self, addresses: list[str]) -> dict[str, list[str]]:
-        """Give each job its tasks, and note which of them this process is."""
+        """Return each job its tasks, and note which of them this process is."""
         shares, begin = {}, 0
         for job, num_tasks in sorted(self._jobs.items()):
             shares[job] = addresses[begin : begin + num_tasks]

@@ -151,7 +151,7 @@ class TPUClusterResolver(ClusterResolver):
         return topology
 
     def get_tpu_system_metadata(self) -> TPUSystemMetadata:
-        """Tell which devices the slice has.
+        """Return which devices the slice has.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class TPUClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Give how many TPU devices each host has: none before ``initialize_tpu_system``.
+        """Return the number of TPU devices each host has: none before ``initialize_tpu_system``.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class TPUClusterResolver(ClusterResolver):
     # The cluster
 
     def cluster_spec(self) -> ClusterSpec:
-        """Give the hosts of the slice, and the coordinator if there is one; an empty cluster for ``"local"``."""
+        """Return the hosts of the slice, and the coordinator if there is one; an empty cluster for ``"local"``."""
         if self._name == _LOCAL:
             return ClusterSpec({})
         addresses = self._given_addresses() or [f"localhost:{_PORT + host}" for host in range(self.topology.num_tasks)]
@@ -223,7 +223,7 @@ class TPUClusterResolver(ClusterResolver):
         return [name if ":" in name else f"{name}:{_PORT}" for name in names]
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the address of a host, by default the first one; always with ``grpc://``, and empty for ``"local"``.
+        """Return the address of a host, by default the first one; always with ``grpc://``, and empty for ``"local"``.
 
         Parameters
         ----------
@@ -248,15 +248,15 @@ class TPUClusterResolver(ClusterResolver):
         return master_url(self.cluster_spec().task_address(task_type or "", task_id or 0), _PROTOCOL)
 
     def get_master(self) -> str:
-        """Give what `master` gives."""
+        """Return what `master` gives."""
         return self.master()
 
     def get_job_name(self) -> str | None:
-        """Give the job of the hosts."""
+        """Return the job of the hosts."""
         return self.task_type
 
     def get_coordination_service_leader(self) -> str:
-        """Give the task that leads the others: the first host."""
+        """Return the task that leads the others: the first host."""
         return f"/job:{self.task_type}/task:0"
 
     def __enter__(self) -> None:

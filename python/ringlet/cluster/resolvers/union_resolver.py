@@ -54,7 +54,7 @@ class UnionResolver(ClusterResolver):
         self._resolvers = args
 
     def cluster_spec(self) -> ClusterSpec:
-        """Give the tasks of all resolvers.
+        """Return the tasks of all resolvers.
 
         Returns
         -------
@@ -75,7 +75,7 @@ class UnionResolver(ClusterResolver):
         return ClusterSpec(merged)
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Give the address of a task, or what the first resolver gives.
+        """Return the address of a task, or what the first resolver gives.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class UnionResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Give what the first resolver gives.
+        """Return what the first resolver gives.
 
         Parameters
         ----------
@@ -111,12 +111,12 @@ class UnionResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """Give what the first resolver gives."""
+        """Return what the first resolver gives."""
         return self._resolvers[0].environment
 
     @property
     def task_type(self) -> str | None:
-        """Give the job of this process, by default what the first resolver gives."""
+        """Return the job of this process, by default what the first resolver gives."""
         return self._resolvers[0].task_type if self._task_type is None else self._task_type
 
     @task_type.setter
@@ -125,7 +125,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """Give the index of this process, by default what the first resolver gives."""
+        """Return the index of this process, by default what the first resolver gives."""
         return self._resolvers[0].task_id if self._task_id is None else self._task_id
 
     @task_id.setter
@@ -134,7 +134,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """Give the protocol to write in front of addresses, by default what the first resolver gives."""
+        """Return the protocol to write in front of addresses, by default what the first resolver gives."""
         return self._resolvers[0].rpc_layer if self._rpc_layer is None else self._rpc_layer
 
     @rpc_layer.setter
