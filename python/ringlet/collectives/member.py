@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ringlet.collectives.argument_parsing import as_text, whole_number_of
-from ringlet.collectives.data_movement import Movement
+from ringlet.collectives.data_movement import DataMovement
 from ringlet.collectives.reduction_collectives import Reductions
-from ringlet.collectives.rooted_collectives import FromRoot
-from ringlet.collectives.shutdown import Closing
+from ringlet.collectives.rooted_collectives import RootedCollectives
+from ringlet.collectives.shutdown import Shutdown
 
 __all__ = ["Member"]
 
 
-class Member(Reductions, Movement, FromRoot, Closing):
+class Member(Reductions, DataMovement, RootedCollectives, Shutdown):
     """One rank of a :class:`Group`. Made by :meth:`Group.member`, :func:`init_process_group` and :meth:`split`.
 
     Every call raises `CollectiveMismatchError` if the ranks did not make the same call, `CollectiveAborted` if another
@@ -98,7 +98,7 @@ class Member(Reductions, Movement, FromRoot, Closing):
         """
         number = None if color is None else whole_number_of(32, color, "color", "a whole number, or None")
         part = self._core.split(number, whole_number_of(64, key, "key", "a whole number"))
-        return None if part is None else self._closed_with_me(type(self)(part))
+        return None if part is None else self._closed_together(type(self)(part))
 
     def depart(self, reason: str) -> None:
         """State that this rank makes no more calls, so that ranks that wait for it raise instead.

@@ -39,7 +39,7 @@ class MemberBase:
         self.rank = core.rank
         self.num_ranks = core.num_ranks
 
-    def _closed_with_me(self, part: Part) -> Part:
+    def _closed_together(self, part: Part) -> Part:
         """Have what this rank is in a part closed together with it; give it back."""
         if self._parts is None:
             self._parts = weakref.WeakSet()

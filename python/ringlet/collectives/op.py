@@ -57,7 +57,7 @@ class ReduceOp(enum.Enum):
 
     @staticmethod
     def from_variable_aggregation(aggregation: Any) -> ReduceOp:
-        """Give the operation by which the replicas' values of a variable are combined.
+        """Return the operation by which the replicas' values of a variable are combined.
 
         Parameters
         ----------

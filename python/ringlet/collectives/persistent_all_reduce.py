@@ -9,7 +9,7 @@ import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of, result_memory
-from ringlet.collectives.buffers import Array, Output, apart_from, as_buffer, as_ndarray, is_view_of
+from ringlet.collectives.buffers import Array, Output, as_buffer, as_ndarray, copy_if_partly_overlapping, is_view_of
 from ringlet.collectives.collective_dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.errors import InvalidArgumentError
@@ -18,7 +18,7 @@ __all__ = ["StagedPlan", "make_plan"]
 
 
 def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> Callable[[], Array]:
-    """Give what runs an all-reduce of an array's content.
+    """Return what runs an all-reduce of an array's content.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class StagedPlan:
         check_pair(buffer.dtype, op)
         self._output = None if out is None else Output(out, buffer.shape, as_result(buffer.dtype, op))
         direct = None if self._output is None else self._output.direct
-        self._buffer = buffer if direct is None else apart_from(direct, buffer)
+        self._buffer = buffer if direct is None else copy_if_partly_overlapping(direct, buffer)
         self._is_copy = not np.may_share_memory(self._buffer, self._source)
         kind = kind_of(x)
         if out is None and kind is not None and kind.is_mutable:

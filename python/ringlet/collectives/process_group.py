@@ -109,7 +109,7 @@ def init_process_group(
     count, mine = _selection(rank, num_ranks, ranks, os.environ)
     seconds = resolve_timeout(timeout_seconds)
     if len(mine) == count:
-        hold = _Hold(_core.Group(count, seconds, 0), None)
+        hold = _ProcessShare(_core.Group(count, seconds, 0), None)
         members = [Member(hold.group.member(number), hold) for number in mine]
     else:
         members = join_job(Job(as_text(name or ""), job_id(os.environ), count), mine, seconds)
@@ -117,7 +117,7 @@ def init_process_group(
 
 
 def job_id(environ: Mapping[str, str]) -> str:
-    """Give what the launcher calls the job, which keeps jobs apart that are alike in all else.
+    """Return what the launcher calls the job, which keeps jobs apart that are alike in all else.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
     return [Member(hold.group.member(number), hold) for number in ranks]
 
 
-class _Hold:
+class _ProcessShare:
     """What the members of one process share; given back when the last of them is closed or gone."""
 
     def __init__(self, group: _core.Group, meeting: Meeting | None) -> None:
@@ -170,13 +170,13 @@ class _Hold:
         self.group.abort(reason)
 
 
-def _join(meeting: Meeting, num_ranks: int, deadline: Deadline) -> _Hold:
+def _join(meeting: Meeting, num_ranks: int, deadline: Deadline) -> _ProcessShare:
     try:
         processes = [(list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in meeting.peers]
         world = _core.World(meeting.index, processes, meeting.token)
         epoch = int.from_bytes(meeting.token[:7], "little")
         left = max(deadline.left(math.inf), _LAST_MOMENT_SECONDS)
-        return _Hold(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), meeting)
+        return _ProcessShare(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), meeting)
     except BaseException:
         meeting.close()
         raise

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.adapters.adapter_outputs import KindOutputs, outputs_for
+from ringlet.collectives.adapters.adapter_outputs import AdapterOutputs, outputs_for
 from ringlet.collectives.adapters.array_adapters import in_kind_of
 from ringlet.collectives.argument_parsing import (
     as_sequence,
@@ -24,7 +24,7 @@ from ringlet.collectives.argument_parsing import (
     root_of,
     root_only,
 )
-from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, read_first
+from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, copy_if_overlapping
 from ringlet.collectives.collective_dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.member_base import MemberBase
 from ringlet.collectives.op import Algorithm, Op
@@ -194,7 +194,7 @@ class Reductions(MemberBase):
         if out is not None and root != self.rank:
             root_only("out", self.rank, root)
         core = self._core
-        result: Array | None = _alike(x, op, out, lambda array, place: core.reduce(array, op._value_, root, place))
+        result: Array | None = _same_shape(x, op, out, lambda array, place: core.reduce(array, op._value_, root, place))
         return result
 
     def reduce_scatter(self, x: Any, op: Op = Op.SUM, *, axis: int = 0, out: Array | None = None) -> Array:
@@ -283,7 +283,7 @@ class Reductions(MemberBase):
         if op is Op.MEAN:
             raise InvalidArgumentError("there is no exclusive_scan of MEAN: use SUM, and divide by the rank.")
         core = self._core
-        result: Array = _alike(x, op, out, lambda array, place: core.exclusive_scan(array, op._value_, place))
+        result: Array = _same_shape(x, op, out, lambda array, place: core.exclusive_scan(array, op._value_, place))
         return result
 
     def plan_all_reduce(
@@ -344,14 +344,14 @@ def _in_kinds_of(arrays: Sequence[Any], results: list[Array]) -> list[Any]:
 
 def _converted(
     arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None
-) -> tuple[list[Array], Outputs | KindOutputs | None]:
+) -> tuple[list[Array], Outputs | AdapterOutputs | None]:
     """Inputs and outputs as the core can use them."""
     buffers = as_buffers(arrays)
     check_pairs(buffers, op)
     return buffers, outputs_for(arrays, buffers, op, outs)
 
 
-def _alike(x: Any, op: Op, out: Array | None, call: Callable[[Any, Array | None], Any]) -> Any:
+def _same_shape(x: Any, op: Op, out: Array | None, call: Callable[[Any, Array | None], Any]) -> Any:
     """A call whose result has the shape of its input."""
     try:
         return call(x, out)
@@ -366,7 +366,7 @@ def _alike(x: Any, op: Op, out: Array | None, call: Callable[[Any, Array | None]
         result = call(buffer, None)
         return None if result is None else in_kind_of(x, result, is_own=True)
     output = Output(out, buffer.shape, as_result(buffer.dtype, op))
-    call(read_first(output.direct, buffer), output.direct)
+    call(copy_if_overlapping(output.direct, buffer), output.direct)
     return output.store()
 
 
@@ -382,5 +382,5 @@ def _reduce_scatter(core: _core.Member, x: Any, op: Op, axis: int, out: Array | 
     front = np.ascontiguousarray(np.moveaxis(buffer, axis, 0))
     if output is None:
         return in_kind_of(x, np.moveaxis(core.reduce_scatter(front, op.value, None), 0, axis), is_own=True)
-    core.reduce_scatter(read_first(output.direct, front), op.value, output.direct)
+    core.reduce_scatter(copy_if_overlapping(output.direct, front), op.value, output.direct)
     return output.store()

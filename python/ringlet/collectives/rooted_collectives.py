@@ -22,14 +22,14 @@ from ringlet.collectives.argument_parsing import (
     root_only,
     whole_number,
 )
-from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, read_first
+from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, copy_if_overlapping
 from ringlet.collectives.member_base import MemberBase
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["FromRoot"]
+__all__ = ["RootedCollectives"]
 
 
-class FromRoot(MemberBase):
+class RootedCollectives(MemberBase):
     """Calls of a member by which one rank gives to all."""
 
     __slots__ = ()
@@ -103,7 +103,7 @@ class FromRoot(MemberBase):
         return block
 
     def broadcast(self, x: Any = None, root: int = 0, *, out: Array | None = None) -> Array:
-        """Give every rank the array of one of them.
+        """Return every rank the array of one of them.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class FromRoot(MemberBase):
         outs: Sequence[Array] | None = None,
         bytes_per_pack: int = 0,
     ) -> list[Array]:
-        """Give every rank many arrays of one of them: as :meth:`broadcast` of each, in one pass or few.
+        """Return every rank many arrays of one of them: as :meth:`broadcast` of each, in one pass or few.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ def _send_blocks(core: _core.Member, x: Any, axis: int, counts: Iterable[int] | 
     front = np.ascontiguousarray(np.moveaxis(buffer, number, 0))
     if output is None:
         return in_kind_of(x, np.moveaxis(core.scatter(front, core.rank, sizes, None), 0, number), is_own=True)
-    core.scatter(read_first(output.direct, front), core.rank, sizes, output.direct)
+    core.scatter(copy_if_overlapping(output.direct, front), core.rank, sizes, output.direct)
     return output.store()
 
 

@@ -21,7 +21,7 @@ _CHECKED_BYTES = 1 << 22
 
 
 def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """Give an array, not filled with anything, in memory that other processes can read and write.
+    """Return an array, not filled with anything, in memory that other processes can read and write.
 
     It is an ordinary array to everything but the collectives of a group of processes (`init_process_group`), which read
     and write it where it is: no byte is copied. Once the last array over it is gone, the memory is used again, or goes
@@ -67,7 +67,7 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     if (bytes_wanted := int(np.prod(dims, dtype=object)) * wanted.itemsize) >= MOST_BYTES:
         raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: at most 2**40 can be.")
     if bytes_wanted >= _CHECKED_BYTES and _core.shared_statistics()["idle_bytes"] < bytes_wanted:
-        from ringlet.collectives.available_memory import refuse_more_than_is_left  # which loads what few programs need
+        from ringlet.collectives.available_memory import check_available_memory  # which loads what few programs need
 
-        refuse_more_than_is_left(bytes_wanted, "an array")
+        check_available_memory(bytes_wanted, "an array")
     return _core.empty_shared(dims, wanted)

@@ -11,12 +11,12 @@ from ringlet.collectives.member_base import MemberBase
 if TYPE_CHECKING:
     from ringlet.rendezvous.membership import Meeting
 
-__all__ = ["Closing", "Shared"]
+__all__ = ["ProcessShare", "Shutdown"]
 
-Self = TypeVar("Self", bound="Closing")
+Self = TypeVar("Self", bound="Shutdown")
 
 
-class Shared(Protocol):
+class ProcessShare(Protocol):
     """What the members that one process has of a group hold together."""
 
     meeting: Meeting | None
@@ -25,7 +25,7 @@ class Shared(Protocol):
         """Make all ranks raise `CollectiveAborted`."""
 
 
-class Closing(MemberBase):
+class Shutdown(MemberBase):
     """A rank that can leave its group; also a context manager that does."""
 
     __slots__ = ()
@@ -53,7 +53,7 @@ class Closing(MemberBase):
             part.close()
         if not self._core.close("closed its group"):
             return
-        meeting = None if self._hold is None else cast(Shared, self._hold).meeting
+        meeting = None if self._hold is None else cast(ProcessShare, self._hold).meeting
         self._hold = None  # the last member of a process gives back what they share
         if meeting is not None:
             meeting.wait()
@@ -67,7 +67,7 @@ class Closing(MemberBase):
         """Close; after an exception have the other ranks of a group of processes raise `CollectiveAborted`."""
         has_failed = error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0))
         if has_failed and self._hold is not None:
-            cast(Shared, self._hold).abort(f"rank {self.rank} raised {as_text(_described(error))}")
+            cast(ProcessShare, self._hold).abort(f"rank {self.rank} raised {as_text(_described(error))}")
         self.close()
 
 

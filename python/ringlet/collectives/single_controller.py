@@ -30,7 +30,7 @@ _NOT_AS_IT_IS = (
 
 @functools.cache
 def default_workers() -> int:
-    """Give how many threads share the work of one call: the cores that this process might use when it first asked.
+    """Return how many threads share the work of one call: the cores that this process might use when it first asked.
 
     Examples
     --------
@@ -212,12 +212,12 @@ def _reduce(arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None, workers: 
         return in_kind_of(arrays[0], _core.reduce_buffers(buffers, op.value, None, workers), is_own=True)
     outputs = [Output(out, buffers[0].shape, as_result(buffers[0].dtype, op)) for out in outs]
     places = [output.direct for output in outputs]
-    buffers = [_read_apart(buffer, places) for buffer in buffers]
+    buffers = [_copy_if_partly_overlapping_any(buffer, places) for buffer in buffers]
     _core.reduce_buffers(buffers, op.value, places[0] if len(places) == 1 else places, workers)
     return [output.store() for output in outputs]
 
 
-def _read_apart(buffer: Array, places: list[Array]) -> Array:
+def _copy_if_partly_overlapping_any(buffer: Array, places: list[Array]) -> Array:
     """The buffer, or a copy if it shares a part, but not all, of the memory of a place that is written to."""
     for place in places:
         is_same = buffer.ctypes.data == place.ctypes.data and buffer.nbytes == place.nbytes

@@ -13,7 +13,7 @@ DEFAULT_TIMEOUT_SECONDS = 600.0
 
 
 def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
-    """Give the time after which a wait raises, as the environment sets it.
+    """Return the time after which a wait raises, as the environment sets it.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class DistributedValues(Generic[T_co]):
         return self._values
 
     def component(self, local_replica_id: int) -> Any:
-        """Give what one replica receives for this value among its arguments.
+        """Return what one replica receives for this value among its arguments.
 
         Parameters
         ----------

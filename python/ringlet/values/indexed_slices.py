@@ -67,7 +67,7 @@ class IndexedSlices:
 
 
 def as_slices(value: Any) -> IndexedSlices:
-    """Give the IndexedSlices of a value that has ``indices`` and ``values``; one that is such is given as it is.
+    """Return the IndexedSlices of a value that has ``indices`` and ``values``; one that is such is given as it is.
 
     Raises
     ------

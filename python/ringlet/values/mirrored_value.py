@@ -8,14 +8,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from ringlet.values.distributed_values import DistributedValues
 from ringlet.values.ndarray_protocol import converted
-from ringlet.values.operator_proxy import StandIn, plain
+from ringlet.values.operator_proxy import OperatorProxy, plain
 
 __all__ = ["Mirrored"]
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Mirrored(StandIn, DistributedValues[T_co]):
+class Mirrored(OperatorProxy, DistributedValues[T_co]):
     """A value that is kept equal on all replicas (``tf.types.experimental.distributed.Mirrored``).
 
     It behaves as its value: operators, attributes and conversions go to the current replica's component, or to the

@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ringlet.values.operator_proxy import StandIn
+from ringlet.values.operator_proxy import OperatorProxy
 
-__all__ = ["Operand", "converted"]
+__all__ = ["NDArrayProtocol", "converted"]
 
 Array = NDArray[Any]
 
 
 def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
-    def method(_: Operand, __: Any) -> NoReturn:
+    def method(_: NDArrayProtocol, __: Any) -> NoReturn:
         # A NotImplementedError is a RuntimeError: TensorFlow raises one or the other, depending on the variable.
         raise NotImplementedError(
             f"`variable {sign}= value` is not supported: it could mean a change of the variable or a new array. Use "
@@ -27,7 +27,7 @@ def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
 
 
 def converted(value: Any, dtype: DTypeLike | None, copy: bool | None) -> Array:
-    """Give what NumPy asks an ``__array__`` for: a value with a dtype, copied if asked for or needed.
+    """Return what NumPy asks an ``__array__`` for: a value with a dtype, copied if asked for or needed.
 
     Raises
     ------
@@ -58,18 +58,18 @@ def _read(value: Any) -> Any:
         return kind(map(_read, value))
     if kind is dict:
         return {key: _read(item) for key, item in value.items()}
-    if not isinstance(value, Operand):
+    if not isinstance(value, NDArrayProtocol):
         return value
     array = value._as_operand()
     return np.asarray(array) if isinstance(array, np.ndarray) else array
 
 
-class Operand(StandIn):
+class NDArrayProtocol(OperatorProxy):
     """Base of what behaves as an array in expressions; results are plain arrays.
 
     Examples
     --------
-    >>> class Two(Operand):
+    >>> class Two(NDArrayProtocol):
     ...     def _as_operand(self):
     ...         return np.array([2.0, 2.0])
     >>> np.ones(2) + Two() * 3
@@ -84,18 +84,18 @@ class Operand(StandIn):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is not None:
-            if any(isinstance(place, Operand) for place in out):
+            if any(isinstance(place, NDArrayProtocol) for place in out):
                 raise TypeError(
                     f"np.{ufunc.__name__} cannot write to a variable: give its result to variable.assign, without out="
                 )
             kwargs["out"] = out
-        if method == "at" and isinstance(inputs[0], Operand):
+        if method == "at" and isinstance(inputs[0], NDArrayProtocol):
             # NumPy's own check does not see that the array is read-only.
             raise TypeError(
                 f"np.{ufunc.__name__}.at cannot write to a variable: use variable.scatter_add(IndexedSlices(values, "
                 "indices)) or another scatter, or change a copy (array = variable.numpy()) and assign that"
             )
-        arrays = [value._as_operand() if isinstance(value, Operand) else value for value in inputs]
+        arrays = [value._as_operand() if isinstance(value, NDArrayProtocol) else value for value in inputs]
         return getattr(ufunc, method)(*arrays, **kwargs)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:

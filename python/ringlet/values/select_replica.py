@@ -60,7 +60,7 @@ def _distributed_in(structure: Any) -> Iterator[DistributedValues[Any]]:
 
 
 def select_replica(local_replica_id: int, structure: Any) -> Any:
-    """Give the structure that one replica sees.
+    """Return the structure that one replica sees.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def _component_of_composite(composite: Any, local_replica_id: int) -> Any:
 def split_arguments(
     args: Sequence[Any], kwargs: Mapping[str, Any], num_replicas: int
 ) -> tuple[Rows, Sequence[Mapping[str, Any]]]:
-    """Give the arguments that each replica is called with.
+    """Return the arguments that each replica is called with.
 
     Parameters
     ----------

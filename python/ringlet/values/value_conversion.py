@@ -39,7 +39,7 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Tell whether a dtype holds floating-point numbers.
+    """Return whether a dtype holds floating-point numbers.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
-    """Give the array that a variable begins with.
+    """Return the array that a variable begins with.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
 
 
 def fits(shape: tuple[int, ...], wanted: Shape) -> bool:
-    """Tell whether a shape is one that is wanted, where None stands for any size.
+    """Return whether a shape is one that is wanted, where None stands for any size.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def fits(shape: tuple[int, ...], wanted: Shape) -> bool:
 
 
 def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -> Any:
-    """Give what can be written to a variable as it is: an array of its dtype, or a Python number.
+    """Return what can be written to a variable as it is: an array of its dtype, or a Python number.
 
     Parameters
     ----------

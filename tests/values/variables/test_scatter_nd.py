@@ -10,7 +10,7 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.experimental import CentralStorageStrategy
 from ringlet.values import ShardedVariable
 from ringlet.values.indexed_slices import SCATTERS
-from ringlet.values.variables.scatter_nd import ND_SCATTERS, NdScatters, rows_of
+from ringlet.values.variables.scatter_nd import ND_SCATTERS, ScatterNdUpdates, rows_of
 
 FOUR = [1.0, 2.0, 3.0, 4.0]
 SQUARE = [[1.0, 2.0], [3.0, 4.0]]
@@ -151,4 +151,4 @@ def test_a_variable_has_its_first_value():
 
 def test_a_class_without_a_value_says_so():
     with pytest.raises(NotImplementedError, match="does not say how"):
-        NdScatters().scatter_nd_add([[0]], [1.0])
+        ScatterNdUpdates().scatter_nd_add([[0]], [1.0])

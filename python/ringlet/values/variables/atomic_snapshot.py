@@ -18,7 +18,7 @@ from ringlet.values.variables.storage import Array, Shape, Storage, _Block
 from ringlet.values.variables.table_variable import TableVariable
 from ringlet.values.variables.variable import Variable
 
-__all__ = ["NewValue", "read_at_one_moment", "write_at_one_moment"]
+__all__ = ["NewValue", "read_atomically", "write_atomically"]
 
 T = TypeVar("T")
 
@@ -46,8 +46,8 @@ def components_of(variable: AnyVariable) -> range:
     return range(variable._component, variable._component + 1)
 
 
-def read_at_one_moment(variables: Sequence[AnyVariable]) -> list[list[Array]]:
-    """Give what the components of variables hold, all at one moment: no write is half done or comes in between.
+def read_atomically(variables: Sequence[AnyVariable]) -> list[list[Array]]:
+    """Return what the components of variables hold, all at one moment: no write is half done or comes in between.
 
     What other processes write to, too, is read row by row: each row is whole, others may be newer or older.
 
@@ -63,7 +63,7 @@ def read_at_one_moment(variables: Sequence[AnyVariable]) -> list[list[Array]]:
 
     Examples
     --------
-    >>> read_at_one_moment([Variable(1.5), Variable([2, 3])])
+    >>> read_atomically([Variable(1.5), Variable([2, 3])])
     [[array(1.5)], [array([2, 3])]]
     """
     parts = [variable.variables if isinstance(variable, ShardedVariable) else [variable] for variable in variables]
@@ -100,12 +100,12 @@ def _read_private(variables: Sequence[Variable]) -> list[list[Array]]:
             values.append([views[id(storage._blocks[i])] for i in components_of(variable)])
         return values
 
-    return _while_nobody_writes(storages, read)
+    return _without_writers(storages, read)
 
 
 @dataclasses.dataclass(frozen=True)
 class NewValue:
-    """Memory for what a variable is going to hold: fill it, then :func:`write_at_one_moment` puts it in its place.
+    """Memory for what a variable is going to hold: fill it, then :func:`write_atomically` puts it in its place.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class NewValue:
     >>> v = Variable([1.0, 2.0])
     >>> value = NewValue.of(v, [(2,)])
     >>> value.arrays[0][...] = 5.0
-    >>> write_at_one_moment([value])
+    >>> write_atomically([value])
     >>> v.numpy()
     array([5., 5.])
     """
@@ -129,7 +129,7 @@ class NewValue:
 
     @classmethod
     def of(cls, variable: AnyVariable, shapes: Sequence[Shape]) -> NewValue:
-        """Give memory for every component, or one for all of them."""
+        """Return memory for every component, or one for all of them."""
         kind = np.ndarray if isinstance(variable, RowReader) else variable._storage._array_type
         return cls(variable, tuple([_Block(shape, variable.dtype, kind) for shape in shapes]))
 
@@ -139,13 +139,13 @@ class NewValue:
         return [block.memory for block in self.blocks]
 
     def among(self, present: tuple[_Block, ...]) -> tuple[_Block, ...]:
-        """Give what the storage of the variable holds with this in its place."""
+        """Return what the storage of the variable holds with this in its place."""
         places = components_of(self.variable)
         mine = self.blocks * len(places) if len(self.blocks) == 1 else self.blocks
         return (*present[: places.start], *mine, *present[places.stop :])
 
 
-def write_at_one_moment(values: Sequence[NewValue]) -> None:
+def write_atomically(values: Sequence[NewValue]) -> None:
     """Put new values in the place of what variables hold: in all of them, or in none if Ctrl-C comes first.
 
     Arrays that were read before do not change. What is made of rows is written after that, row by row.
@@ -170,13 +170,13 @@ def write_at_one_moment(values: Sequence[NewValue]) -> None:
         # One call, in which no signal handler runs.
         collections.deque(map(_set_blocks, storages, targets), 0)
 
-    _while_nobody_writes(storages, write)
+    _without_writers(storages, write)
     for value in values:
         if isinstance(value.variable, RowReader):
             value.variable.assign(value.arrays[0])
 
 
-def _while_nobody_writes(storages: Sequence[Storage], action: Callable[[], T]) -> T:
+def _without_writers(storages: Sequence[Storage], action: Callable[[], T]) -> T:
     """Call a function while this thread has the locks of all storages, which all threads take in the same order."""
     locks = [storage._lock for storage in sorted({id(storage): storage for storage in storages}.values(), key=id)]
     taken: list[bool] = []

@@ -32,7 +32,7 @@ Array = NDArray[Any]
 V = TypeVar("V", bound="DistributedVariable")
 
 _COMBINING = frozenset({VariableAggregation.SUM, VariableAggregation.MEAN})
-# Scatters whose result depends on which replica is asked first, so that there is nothing to aggregate.
+# ScatterUpdates whose result depends on which replica is asked first, so that there is nothing to aggregate.
 _SCATTERS_OF_ONE = frozenset({"scatter_min", "scatter_max", "scatter_update"})
 
 
@@ -121,7 +121,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         return variable
 
     def component(self, local_replica_id: int) -> Any:
-        """Give the variable itself: replicas use it as a whole, and it knows which of them asks."""
+        """Return the variable itself: replicas use it as a whole, and it knows which of them asks."""
         return self
 
     @property
@@ -130,7 +130,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         return self._values[self._reader()]._device
 
     def read_value(self) -> Any:
-        """Give the current replica's value, or outside of replicas that of all; read-only, without a copy."""
+        """Return the current replica's value, or outside of replicas that of all; read-only, without a copy."""
         mode = context.current()
         if mode is not None and mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
@@ -332,7 +332,7 @@ class SyncOnReadVariable(DistributedVariable):
         return self._combined([array.view() for array in written]) if read_value else None
 
     def _share_out(self, total: Array) -> tuple[Array, ...]:
-        """Give each replica its part, so that the total is what was assigned; the first one gets what is left over."""
+        """Return each replica its part, so that the total is what was assigned; the first one gets what is left over."""
         if self.dtype.kind in "bSU":
             raise InvalidArgumentError(
                 f"variable '{self.name}' is the SUM of its components, and there is no SUM of {self.dtype}: make it "

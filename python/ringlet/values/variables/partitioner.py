@@ -31,7 +31,7 @@ class Partitioner:
     """
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
-        """Give the number of shards along each axis.
+        """Return the number of shards along each axis.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class FixedShardsPartitioner(Partitioner):
         self._num_shards = num_shards
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
-        """Give the number of shards along each axis; see :class:`Partitioner`."""
+        """Return the number of shards along each axis; see :class:`Partitioner`."""
         sizes = _known_sizes(shape, axis)
         return _along(sizes, axis, min(self._num_shards, sizes[axis]))
 
@@ -111,7 +111,7 @@ class MinSizePartitioner(Partitioner):
         self._bytes_per_string = bytes_per_string
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
-        """Give the number of shards along each axis; see :class:`Partitioner`."""
+        """Return the number of shards along each axis; see :class:`Partitioner`."""
         sizes = _known_sizes(shape, axis)
         size_bytes = math.prod(sizes) * _element_bytes(dtype, self._bytes_per_string)
         wanted = math.ceil(size_bytes / self._min_shard_bytes)
@@ -152,7 +152,7 @@ class MaxSizePartitioner(Partitioner):
         self._bytes_per_string = bytes_per_string
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
-        """Give the number of shards along each axis; see :class:`Partitioner`."""
+        """Return the number of shards along each axis; see :class:`Partitioner`."""
         sizes = _known_sizes(shape, axis)
         count, rows = math.prod(sizes), sizes[axis]
         if not count:

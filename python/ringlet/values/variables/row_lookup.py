@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.indexed_slices import checked_indices
-from ringlet.values.ndarray_protocol import Operand
+from ringlet.values.ndarray_protocol import NDArrayProtocol
 from ringlet.values.value_conversion import is_floating
 
 __all__ = ["RowReader", "SparseReader", "copy_rows", "embedding_lookup", "gather_rows"]
@@ -19,7 +19,7 @@ __all__ = ["RowReader", "SparseReader", "copy_rows", "embedding_lookup", "gather
 Array = NDArray[Any]
 
 
-class SparseReader(Operand):
+class SparseReader(NDArrayProtocol):
     """Base of variables, of which some rows can be read.
 
     Examples
@@ -71,7 +71,7 @@ class RowReader(SparseReader):
     dtype: Any
 
     def _read_rows(self, begin: int, end: int) -> Any:
-        """Give the rows from `begin` up to `end`, all of which there are."""
+        """Return the rows from `begin` up to `end`, all of which there are."""
         raise NotImplementedError(f"{type(self).__name__} does not read rows")
 
     def _copy_rows(self, begin: int, end: int, out: Array) -> None:
@@ -79,11 +79,11 @@ class RowReader(SparseReader):
         out[...] = self._read_rows(begin, end)
 
     def _gather(self, indices: Array) -> Any:
-        """Give a row for each index, all of which are in range."""
+        """Return a row for each index, all of which are in range."""
         raise NotImplementedError(f"{type(self).__name__} does not look up rows")
 
     def numpy(self) -> Any:
-        """Give a copy of the value that may be written to; a NumPy scalar if it has no dimension."""
+        """Return a copy of the value that may be written to; a NumPy scalar if it has no dimension."""
         if not self.shape:
             return as_ndarray(self._as_operand())[()]
         out = np.empty(self.shape, self.dtype)
@@ -160,7 +160,7 @@ def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
 
 
 def gather_rows(table: Any, indices: Array) -> Any:
-    """Give a row of a table for each index, all of which are in range.
+    """Return a row of a table for each index, all of which are in range.
 
     Examples
     --------
@@ -169,11 +169,11 @@ def gather_rows(table: Any, indices: Array) -> Any:
     """
     if isinstance(table, RowReader):
         return table._gather(indices)
-    return (table._as_operand() if isinstance(table, Operand) else as_ndarray(table))[indices]
+    return (table._as_operand() if isinstance(table, NDArrayProtocol) else as_ndarray(table))[indices]
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> Any:
-    """Give the rows of a table, as ``tf.nn.embedding_lookup`` does.
+    """Return the rows of a table, as ``tf.nn.embedding_lookup`` does.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     array([[[0.6, 0.8],
             [1. , 0. ]]])
     """
-    table: Any = params if isinstance(params, Operand) else as_ndarray(params)
+    table: Any = params if isinstance(params, NDArrayProtocol) else as_ndarray(params)
     indices = checked_indices(ids, table.shape)
     rows = gather_rows(table, indices)
     if max_norm is None:

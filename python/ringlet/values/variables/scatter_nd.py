@@ -14,7 +14,7 @@ from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import RowReader, gather_rows
 from ringlet.values.variables.storage import Change, quietly
 
-__all__ = ["ALL_SCATTERS", "ND_SCATTERS", "NdScatters", "checked_tuples", "rows_of"]
+__all__ = ["ALL_SCATTERS", "ND_SCATTERS", "ScatterNdUpdates", "checked_tuples", "rows_of"]
 
 Array = NDArray[Any]
 
@@ -143,7 +143,7 @@ def rows_of(change: Change, slices: IndexedSlices, shape: tuple[int, ...]) -> tu
     return _ROW_CHANGES[change], IndexedSlices(slices.values, tuples[..., 0])
 
 
-class NdScatters:
+class ScatterNdUpdates:
     """Methods that read and change what tuples of indices name.
 
     Examples

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Scatters"]
+__all__ = ["ScatterUpdates"]
 
 
-class Scatters:
+class ScatterUpdates:
     """Methods that change the rows which an :class:`~ringlet.IndexedSlices` names, for variables of all kinds.
 
     Examples

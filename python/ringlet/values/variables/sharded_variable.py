@@ -15,7 +15,7 @@ from ringlet import _core
 from ringlet.values.indexed_slices import IndexedSlices, as_slices, checked_rows
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import RowReader, copy_rows, gather_rows
-from ringlet.values.variables.scatter_updates import Scatters
+from ringlet.values.variables.scatter_updates import ScatterUpdates
 from ringlet.values.variables.storage import Change, replace
 from ringlet.values.variables.synchronization import VariableAggregation
 from ringlet.values.variables.update_opcodes import assign_add, assign_sub
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 
 def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
-    """Give how many rows each shard has: as many as the others, or one more if it is one of the first.
+    """Return how many rows each shard has: as many as the others, or one more if it is one of the first.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
     return [base + (i < extra) for i in range(num_shards)]
 
 
-class ShardedVariable(RowReader, Scatters):
+class ShardedVariable(RowReader, ScatterUpdates):
     """Variables, one behind the other, as one variable that is too large for one place.
 
     In expressions it behaves as its value, an array. Strategies with a partitioner make them; so can anybody. It is no
@@ -110,7 +110,7 @@ class ShardedVariable(RowReader, Scatters):
 
     @property
     def trainable(self) -> bool:
-        """Whether optimizers should change it."""
+        """Return whether optimizers should change it."""
         return self._spec.trainable
 
     @property
@@ -120,7 +120,7 @@ class ShardedVariable(RowReader, Scatters):
 
     @property
     def is_sharded_variable(self) -> bool:
-        """Whether it consists of shards: yes."""
+        """Return whether it consists of shards: yes."""
         return True
 
     @property
@@ -148,7 +148,7 @@ class ShardedVariable(RowReader, Scatters):
     # Reading
 
     def read_value(self) -> Any:
-        """Give the value of the whole as a new array that never changes."""
+        """Return the value of the whole as a new array that never changes."""
         return self._as_operand()
 
     def _as_operand(self) -> Any:

@@ -92,7 +92,7 @@ class _Block:
         self.open: Array | None = array
 
     def is_held(self) -> bool:
-        """Whether there is a view of the array, or a reader on its way to one; the block must be closed."""
+        """Return whether there is a view of the array, or a reader on its way to one; the block must be closed."""
         return not (_COUNTS_ARE_EXACT and _core.holds_alone(self.readable))
 
 
@@ -136,22 +136,22 @@ class Storage:
 
     @property
     def is_shared(self) -> bool:
-        """Whether all components are one buffer."""
+        """Return whether all components are one buffer."""
         blocks = self._blocks
         return blocks.count(blocks[0]) == len(blocks)
 
     def shape(self, component: int) -> Shape:
-        """Give the shape of one component."""
+        """Return the shape of one component."""
         return self._blocks[component].memory.shape
 
     def read(self, component: int) -> Array:
-        """Give a new read-only array of one component's value, which never changes."""
+        """Return a new read-only array of one component's value, which never changes."""
         array = self._blocks[component].open
         view: Array = self._read_after_writer(component) if array is None else array.view()
         return view
 
     def read_all(self) -> list[Array]:
-        """Give what :meth:`read` gives, of all components at one moment."""
+        """Return what :meth:`read` gives, of all components at one moment."""
         with self._lock:
             return [self.read(component) for component in range(len(self._blocks))]
 
@@ -252,7 +252,7 @@ class Storage:
             return tuple([target.readable[0] for target in targets])
 
     def _changed(self, block: _Block, change: Change, value: Any, shape: Shape | None, may_reuse: bool) -> _Block:
-        """Give a block with the new value: this very one if that may be, and nobody holds the old value."""
+        """Return a block with the new value: this very one if that may be, and nobody holds the old value."""
         # A closed block is being written to by this very thread, in which a signal handler or a finalizer writes.
         if not may_reuse or block.open is None:
             target = self._fresh(block, shape)

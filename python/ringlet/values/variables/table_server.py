@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from ringlet import _core
-from ringlet.collectives.available_memory import refuse_more_than_is_left
+from ringlet.collectives.available_memory import check_available_memory
 from ringlet.collectives.collective_dtypes import is_known
 from ringlet.ipc.remote_exception import failure_of
 from ringlet.values.value_conversion import as_dtype
@@ -43,7 +43,7 @@ class TableServer:
         self._tables: dict[int, _core.Table] = {}
 
     def keys(self) -> set[int]:
-        """Give the keys of all tables that there are."""
+        """Return the keys of all tables that there are."""
         return set(self._tables)
 
     def answer(self, request: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int]]:
@@ -76,7 +76,7 @@ class TableServer:
         is_known(dtype)  # introduces it to the core
         num_bytes = math.prod(shape) * dtype.itemsize
         if num_bytes >= _CHECKED_BYTES:
-            refuse_more_than_is_left(num_bytes, f"a variable of shape {shape}")
+            check_available_memory(num_bytes, f"a variable of shape {shape}")
         descriptor = _core.Table.create(shape, dtype)
         try:
             self._tables[key] = _core.Table(descriptor)

@@ -36,7 +36,7 @@ _keys = itertools.count(secrets.randbits(62))
 
 
 def new_table_key() -> int:
-    """Give a number that no other table has, in this process or in another.
+    """Return a number that no other table has, in this process or in another.
 
     Examples
     --------
@@ -73,18 +73,18 @@ class TableForm:
         self.stored: tuple[Shape, np.dtype[Any]] = (shape, dtype) if self._is_numeric else bytes_form
 
     def stored_as_text(self) -> tuple[Shape, str]:
-        """Give the shape and the name of the dtype of the table, for a message."""
+        """Return the shape and the name of the dtype of the table, for a message."""
         return self.stored[0], self.stored[1].name
 
     def to_table(self, rows: Array) -> Array:
-        """Give rows of values, or a whole value, as the table has them."""
+        """Return rows of values, or a whole value, as the table has them."""
         if self._is_numeric:
             return rows
         ahead = rows.shape[: rows.ndim - len(self.shape) + 1] if self.shape else (1,)
         return np.ascontiguousarray(rows).reshape(-1).view(np.uint8).reshape(ahead + self.stored[0][1:])
 
     def from_table(self, stored: Array, shape: Shape) -> Array:
-        """Give what :meth:`to_table` was given, without a copy."""
+        """Return what :meth:`to_table` was given, without a copy."""
         return stored if self._is_numeric else np.ndarray(shape, self.dtype, stored)
 
     def check(self, change: Change) -> None:
@@ -138,15 +138,15 @@ class TableStorage:
         return self._array_type
 
     def fileno(self) -> int:
-        """Give an open file of the table, for other processes; it belongs to this object."""
+        """Return an open file of the table, for other processes; it belongs to this object."""
         return self._table.fileno()
 
     def shape(self, component: int) -> Shape:
-        """Give the shape of the value, which never changes."""
+        """Return the shape of the value, which never changes."""
         return self._form.shape
 
     def read(self, component: int) -> Array:
-        """Give a new read-only array of the value."""
+        """Return a new read-only array of the value."""
         return self._given(self._form.from_table(self._table.read(), self._form.shape))
 
     def copy_rows(self, begin: int, end: int, out: Array) -> None:
@@ -154,12 +154,12 @@ class TableStorage:
         self._table.read(begin, end, self._form.to_table(out))
 
     def read_rows(self, begin: int, end: int) -> Array:
-        """Give a new read-only array of the rows from `begin` up to `end`, which are rows that there are."""
+        """Return a new read-only array of the rows from `begin` up to `end`, which are rows that there are."""
         rows = self._table.read(begin, end)
         return self._given(self._form.from_table(rows, (end - begin, *self._form.shape[1:])))
 
     def gather(self, indices: Array) -> Array:
-        """Give a new array with a row for each index.
+        """Return a new array with a row for each index.
 
         Parameters
         ----------

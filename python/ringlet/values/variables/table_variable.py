@@ -46,7 +46,7 @@ class TableVariable(RowReader, Variable):
         return self._storage.key
 
     def fileno(self) -> int:
-        """Give an open file of the table, for other processes; it belongs to the variable."""
+        """Return an open file of the table, for other processes; it belongs to the variable."""
         return self._storage.fileno()
 
     def _as_operand(self) -> Any:
@@ -82,7 +82,7 @@ class TableVariable(RowReader, Variable):
 # --- in the processes of a cluster ------------------------------------------------------------------------------------
 
 
-class _Attached:
+class _AttachedTable:
     """A table that was handed to this process, and the variable on it once that was asked for."""
 
     def __init__(self, descriptor: int) -> None:
@@ -91,7 +91,7 @@ class _Attached:
         self.count = 1
 
 
-_attached: dict[int, _Attached] = {}
+_attached: dict[int, _AttachedTable] = {}
 _lock = threading.Lock()
 
 
@@ -108,7 +108,7 @@ def attach_table(key: int, descriptor: int) -> None:
         if key in _attached:  # of several tasks that are threads of one process
             _attached[key].count += 1
         else:
-            _attached[key] = _Attached(descriptor)
+            _attached[key] = _AttachedTable(descriptor)
 
 
 def forget_tables(keys: Iterable[int]) -> None:
@@ -129,7 +129,7 @@ def forget_tables(keys: Iterable[int]) -> None:
 
 
 def reduce_table_variable(variable: TableVariable) -> tuple[Callable[..., TableVariable], tuple[Any, ...]]:
-    """Give what makes of a variable the same one in another process of the cluster, where its table is attached.
+    """Return what makes of a variable the same one in another process of the cluster, where its table is attached.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def reduce_table_variable(variable: TableVariable) -> tuple[Callable[..., TableV
 def find_table_variable(  # noqa: PLR0917  # what a pickle holds
     key: int, spec: VariableSpec, shape: tuple[int, ...], device: str, array_type: type[Array], strategy: Any
 ) -> TableVariable:
-    """Give the variable on a table that is attached, the same object for every call."""
+    """Return the variable on a table that is attached, the same object for every call."""
     with _lock:
         attached = _attached[key]
         if attached.variable is None:

@@ -16,8 +16,8 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.values.indexed_slices import IndexedSlices, as_slices, dense_of
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import SparseReader
-from ringlet.values.variables.scatter_nd import ALL_SCATTERS, NdScatters
-from ringlet.values.variables.scatter_updates import Scatters
+from ringlet.values.variables.scatter_nd import ALL_SCATTERS, ScatterNdUpdates
+from ringlet.values.variables.scatter_updates import ScatterUpdates
 from ringlet.values.variables.storage import Change, Storage, replace
 from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variables.update_opcodes import assign_add, assign_sub
@@ -94,7 +94,7 @@ def create_variable(request: VariableRequest) -> Any:
     return create_plain(None, request)
 
 
-class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
+class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=VariableType):
     """A value that programs change (``tf.Variable``); in expressions it behaves as its value, an array.
 
     Made in the scope of a strategy, it is what that strategy makes: a variable with a component for each replica, for
@@ -207,7 +207,7 @@ class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
 
     @property
     def trainable(self) -> bool:
-        """Whether optimizers should change it."""
+        """Return whether optimizers should change it."""
         return self._spec.trainable
 
     @property
@@ -248,18 +248,18 @@ class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
     # Reading
 
     def read_value(self) -> Any:
-        """Give the value as an array that never changes: read-only, without a copy; a new object for every call.
+        """Return the value as an array that never changes: read-only, without a copy; a new object for every call.
 
         It is a sharded array if the variable began with one.
         """
         return self._as_operand()
 
     def value(self) -> Any:
-        """Give the value, as :meth:`read_value` does."""
+        """Return the value, as :meth:`read_value` does."""
         return self._as_operand()
 
     def numpy(self) -> Any:
-        """Give a copy of the value that may be written to; a NumPy scalar if it has no dimension."""
+        """Return a copy of the value that may be written to; a NumPy scalar if it has no dimension."""
         array = as_ndarray(self.read_value())
         return array.copy() if array.ndim else array[()]
 
@@ -354,7 +354,7 @@ class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
     # As an object
 
     def ref(self) -> VariableReference:
-        """Give an object that stands for this variable as a key of dictionaries and sets."""
+        """Return an object that stands for this variable as a key of dictionaries and sets."""
         return VariableReference(self)
 
     def __repr__(self) -> str:

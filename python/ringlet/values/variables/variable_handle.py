@@ -24,7 +24,7 @@ class VariableReference:
         self._variable = variable
 
     def deref(self) -> Any:
-        """Give the variable."""
+        """Return the variable."""
         return self._variable
 
     def __eq__(self, other: object) -> bool:

@@ -72,7 +72,7 @@ class VariableRequest:
         return f"{text} {array.dtype}{list(array.shape)}"
 
     def first_value(self) -> NDArray[Any]:
-        """Give the array that the variable begins with; calls the initial value if it is a callable.
+        """Return the array that the variable begins with; calls the initial value if it is a callable.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class VariableRequest:
         return array
 
     def wanted_shape(self) -> Shape:
-        """Give the shape that was asked for, if any; a number stands for that of a vector.
+        """Return the shape that was asked for, if any; a number stands for that of a vector.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class VariableSpec:
 
     @functools.cached_property
     def is_static(self) -> bool:
-        """Whether all values have one shape."""
+        """Return whether all values have one shape."""
         return self.shape is not None and None not in self.shape
 
     @classmethod
@@ -175,7 +175,7 @@ class VariableSpec:
         synchronization: VariableSynchronization,
         aggregation: VariableAggregation,
     ) -> VariableSpec:
-        """Give the spec of the variable that a request asks for, with what the strategy decided."""
+        """Return the spec of the variable that a request asks for, with what the strategy decided."""
         asked = request.wanted_shape()
         shape: Shape = value.shape if asked is None else asked
         kind = kind_of(request.beginning)
@@ -192,7 +192,7 @@ class VariableSpec:
         )
 
     def renamed(self, name: str) -> VariableSpec:
-        """Give the spec of another component."""
+        """Return the spec of another component."""
         return dataclasses.replace(self, name=f"{name}:0")
 
 
