@@ -203,8 +203,8 @@ def equal_counts(shape: Sequence[int], axis: int, num_ranks: int, name: str = "a
     if size % num_ranks:
         padded = (size // num_ranks + 1) * num_ranks
         raise InvalidArgumentError(
-            f"cannot split {name} {axis} of shape {tuple(shape)} into {num_ranks} equal blocks: {size} is not a multiple "
-            f"of {num_ranks}. Pad it to {padded}, or use a collective that takes counts=."
+            f"cannot split {name} {axis} of shape {tuple(shape)} into {num_ranks} equal blocks: {size} is not a "
+            f"multiple of {num_ranks}. Pad it to {padded}, or use a collective that takes counts=."
         )
     return size // num_ranks
 
@@ -268,7 +268,7 @@ def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
                 )
             if rank in seen:
                 raise InvalidArgumentError(
-                    f"pairs has rank {rank} as a {role} twice: each rank may be a {role} at most once. For one source and "
+                    f"pairs has rank {rank} as a {role} twice: a rank is a {role} at most once. For one source and "
                     "many targets use broadcast, for other patterns all_to_all with counts=."
                 )
             seen.add(rank)
@@ -276,7 +276,7 @@ def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
 
 
 def pass_ends(sizes: Sequence[int], bytes_per_pack: Any) -> list[int]:
-    """Split a list of arrays into passes of consecutive arrays of at most `bytes_per_pack` bytes together.
+    """Split a list of arrays into passes: consecutive arrays of at most `bytes_per_pack` bytes together.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Collectives that move values between all ranks without combining them.
 
-As in ``reduction_collectives.py``, a call first passes the arguments to the core unchanged, and converts them if needed.
+As in ``reduction_collectives.py``, a call first passes the arguments to the core unchanged and converts them if needed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class DataMovement(MemberBase):
         Parameters
         ----------
         x : array-like
-            This rank's array, of any memory layout. Sizes along `axis` may differ between ranks; all others are equal. A
-            0-d array counts as shape (1,).
+            This rank's array, of any memory layout. Sizes along `axis` may differ between ranks; all others are equal.
+            A 0-d array counts as shape (1,).
         axis : int
             Axis of concatenation, the same on all ranks; negative axes count from the last.
         out : ndarray, optional
@@ -49,7 +49,8 @@ class DataMovement(MemberBase):
         Returns
         -------
         ndarray
-            `out`, or a read-only array whose memory all ranks share: the arrays in rank order, concatenated along `axis`.
+            `out`, or a read-only array whose memory all ranks share: the arrays in rank order, concatenated along
+            `axis`.
 
         Raises
         ------
@@ -135,11 +136,11 @@ class DataMovement(MemberBase):
             This rank's array, of any memory layout, of one shape and dtype on all ranks. With `counts`, sizes along
             `split_axis` may differ.
         split_axis, concat_axis : int
-            Axes of splitting and concatenation, the same on all ranks; negative axes count from the last. Other axes than
-            0 cost a copy, and a step in which the ranks compare their axes.
+            Axes of splitting and concatenation, the same on all ranks; negative axes count from the last. Other axes
+            than 0 cost a copy, and a step in which the ranks compare their axes.
         counts : iterable of int, optional
-            Number of rows along `split_axis` for each rank; equal blocks by default. All ranks pass counts or none does.
-            Counts may differ between ranks only if the axes are equal.
+            Number of rows along `split_axis` for each rank; equal blocks by default. All ranks pass counts or none
+            does. Counts may differ between ranks only if the axes are equal.
         out : ndarray, optional
             Array for the result of this rank.
 

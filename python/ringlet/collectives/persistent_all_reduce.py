@@ -1,4 +1,4 @@
-"""All-reduces whose arguments are looked at once."""
+"""Persistent all-reduces, whose arguments are checked once."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["StagedPlan", "make_plan"]
 
 
 def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> Callable[[], Array]:
-    """Return what runs an all-reduce of an array's content.
+    """Return a callable that all-reduces the current contents of an array.
 
     Parameters
     ----------
     core : _core.Member
-        The rank that runs it.
+        The rank that runs the plan.
     x, op, algorithm, out
         As for :meth:`~ringlet.collectives.Member.plan_all_reduce`.
 
     Returns
     -------
     callable
-        The core's own where it can use the arrays as they are, else a :class:`StagedPlan`.
+        The core's plan if the core can use the arrays directly, else a :class:`StagedPlan`.
 
     Raises
     ------
     InvalidArgumentError
-        If `x` is no array, the operation does not take the dtype, or `out` does not fit.
+        If `x` is not an array, the operation does not support the dtype, or `out` does not fit.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Arr
 
 
 class StagedPlan:
-    """A plan for arrays that the core cannot use as they are: each run copies them to, or from, some that it can.
+    """Plan for arrays that the core cannot use directly: each run copies them to or from buffers that it can.
 
     Parameters
     ----------
@@ -74,13 +74,13 @@ class StagedPlan:
     def __init__(self, core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> None:
         if isinstance(x, (list, tuple, bool, int, float, complex, np.generic)):
             raise InvalidArgumentError(
-                f"x is a {type(x).__name__}, whose values a plan cannot follow: give an array, such as np.array(x)."
+                f"x is a {type(x).__name__}, which a plan cannot read again: pass an array, such as np.array(x)."
             )
         self._x, self._source = x, as_ndarray(x)
         if not is_view_of(self._source, x):
             raise InvalidArgumentError(
-                f"x is a {type(x).__name__} that gives other memory each time, so that a plan could not follow its "
-                "values: give an array."
+                f"x is a {type(x).__name__} that exports new memory each time, so that a plan cannot read its "
+                "current values: pass an array."
             )
         buffer = as_buffer(self._source)
         check_pair(buffer.dtype, op)
@@ -95,14 +95,14 @@ class StagedPlan:
             self._run = core.plan_all_reduce(self._buffer, op.value, algorithm.value, direct)
 
     def __call__(self) -> Any:
-        """Run it."""
+        """Run the all-reduce and return its result."""
         if self._is_copy:
             self._buffer[...] = self._source
         result = self._run()
         return in_kind_of(self._x, result, is_own=True) if self._output is None else self._output.store()
 
     def _runs_to_own(self, core: _core.Member, op: Op, algorithm: Algorithm) -> Callable[[], Array]:
-        """What runs with memory of this rank's own for each result, as arrays that may be written to need."""
+        """Return a callable that allocates private memory for each result, for mutable arrays of other libraries."""
         buffer = self._buffer
         dtype = as_result(buffer.dtype, op)
 

@@ -1,4 +1,4 @@
-"""How a rank leaves its group for good."""
+"""Closing the member of a group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Self = TypeVar("Self", bound="Shutdown")
 
 
 class ProcessShare(Protocol):
-    """What the members that one process has of a group hold together."""
+    """Interface of the resources that the members of one process share."""
 
     meeting: Meeting | None
 
@@ -26,19 +26,20 @@ class ProcessShare(Protocol):
 
 
 class Shutdown(MemberBase):
-    """A rank that can leave its group; also a context manager that does."""
+    """Mixin of members: closing, also as a context manager."""
 
     __slots__ = ()
 
     def close(self) -> None:
-        """Leave the group, and give back what this rank has of it.
+        """Leave the group and release the resources of this rank.
 
-        The other ranks may end the calls that this one has made. A call that waits for this rank, now or later, raises
-        `CollectiveMismatchError` there. Here every call raises `FailedPreconditionError`, and so do the plans and parts
-        (:meth:`~Member.split`) that this member has made. Results stay valid as long as there are arrays over them. To
-        close a member again does nothing.
+        Other ranks can complete the calls that this rank has made; a call that needs this rank later raises
+        `CollectiveMismatchError` there. Later calls of this member, its plans and its new groups
+        (:meth:`~Member.split`) raise `FailedPreconditionError`. Results stay valid as long as arrays refer to them.
+        Closing a closed member has no effect.
 
-        A process that ends without this counts as lost, whatever its exit status: the others raise `WorkerLostError`.
+        A process that ends without closing its members is lost, whatever its exit status: other ranks raise
+        `WorkerLostError`.
 
         Examples
         --------
@@ -54,7 +55,7 @@ class Shutdown(MemberBase):
         if not self._core.close("closed its group"):
             return
         meeting = None if self._hold is None else cast(ProcessShare, self._hold).meeting
-        self._hold = None  # the last member of a process gives back what they share
+        self._hold = None  # the last member of a process releases the shared resources
         if meeting is not None:
             meeting.wait()
 
@@ -64,7 +65,7 @@ class Shutdown(MemberBase):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close; after an exception have the other ranks of a group of processes raise `CollectiveAborted`."""
+        """Close the member; after an exception first abort the process group, so that other ranks raise."""
         has_failed = error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0))
         if has_failed and self._hold is not None:
             cast(ProcessShare, self._hold).abort(f"rank {self.rank} raised {as_text(_described(error))}")

@@ -19,7 +19,7 @@ _WIDE = ("int64", "uint64", "float64", "complex128")
 
 
 class JaxAdapter(ArrayAdapter):
-    """Adapter for jax arrays. They are immutable: replicas share the memory of a result, each with its own array object.
+    """Adapter for jax arrays, which are immutable: replicas share the memory of a result, each with its own object.
 
     As in jax itself, 64-bit dtypes become 32-bit ones unless ``jax_enable_x64`` is set; the MEAN of integers is then
     float32 instead of float64.
