@@ -24,7 +24,7 @@ __all__ = ["all_reduce_all", "all_reduce_buffers", "default_workers", "plan_all_
 _MOST_WORKERS = 1024
 _NOT_AS_IT_IS = (
     "a plan does not convert arrays: pass C-contiguous, aligned arrays in native byte order, and outs of the "
-    "result's shape and dtype, each identical to one of the arrays or disjoint from all. all_reduce_all takes any layout."
+    "result's shape and dtype, each identical to an array or disjoint from all. all_reduce_all takes any layout."
 )
 
 

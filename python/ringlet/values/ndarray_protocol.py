@@ -88,7 +88,7 @@ class NDArrayProtocol(OperatorProxy):
         if out is not None:
             if any(isinstance(place, NDArrayProtocol) for place in out):
                 raise TypeError(
-                    f"np.{ufunc.__name__} cannot write to a variable: leave out out= and pass the result to variable.assign"
+                    f"np.{ufunc.__name__} cannot write to a variable: pass the result to variable.assign, without out="
                 )
             kwargs["out"] = out
         if method == "at" and isinstance(inputs[0], NDArrayProtocol):

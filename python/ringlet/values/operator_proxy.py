@@ -1,4 +1,4 @@
-"""What stands for another value in expressions: operators and conversions, which go to that value."""
+"""OperatorProxy: operators and conversions that forward to another value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["OperatorProxy", "plain"]
 
 
 def plain(other: Any) -> Any:
-    """Return the value that a OperatorProxy stands for, and anything else as it is.
+    """Return the value of an OperatorProxy, and any other object unchanged.
 
     Examples
     --------
@@ -42,9 +42,9 @@ def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class OperatorProxy:
-    """Base of what behaves in expressions as another value; results are plain values.
+    """Base class of objects that forward operators and conversions to a value; results are plain values.
 
-    Equality is left to subclasses, because it decides what can be hashed.
+    Subclasses define equality, because it determines hashability.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class OperatorProxy:
     __slots__ = ()
 
     def _as_operand(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not say what it stands for")
+        raise NotImplementedError(f"{type(self).__name__} does not define _as_operand()")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._as_operand())
