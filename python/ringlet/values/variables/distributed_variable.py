@@ -316,7 +316,7 @@ class SyncOnReadVariable(DistributedVariable):
             name = change.__name__
             raise ValueError(
                 f"SyncOnReadVariable does not support `{name}` in cross-replica context when aggregation is set to "
-                "`tf.VariableAggregation.SUM`: it would be applied once for each replica. Call it inside strategy.run, or "
+                "`tf.VariableAggregation.SUM`: it would be applied once per replica. Call it inside strategy.run, or "
                 "assign the new total"
             )
         if isinstance(value, PerReplica):
@@ -335,8 +335,8 @@ class SyncOnReadVariable(DistributedVariable):
         """Write components whose sum is `total`; the first replica receives the remainder."""
         if self.dtype.kind in "bSU":
             raise InvalidArgumentError(
-                f"variable '{self.name}' is the SUM of its components, and {self.dtype} does not support SUM: create it "
-                "with an integer dtype, or with the aggregation ONLY_FIRST_REPLICA"
+                f"variable '{self.name}' is the SUM of its components, and {self.dtype} does not support SUM: "
+                "create it with an integer dtype, or with the aggregation ONLY_FIRST_REPLICA"
             )
         parts = self._shares(total)
         shapes = [self._new_shape(replace, part) for part in parts]

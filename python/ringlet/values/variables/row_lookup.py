@@ -1,4 +1,4 @@
-"""Variables that are read by the row, because reading all of one would cost more: indexing and look-ups."""
+"""Row reads of variables: indexing, sparse reads and embedding lookups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 class SparseReader(NDArrayProtocol):
-    """Base of variables, of which some rows can be read.
+    """Base class of variables that support sparse reads.
 
     Examples
     --------
@@ -32,14 +32,14 @@ class SparseReader(NDArrayProtocol):
     shape: Any
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Any:
-        """Read some rows.
+        """Return selected rows.
 
         Parameters
         ----------
         indices : array-like of int
-            Which; one may occur more than once.
+            Row numbers; a row may occur more than once.
         name : str, optional
-            Accepted as TensorFlow accepts it.
+            Ignored; for compatibility with TensorFlow.
 
         Returns
         -------
@@ -48,15 +48,15 @@ class SparseReader(NDArrayProtocol):
         Raises
         ------
         InvalidArgumentError
-            If there is no such row.
+            If an index is out of range.
         TypeError
-            If the indices are no integers.
+            If the indices are not integers.
         """
         return gather_rows(self, checked_indices(indices, self.shape))
 
 
 class RowReader(SparseReader):
-    """Base of variables whose rows are read one by one.
+    """Base class of variables that read rows without reading the whole value.
 
     Examples
     --------
@@ -71,19 +71,19 @@ class RowReader(SparseReader):
     dtype: Any
 
     def _read_rows(self, begin: int, end: int) -> Any:
-        """Return the rows from `begin` up to `end`, all of which there are."""
-        raise NotImplementedError(f"{type(self).__name__} does not read rows")
+        """Return the rows in [begin, end), which are in range."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _read_rows()")
 
     def _copy_rows(self, begin: int, end: int, out: Array) -> None:
-        """Read the rows from `begin` up to `end` into contiguous memory."""
+        """Copy the rows in [begin, end) to contiguous memory."""
         out[...] = self._read_rows(begin, end)
 
     def _gather(self, indices: Array) -> Any:
-        """Return a row for each index, all of which are in range."""
-        raise NotImplementedError(f"{type(self).__name__} does not look up rows")
+        """Return a row for each index; all are in range."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _gather()")
 
     def numpy(self) -> Any:
-        """Return a copy of the value that may be written to; a NumPy scalar if it has no dimension."""
+        """Return a writeable copy of the value; a NumPy scalar if it has no dimensions."""
         if not self.shape:
             return as_ndarray(self._as_operand())[()]
         out = np.empty(self.shape, self.dtype)
@@ -115,7 +115,7 @@ class RowReader(SparseReader):
         return self._read_rows(row, row + 1)[local]
 
     def _looked_up(self, key: Any) -> Any:
-        """What an array in brackets gives: rows, if it consists of whole numbers."""
+        """Index with an array or list; integers select rows."""
         numbers = np.asarray(key)
         if numbers.dtype.kind not in "iu" or not numbers.ndim:
             return self._as_operand()[key]
@@ -127,7 +127,7 @@ class RowReader(SparseReader):
         return self._gather(rows)
 
     def _rows_of(self, key: slice) -> range:
-        """Which rows a slice names, as NumPy reads it."""
+        """Return the rows that a slice selects, with NumPy's semantics."""
         return range(*key.indices(self.shape[0]))
 
     def _row(self, number: int) -> int:
@@ -138,12 +138,12 @@ class RowReader(SparseReader):
         return row
 
     def _refuse_row(self, number: int) -> None:
-        """Raise what the arrays raise that are read."""
+        """Raise the IndexError of an array of the same shape."""
         self._as_operand()[number]
 
 
 def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
-    """Copy rows of a variable of any kind into contiguous memory.
+    """Copy rows of any variable to contiguous memory.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
 
 
 def gather_rows(table: Any, indices: Array) -> Any:
-    """Return a row of a table for each index, all of which are in range.
+    """Return a row of a table for each index; all are in range.
 
     Examples
     --------
@@ -173,16 +173,16 @@ def gather_rows(table: Any, indices: Array) -> Any:
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> Any:
-    """Return the rows of a table, as ``tf.nn.embedding_lookup`` does.
+    """Return rows of a table (``tf.nn.embedding_lookup``).
 
     Parameters
     ----------
     params : Variable, ShardedVariable or array-like, shape (n, ...)
-        The table. Of one on parameter servers only the rows that are asked for are read.
+        The table. On parameter servers only the requested rows are read.
     ids : array-like of int
-        Of any shape.
+        Row numbers, in an array of any shape.
     max_norm : float, optional
-        Longer rows are cut to this length (their Euclidean norm).
+        Maximum Euclidean norm; longer rows are scaled to it.
 
     Returns
     -------
@@ -191,10 +191,10 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     Raises
     ------
     InvalidArgumentError
-        If there is no such row, the table has no dimension, or `max_norm` is given and the table is not of
-        floating-point numbers.
+        If an id is out of range, the table has no dimensions, or `max_norm` is given and the table is not
+        floating-point.
     TypeError
-        If the ids are no integers.
+        If the ids are not integers.
 
     Examples
     --------
@@ -209,9 +209,11 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     if max_norm is None:
         return rows
     if not max_norm > 0:
-        raise InvalidArgumentError(f"max_norm is the length that rows may have, more than 0, got {max_norm!r}")
+        raise InvalidArgumentError(f"max_norm is {max_norm!r}: expected a norm greater than 0")
     if not is_floating(rows.dtype):
-        raise InvalidArgumentError(f"max_norm cuts rows of floating-point numbers, and the table holds {rows.dtype}")
+        raise InvalidArgumentError(
+            f"max_norm requires a floating-point table, but the table holds {rows.dtype}: leave out max_norm"
+        )
     axes = tuple(range(indices.ndim, rows.ndim))
     lengths = np.sqrt(np.sum(np.square(rows), axis=axes, keepdims=True))
     return rows * (max_norm / np.maximum(lengths, max_norm)).astype(rows.dtype)
