@@ -117,7 +117,7 @@ def quantized() -> Any:
         (lambda: torch.ones(2, requires_grad=True), r"requires gradients.*its \.detach\(\), or .* torch\.no_grad\(\)"),
         (lambda: torch.ones(2, requires_grad=True) * 2, r"requires gradients.*its \.detach\(\)"),
         (lambda: torch.nn.Parameter(torch.ones(2)), r"a Parameter that requires gradients"),
-        (lambda: torch.ones(2, device="meta"), "on the device meta, which has a shape and no values"),
+        (lambda: torch.ones(2, device="meta"), "on the device meta, which has a shape but no values"),
         (sparse, r"of the layout torch\.sparse_coo.*\.to_dense\(\)"),
         (quantized, r"a quantized Tensor.*\.dequantize\(\)"),
         (nested, r"of rows of different lengths \(nested\): give its \.to_padded_tensor\(0\)"),
@@ -243,5 +243,5 @@ def test_a_plan_for_all_ranks_writes_to_the_tensors_that_were_given() -> None:
     ids=["strided outputs", "conjugated arrays", "transposed arrays"],
 )
 def test_a_plan_for_all_ranks_refuses_what_it_would_have_to_copy(arrays: Any, outs: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="a plan works on arrays as they are"):
+    with pytest.raises(InvalidArgumentError, match="a plan does not convert arrays"):
         plan_all_reduce_all(arrays, Op.SUM, outs, 1)

@@ -69,7 +69,7 @@ def test_what_has_no_place_is_refused_and_nothing_is_written(indices, updates, t
 
 
 def test_indices_are_integers():
-    with pytest.raises(TypeError, match="indices are integers"):
+    with pytest.raises(TypeError, match="indices must be integers"):
         Variable(FOUR).scatter_nd_add([[1.0]], [5.0])
 
 
@@ -141,7 +141,7 @@ def test_a_sharded_variable_has_batches_of_one_row():
 def test_what_is_written_by_the_row_takes_tuples_of_one_index():
     change, slices = rows_of(ND_SCATTERS["scatter_nd_max"], IndexedSlices([[5.0, 6.0]], [[1]]), (2, 2))
     assert (change, slices.indices.tolist()) == (SCATTERS["scatter_max"], [1])
-    with pytest.raises(NotImplementedError, match="written by the row"):
+    with pytest.raises(NotImplementedError, match="updated by row"):
         rows_of(ND_SCATTERS["scatter_nd_max"], IndexedSlices([5.0], [[1, 1]]), (2, 2))
 
 

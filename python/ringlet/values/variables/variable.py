@@ -57,7 +57,7 @@ class VariableType(type):
         """Create a variable."""
         if cls is not Variable:
             raise TypeError(
-                f"a {cls.__name__} cannot be created directly: call ringlet.Variable(...) inside `with strategy.scope()`"
+                f"a {cls.__name__} cannot be made directly: call ringlet.Variable(...) inside `with strategy.scope()`"
             )
         if more:
             raise TypeError(
