@@ -58,7 +58,7 @@ def all_to_all(
         sizes = counts_of(counts, buffer.shape, split, core.num_ranks)
         size = sizes[core.rank]
     shape: list[int | None] = [*buffer.shape[:split], size, *buffer.shape[split + 1 :]]
-    # With unequal blocks one rank alone does not know the total size along concat_axis.
+    # With unequal blocks the total size along concat_axis depends on all ranks.
     shape[concat] = None if sizes is not None else core.num_ranks * (size if split == concat else buffer.shape[concat])
     output = None if out is None else Output(out, tuple(shape), buffer.dtype, axis=concat)
     if split or concat:  # the core does not compare axes

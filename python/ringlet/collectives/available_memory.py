@@ -45,7 +45,7 @@ def available_memory(root: Path = Path("/")) -> AvailableMemory | None:
     AvailableMemory or None
         None if the system does not report it.
     """
-    found = _of_control_groups(root)
+    found = _control_group_limits(root)
     machine = _numbers(root / "proc/meminfo")
     if "MemAvailable:" in machine:
         kibibytes = machine["MemAvailable:"] + machine.get("SwapFree:", 0)
@@ -82,7 +82,7 @@ def check_available_memory(num_bytes: int, what: str) -> None:
         )
 
 
-def _of_control_groups(root: Path) -> list[AvailableMemory]:
+def _control_group_limits(root: Path) -> list[AvailableMemory]:
     found = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
@@ -94,13 +94,13 @@ def _of_control_groups(root: Path) -> list[AvailableMemory]:
             continue
         path = PurePosixPath(group)
         for each in (path, *path.parents):  # each level may set a limit
-            left = _left_in(mount / str(each).lstrip("/"), *files)
+            left = _available_in(mount / str(each).lstrip("/"), *files)
             if left is not None:
                 found.append(AvailableMemory(left, f"control group {each}"))
     return found
 
 
-def _left_in(group: Path, limit_name: str, use_name: str, reclaimable: tuple[str, ...]) -> int | None:
+def _available_in(group: Path, limit_name: str, use_name: str, reclaimable: tuple[str, ...]) -> int | None:
     limit, use = _text(group / limit_name).strip(), _text(group / use_name).strip()
     if not limit.isdigit() or not use.isdigit():  # "max" means no limit
         return None

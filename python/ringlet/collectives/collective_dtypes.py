@@ -154,10 +154,10 @@ def check_pair(dtype: DType, op: Op) -> None:
     """
     kind = _KINDS.get(native(dtype))
     if kind is not None and op not in _OPS[kind]:
-        raise InvalidArgumentError(f"{op.name} does not support {native(dtype).name}: {_instead(kind, dtype, op)}.")
+        raise InvalidArgumentError(f"{op.name} does not support {native(dtype).name}: {_alternative(kind, dtype, op)}.")
 
 
-def _instead(kind: str, dtype: DType, op: Op) -> str:
+def _alternative(kind: str, dtype: DType, op: Op) -> str:
     if kind == "bool":
         other = {Op.SUM: "use OR, or ", Op.PROD: "use AND, or "}.get(op, "")
         return f"{other}convert with x.astype({'float32' if op is Op.MEAN else 'int32'!r})"

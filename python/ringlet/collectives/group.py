@@ -141,7 +141,7 @@ class Group:
         >>> group.all_reduce_all(gradients, outs=gradients)
         [array([4., 4.]), array([4., 4.])]
         """
-        buffers, outs = _one_each(buffers, outs, self.num_ranks)
+        buffers, outs = _check_counts(buffers, outs, self.num_ranks)
         if (failure := self._core.failure) is not None:
             raise CollectiveAborted(failure)
         return all_reduce_all(buffers, op, outs, workers)
@@ -181,7 +181,7 @@ class Group:
         >>> gradients
         [array([2., 2.]), array([2., 2.])]
         """
-        buffers, outs = _one_each(buffers, outs, self.num_ranks)
+        buffers, outs = _check_counts(buffers, outs, self.num_ranks)
         return plan_all_reduce_all(buffers, op, outs, workers)
 
     def abort(self, reason: str) -> None:
@@ -196,7 +196,7 @@ class Group:
         return f"<Group of {self.num_ranks} ranks, epoch {self.epoch}{failure}>"
 
 
-def _one_each(buffers: Any, outs: Any, num_ranks: int) -> tuple[Sequence[Any], Sequence[Any] | None]:
+def _check_counts(buffers: Any, outs: Any, num_ranks: int) -> tuple[Sequence[Any], Sequence[Any] | None]:
     """Return the arguments as sequences with one array for each rank."""
     buffers = as_sequence(buffers, "buffers")
     if outs is not None:

@@ -97,7 +97,7 @@ class Member(Reductions, DataMovement, RootedCollectives, Shutdown):
         """
         number = None if color is None else whole_number_of(32, color, "color", "a whole number, or None")
         part = self._core.split(number, whole_number_of(64, key, "key", "a whole number"))
-        return None if part is None else self._closed_together(type(self)(part))
+        return None if part is None else self._close_with_self(type(self)(part))
 
     def depart(self, reason: str) -> None:
         """Declare that this rank makes no more calls, so that ranks that wait for it raise instead.

@@ -39,7 +39,7 @@ class MemberBase:
         self.rank = core.rank
         self.num_ranks = core.num_ranks
 
-    def _closed_together(self, part: Part) -> Part:
+    def _close_with_self(self, part: Part) -> Part:
         """Register a member that this one closes with itself; return it."""
         if self._parts is None:
             self._parts = weakref.WeakSet()

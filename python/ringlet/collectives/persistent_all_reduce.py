@@ -90,7 +90,7 @@ class StagedPlan:
         self._is_copy = not np.may_share_memory(self._buffer, self._source)
         kind = kind_of(x)
         if out is None and kind is not None and kind.is_mutable:
-            self._run = self._runs_to_own(core, op, algorithm)
+            self._run = self._allocating_run(core, op, algorithm)
         else:
             self._run = core.plan_all_reduce(self._buffer, op.value, algorithm.value, direct)
 
@@ -101,7 +101,7 @@ class StagedPlan:
         result = self._run()
         return in_kind_of(self._x, result, is_own=True) if self._output is None else self._output.store()
 
-    def _runs_to_own(self, core: _core.Member, op: Op, algorithm: Algorithm) -> Callable[[], Array]:
+    def _allocating_run(self, core: _core.Member, op: Op, algorithm: Algorithm) -> Callable[[], Array]:
         """Return a callable that allocates private memory for each result, for mutable arrays of other libraries."""
         buffer = self._buffer
         dtype = as_result(buffer.dtype, op)

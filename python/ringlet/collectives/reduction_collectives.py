@@ -81,7 +81,7 @@ class Reductions(MemberBase):
             refuse_selection(op, algorithm)
         try:
             return self._core.all_reduce((x,), op._value_, algorithm._value_, None if out is None else (out,))[0]
-        except _core.Unusable:  # the usual case costs nothing
+        except _core.Unusable:  # converted below
             pass
         except InvalidArgumentError:
             check_pairs((x,), op)
@@ -150,7 +150,7 @@ class Reductions(MemberBase):
         for begin, end in zip([0, *ends], ends, strict=False):
             places = None if outputs is None else outputs.direct[begin:end]
             results += self._core.all_reduce(buffers[begin:end], op.value, algorithm.value, places)
-        return _in_kinds_of(arrays, results) if outputs is None else outputs.store()
+        return _as_kinds_of(arrays, results) if outputs is None else outputs.store()
 
     def reduce(self, x: Any, op: Op = Op.SUM, root: int = 0, *, out: Array | None = None) -> Array | None:
         """Combine the arrays of all ranks and return the result on one rank.
@@ -331,12 +331,12 @@ def _all_reduce(
 ) -> list[Array]:
     buffers, outputs = _converted(arrays, op, outs)
     if outputs is None:
-        return _in_kinds_of(arrays, core.all_reduce(buffers, op.value, algorithm.value, None))
+        return _as_kinds_of(arrays, core.all_reduce(buffers, op.value, algorithm.value, None))
     core.all_reduce(buffers, op.value, algorithm.value, outputs.direct)
     return outputs.store()
 
 
-def _in_kinds_of(arrays: Sequence[Any], results: list[Array]) -> list[Any]:
+def _as_kinds_of(arrays: Sequence[Any], results: list[Array]) -> list[Any]:
     """Return shared results as arrays of the libraries of the inputs."""
     return [in_kind_of(array, result) for array, result in zip(arrays, results, strict=True)]
 

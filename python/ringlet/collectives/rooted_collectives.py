@@ -196,7 +196,7 @@ class RootedCollectives(MemberBase):
         return _broadcast_in_passes(self._core, arrays, root, outs, bytes_per_pack)
 
 
-# Receiving ranks do not know the ndim of the array, so the ranks compare the axis as the caller wrote it.
+# The ndim is unknown on receiving ranks, so the ranks compare the axis as passed, before normalization.
 def _compare_axes(core: _core.Member, axis: int) -> None:
     if axis:
         core.barrier(f"scatter(axis={axis})")
@@ -237,7 +237,7 @@ def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) 
 def _broadcast(core: _core.Member, arrays: Sequence[Any] | None, root: int, outs: Sequence[Any] | None) -> list[Array]:
     buffers = None if arrays is None else as_buffers(arrays)
     if outs is None or buffers is None:
-        return _in_kinds_of(arrays, core.broadcast(buffers, root, None))
+        return _as_kinds_of(arrays, core.broadcast(buffers, root, None))
     outputs = Outputs(outs, buffers)
     core.broadcast(buffers, root, outputs.direct)
     return outputs.store()
@@ -258,10 +258,10 @@ def _broadcast_in_passes(
     for begin, end in zip([0, *ends], [*ends[:-1], None], strict=False):
         part = None if buffers is None else buffers[begin:end]
         results += core.broadcast(part, root, None if outputs is None else outputs.direct[begin:end])
-    return _in_kinds_of(arrays, results) if outputs is None else outputs.store()
+    return _as_kinds_of(arrays, results) if outputs is None else outputs.store()
 
 
-def _in_kinds_of(arrays: Sequence[Any] | None, results: list[Array]) -> list[Any]:
+def _as_kinds_of(arrays: Sequence[Any] | None, results: list[Array]) -> list[Any]:
     """Return results as arrays of the libraries of this rank's inputs; as NumPy arrays without inputs."""
     if arrays is None:
         return results

@@ -68,7 +68,7 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     if (bytes_wanted := int(np.prod(dims, dtype=object)) * wanted.itemsize) >= MOST_BYTES:
         raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: the maximum is 2**40.")
     if bytes_wanted >= _CHECKED_BYTES and _core.shared_statistics()["idle_bytes"] < bytes_wanted:
-        from ringlet.collectives.available_memory import check_available_memory  # which loads what few programs need
+        from ringlet.collectives.available_memory import check_available_memory  # rarely needed
 
         check_available_memory(bytes_wanted, "an array")
     return _core.empty_shared(dims, wanted)

@@ -211,12 +211,12 @@ def _reduce(arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None, workers: 
         return in_kind_of(arrays[0], _core.reduce_buffers(buffers, op.value, None, workers), is_own=True)
     outputs = [Output(out, buffers[0].shape, as_result(buffers[0].dtype, op)) for out in outs]
     places = [output.direct for output in outputs]
-    buffers = [_copy_if_partly_overlapping_any(buffer, places) for buffer in buffers]
+    buffers = [_copy_if_partly_overlapping(buffer, places) for buffer in buffers]
     _core.reduce_buffers(buffers, op.value, places[0] if len(places) == 1 else places, workers)
     return [output.store() for output in outputs]
 
 
-def _copy_if_partly_overlapping_any(buffer: Array, places: list[Array]) -> Array:
+def _copy_if_partly_overlapping(buffer: Array, places: list[Array]) -> Array:
     """Return `buffer`, or a copy if it partly overlaps one of `places`."""
     for place in places:
         is_same = buffer.ctypes.data == place.ctypes.data and buffer.nbytes == place.nbytes

@@ -160,10 +160,10 @@ def _column(value: Any, num_replicas: int) -> Sequence[Any]:
         if _DISTRIBUTED.issuperset(map(type, leaves)):
             rows = zip(*[_components(leaf, num_replicas) for leaf in leaves], strict=True)
             return [dict(zip(value, row, strict=True)) if kind is dict else kind(row) for row in rows]
-    return _walked_column(value, num_replicas)
+    return _flattened_column(value, num_replicas)
 
 
-def _walked_column(value: Any, num_replicas: int) -> list[Any]:
+def _flattened_column(value: Any, num_replicas: int) -> list[Any]:
     leaves, shape = nest.flatten_containers(value)
     if LEAF_TYPES.issuperset(map(type, leaves)):
         return [nest.unflatten(shape, leaves) for _ in range(num_replicas)]

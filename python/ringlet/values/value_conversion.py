@@ -210,7 +210,7 @@ def _converted(array: Array, dtype: np.dtype[Any], value: Any) -> Array:
     return converted
 
 
-def _spelled(dtype: np.dtype[Any]) -> str:
+def _dtype_spelling(dtype: np.dtype[Any]) -> str:
     """Return a spelling that np.dtype accepts; the names of string dtypes, such as str32, are not accepted."""
     return str(dtype.str if dtype.kind in "US" else dtype.name)
 
@@ -218,7 +218,7 @@ def _spelled(dtype: np.dtype[Any]) -> str:
 def _refuse_conversion(value: Any, dtype: np.dtype[Any]) -> NoReturn:
     given = np.asarray(value).dtype
     if given.kind in _NUMBERS and dtype.kind in _NUMBERS:
-        remedy = f"convert it yourself, for example with np.asarray(value).astype({_spelled(dtype)!r})"
+        remedy = f"convert it yourself, for example with np.asarray(value).astype({_dtype_spelling(dtype)!r})"
     else:
         remedy = (
             f"pass numbers, a list of numbers or an array of {dtype}" if dtype.kind in _NUMBERS else f"pass {dtype}"
@@ -240,10 +240,10 @@ def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | Non
         )
     if array.dtype.newbyteorder("=") != dtype:
         array_like = "value" if hasattr(value, "astype") else "np.asarray(value)"
-        remedy = f"{array_like}.astype({_spelled(dtype)!r})"
+        remedy = f"{array_like}.astype({_dtype_spelling(dtype)!r})"
         kind = kind_of(value)
         if kind is not None and kind.name == "torch.Tensor":
-            remedy = f"value.to(torch.{_spelled(dtype)})"
+            remedy = f"value.to(torch.{_dtype_spelling(dtype)})"
         raise ValueError(
             f"{owner} holds {dtype}, and the value is an array of {array.dtype}: arrays are not converted "
             f"implicitly. Write {remedy}"

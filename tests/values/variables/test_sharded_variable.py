@@ -147,7 +147,7 @@ def test_a_sparse_read_gives_rows_in_the_order_in_which_they_are_asked_for(make)
 def test_bools_are_assigned_and_not_added(make):
     variable = make(np.array([True, False, True]), [2, 1])
     assert variable.assign([False, False, True])[2]
-    with pytest.raises(InvalidArgumentError, match="assign_add takes numbers"):
+    with pytest.raises(InvalidArgumentError, match="assign_add requires numbers"):
         variable.assign_add([True, True, True])
 
 

@@ -169,7 +169,7 @@ def test_what_is_added_has_the_shape_of_the_value():
 @pytest.mark.parametrize("method", ["assign_add", "assign_sub"])
 def test_only_numbers_are_added(method, value):
     v = Variable(value, name="v")
-    with pytest.raises(InvalidArgumentError, match=f"{method} takes numbers, and variable 'v:0' holds "):
+    with pytest.raises(InvalidArgumentError, match=f"{method} requires numbers, but variable 'v:0' holds "):
         getattr(v, method)(value)
     assert v.numpy() == value
 

@@ -159,7 +159,7 @@ def register_kind(array_type: type[Any], kind: ArrayAdapter) -> None:
     """
     with _lock:
         _registered[array_type] = kind
-        _forget()
+        _clear_cache()
 
 
 def kind_of(value: Any) -> ArrayAdapter | None:
@@ -182,18 +182,18 @@ def kind_of(value: Any) -> ArrayAdapter | None:
     try:
         return _kinds[type(value)]
     except KeyError:
-        return _learn(type(value))
+        return _cache_adapter(type(value))
 
 
-def _learn(array_type: type[Any]) -> ArrayAdapter | None:
+def _cache_adapter(array_type: type[Any]) -> ArrayAdapter | None:
     with _lock:
         if len(_kinds) > _MOST_KNOWN:
-            _forget()
-        _kinds[array_type] = kind = _found(array_type)
+            _clear_cache()
+        _kinds[array_type] = kind = _find_adapter(array_type)
         return kind
 
 
-def _forget() -> None:
+def _clear_cache() -> None:
     _kinds.clear()
     _kinds[np.ndarray] = None
 
@@ -202,7 +202,7 @@ def _package_of(given: type[Any]) -> str:
     return str(given.__module__).partition(".")[0]  # classes made by ctypes have no module
 
 
-def _found(array_type: type[Any]) -> ArrayAdapter | None:
+def _find_adapter(array_type: type[Any]) -> ArrayAdapter | None:
     for base in array_type.__mro__:
         if base in _registered:
             return _registered[base]

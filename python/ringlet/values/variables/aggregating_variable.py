@@ -79,4 +79,4 @@ class AggregatingVariable(Variable):
         # The first component of a distributed value is used, as in TensorFlow.
         first = value.values[0] if isinstance(value, DistributedValues) else value
         written = self._write_one(0, change, self._checked(first))
-        return self._seen(written.view()) if read_value else None
+        return self._as_read(written.view()) if read_value else None

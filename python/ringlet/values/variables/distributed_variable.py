@@ -32,7 +32,7 @@ Array = NDArray[Any]
 V = TypeVar("V", bound="DistributedVariable")
 
 _COMBINING = frozenset({VariableAggregation.SUM, VariableAggregation.MEAN})
-# ScatterUpdates whose result depends on which replica is asked first, so that there is nothing to aggregate.
+# Scatters that cannot be aggregated with SUM or MEAN.
 _SCATTERS_OF_ONE = frozenset({"scatter_min", "scatter_max", "scatter_update"})
 
 
@@ -149,7 +149,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         return replica
 
     def _as_operand(self) -> Any:
-        return self._seen(self._storage.read(self._reader()))
+        return self._as_read(self._storage.read(self._reader()))
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
         mode = context.current()
@@ -167,7 +167,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 
     def _update_one(self, replica: int, change: Change, value: Any, read_value: bool) -> Any:
         written = self._write_one(replica, change, self._checked(value))
-        return self._seen(written.view()) if read_value else None
+        return self._as_read(written.view()) if read_value else None
 
     def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
         raise NotImplementedError
@@ -253,19 +253,19 @@ class MirroredVariable(DistributedVariable):
             refuse_late(self, mode)
             return PerReplica(self._write_all(change, reduced(self, strategy, merged)))
 
-        # Lists would be taken apart on the way.
+        # merge_call would flatten lists.
         given = self._checked(value) if isinstance(value, (list, tuple)) else value
         # The result of this update; another thread may have written since.
         written = mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,))
-        return self._seen(written.view()) if read_value else None
+        return self._as_read(written.view()) if read_value else None
 
     def _update_all(self, change: Change, value: Any, read_value: bool) -> Any:
         written = self._write_all(change, value)
         if not read_value:
             return None
         if len(written) == 1:
-            return self._seen(written[0].view())
-        return Mirrored([self._seen(array.view()) for array in written])
+            return self._as_read(written[0].view())
+        return Mirrored([self._as_read(array.view()) for array in written])
 
 
 class SyncOnReadVariable(DistributedVariable):
@@ -286,20 +286,24 @@ class SyncOnReadVariable(DistributedVariable):
     def _as_operand(self) -> Any:
         mode = context.current()
         if mode is None:
-            return self._combined(self._storage.read_all())
+            return self._aggregated(self._storage.read_all())
         if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
         if mode.local_replica_id is not None:
-            return self._seen(self._storage.read(mode.local_replica_id))
+            return self._as_read(self._storage.read(mode.local_replica_id))
         replica = mode.update_replica_id
-        return self._combined(self._storage.read_all()) if replica is None else self._seen(self._storage.read(replica))
+        return (
+            self._aggregated(self._storage.read_all())
+            if replica is None
+            else self._as_read(self._storage.read(replica))
+        )
 
-    def _combined(self, components: Sequence[Array]) -> Any:
+    def _aggregated(self, components: Sequence[Array]) -> Any:
         """Aggregate a snapshot of the components."""
         if self._spec.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-            return self._seen(components[0])
+            return self._as_read(components[0])
         op = ReduceOp.from_variable_aggregation(self._spec.aggregation)
-        return self._seen(self.distribute_strategy.extended._reduce(op, PerReplica(components)))
+        return self._as_read(self.distribute_strategy.extended._reduce(op, PerReplica(components)))
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
         raise NotImplementedError(
@@ -326,25 +330,25 @@ class SyncOnReadVariable(DistributedVariable):
             )
         value = self._checked(np.asarray(value) if isinstance(value, DistributedValues) else value)
         if is_sum:
-            written = self._share_out(np.asarray(value, self.dtype))
+            written = self._write_parts(np.asarray(value, self.dtype))
         else:
             written = self._storage.write_all(change, value, self._new_shape(change, value))
-        return self._combined([array.view() for array in written]) if read_value else None
+        return self._aggregated([array.view() for array in written]) if read_value else None
 
-    def _share_out(self, total: Array) -> tuple[Array, ...]:
+    def _write_parts(self, total: Array) -> tuple[Array, ...]:
         """Write components whose sum is `total`; the first replica receives the remainder."""
         if self.dtype.kind in "bSU":
             raise InvalidArgumentError(
                 f"variable '{self.name}' is the SUM of its components, and {self.dtype} does not support SUM: "
                 "create it with an integer dtype, or with the aggregation ONLY_FIRST_REPLICA"
             )
-        parts = self._shares(total)
+        parts = self._split_total(total)
         shapes = [self._new_shape(replace, part) for part in parts]
         if len(parts) == 1:
             return self._storage.write_all(replace, parts[0], shapes[0])
         return self._storage.write_each(replace, parts, shapes)
 
-    def _shares(self, total: Array) -> list[Array]:
+    def _split_total(self, total: Array) -> list[Array]:
         """Return the components of a total; a single array if all are equal."""
         strategy = self.distribute_strategy
         count = strategy.num_replicas_in_sync

@@ -100,7 +100,7 @@ class RowReader(SparseReader):
         if not self.shape or isinstance(first, (bool, np.bool_)):
             return self._as_operand()[key]
         if not rest and isinstance(first, (list, np.ndarray)):
-            return self._looked_up(key)
+            return self._index_with_array(key)
         if isinstance(first, slice):
             rows = self._rows_of(first)
             low, high = (min(rows[0], rows[-1]), max(rows[0], rows[-1])) if rows else (0, -1)
@@ -114,7 +114,7 @@ class RowReader(SparseReader):
         local = (0, *rest)
         return self._read_rows(row, row + 1)[local]
 
-    def _looked_up(self, key: Any) -> Any:
+    def _index_with_array(self, key: Any) -> Any:
         """Index with an array or list; integers select rows."""
         numbers = np.asarray(key)
         if numbers.dtype.kind not in "iu" or not numbers.ndim:

@@ -81,7 +81,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
         # The spec of the whole variable, for checkpoints.
         self._spec = dataclasses.replace(first._spec, name=name, shape=shape)
 
-    # What it is
+    # Properties
 
     @property
     def variables(self) -> list[Variable]:
@@ -157,7 +157,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
     def _read_rows(self, begin: int, end: int) -> Any:
         memory, rows = _core.allocate((end - begin, *self.shape[1:]), self.dtype)
         self._copy_rows(begin, end, memory)
-        return self._given(rows)
+        return self._as_array_type(rows)
 
     def _copy_rows(self, begin: int, end: int, out: Array) -> None:
         for variable, first, last in zip(self._variables, self._begins(), self._ends, strict=True):
@@ -183,9 +183,9 @@ class ShardedVariable(RowReader, ScatterUpdates):
         flat = indices.reshape(-1)
         memory, rows = _core.allocate(indices.shape + self.shape[1:], self.dtype)
         found = memory.reshape(flat.shape + self.shape[1:])
-        for variable, chosen, local in self._of_shards(flat):
+        for variable, chosen, local in self._by_shard(flat):
             found[chosen] = gather_rows(variable, local)
-        return self._given(rows)
+        return self._as_array_type(rows)
 
     def _refuse_row(self, number: int) -> NoReturn:
         row = number + self.shape[0] if number < 0 else number
@@ -194,7 +194,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
             f"index is {number}"
         )
 
-    def _given(self, array: Array) -> Any:
+    def _as_array_type(self, array: Array) -> Any:
         kind = self._variables[0]._storage._array_type
         return array if kind is np.ndarray else array.view(kind)
 
@@ -223,7 +223,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
         self._check_sparse(np.shape(indices))
         return super().sparse_read(indices)
 
-    def _of_shards(self, indices: Array) -> Iterator[tuple[Any, Any, Array]]:
+    def _by_shard(self, indices: Array) -> Iterator[tuple[Any, Any, Array]]:
         """Yield for each shard with some of the rows: the shard, positions in `indices`, and indices in the shard."""
         shards = np.searchsorted(self._ends, indices, side="right")
         for number in np.unique(shards).tolist():
@@ -278,7 +278,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
         slices = as_slices(sparse_delta)
         self._check_sparse(np.shape(slices.indices))
         indices, rows = checked_rows(slices, self.shape, self.dtype, name == "scatter_div")
-        for variable, chosen, local in self._of_shards(indices):
+        for variable, chosen, local in self._by_shard(indices):
             getattr(variable, name)(IndexedSlices(rows[chosen], local))
         return self
 
@@ -300,7 +300,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
                 f"shards have {sizes} rows, expected {wanted}"
             )
 
-    # As an object
+    # Representation
 
     def __repr__(self) -> str:
         return (

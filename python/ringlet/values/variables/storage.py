@@ -202,7 +202,7 @@ class Storage:
         with self._lock:
             blocks = self._blocks
             block = blocks[component]
-            target = self._changed(block, change, value, shape, blocks.count(block) == 1)
+            target = self._updated_block(block, change, value, shape, blocks.count(block) == 1)
             self._blocks = (*blocks[:component], target, *blocks[component + 1 :])
             return target.readable[0]
 
@@ -225,7 +225,7 @@ class Storage:
             is_shared = blocks.count(blocks[0]) == count
             if not is_shared and change is not replace:
                 return self.write_each(change, (value,) * count, (shape,) * count)
-            target = self._changed(blocks[0], change, value, shape, is_shared)
+            target = self._updated_block(blocks[0], change, value, shape, is_shared)
             self._blocks = (target,) * count
             return (target.readable[0],) * count
 
@@ -248,27 +248,27 @@ class Storage:
             targets: list[_Block] = []
             for component, (block, value, shape) in enumerate(zip(self._blocks, values, shapes, strict=True)):
                 is_same = component > 0 and change is replace and value is values[component - 1]
-                targets.append(targets[-1] if is_same else self._changed(block, change, value, shape, False))
+                targets.append(targets[-1] if is_same else self._updated_block(block, change, value, shape, False))
             self._blocks = tuple(targets)
             return tuple([target.readable[0] for target in targets])
 
-    def _changed(self, block: _Block, change: Change, value: Any, shape: Shape | None, may_reuse: bool) -> _Block:
+    def _updated_block(self, block: _Block, change: Change, value: Any, shape: Shape | None, may_reuse: bool) -> _Block:
         """Return a block with the new value; the same block if reuse is allowed and no reader holds the old value."""
         # A closed block means a nested write of this thread, in a signal handler or a finalizer.
         if not may_reuse or block.open is None:
-            target = self._fresh(block, shape)
+            target = self._new_block(block, shape)
             change(block.readable[0], value, target.memory)
             return target
         try:
             block.open = None
             fits = shape is None or shape == block.memory.shape
-            target = block if fits and not block.is_held() else self._fresh(block, shape)
+            target = block if fits and not block.is_held() else self._new_block(block, shape)
             change(block.readable[0], value, target.memory)
         finally:
             block.open = block.readable[0]
         return target
 
-    def _fresh(self, block: _Block, shape: Shape | None) -> _Block:
+    def _new_block(self, block: _Block, shape: Shape | None) -> _Block:
         return _Block(block.memory.shape if shape is None else shape, self._dtype, self._array_type)
 
 

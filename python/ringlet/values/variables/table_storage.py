@@ -147,7 +147,7 @@ class TableStorage:
 
     def read(self, component: int) -> Array:
         """Return a new read-only array of the value."""
-        return self._given(self._form.from_table(self._table.read(), self._form.shape))
+        return self._as_array_type(self._form.from_table(self._table.read(), self._form.shape))
 
     def copy_rows(self, begin: int, end: int, out: Array) -> None:
         """Copy the rows in [begin, end), which are in range, to a contiguous array."""
@@ -156,7 +156,7 @@ class TableStorage:
     def read_rows(self, begin: int, end: int) -> Array:
         """Return a new read-only array of the rows in [begin, end), which are in range."""
         rows = self._table.read(begin, end)
-        return self._given(self._form.from_table(rows, (end - begin, *self._form.shape[1:])))
+        return self._as_array_type(self._form.from_table(rows, (end - begin, *self._form.shape[1:])))
 
     def gather(self, indices: Array) -> Array:
         """Return a new array with a row for each index.
@@ -171,7 +171,7 @@ class TableStorage:
             If an index is out of range.
         """
         rows = self._table.gather(indices.astype(np.int64, copy=False))
-        return self._given(self._form.from_table(rows, indices.shape + self._form.shape[1:]))
+        return self._as_array_type(self._form.from_table(rows, indices.shape + self._form.shape[1:]))
 
     def write(self, change: Change, value: Any) -> None:
         """Update the value, or some of its rows.
@@ -201,5 +201,5 @@ class TableStorage:
         if array.size:
             self._table.update(_OPS[change], form.to_table(array))
 
-    def _given(self, array: Array) -> Array:
+    def _as_array_type(self, array: Array) -> Array:
         return array if self._array_type is np.ndarray else array.view(self._array_type)

@@ -89,7 +89,7 @@ def create_variable(request: VariableRequest) -> Any:
     mode = context.current()
     if mode is not None:
         return mode.strategy.extended._create_variable(request)
-    from ringlet.values.variables.variable_factory import create_plain  # which knows this class
+    from ringlet.values.variables.variable_factory import create_plain  # imports this module
 
     return create_plain(None, request)
 
@@ -177,7 +177,7 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
         variable._container = None
         return variable
 
-    # What it is
+    # Properties
 
     @property
     def name(self) -> str:
@@ -265,9 +265,9 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
         return array.copy() if array.ndim else array[()]
 
     def _as_operand(self) -> Any:
-        return self._seen(self._storage.read(self._component))
+        return self._as_read(self._storage.read(self._component))
 
-    def _seen(self, array: Array) -> Any:
+    def _as_read(self, array: Array) -> Any:
         """Convert an array to the type that reads return."""
         reader = self._spec.reader
         return array if reader is None else reader(array)
@@ -333,7 +333,7 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
         written = self._write_one(self._component, change, self._checked(value))
         if not read_value:
             return None
-        return self if self._container is None else self._seen(written.view())
+        return self if self._container is None else self._as_read(written.view())
 
     def _checked(self, value: Any) -> Any:
         """Validate the operand of an update; an IndexedSlices is validated by the scatter."""
@@ -352,7 +352,7 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
     def _write_one(self, component: int, change: Change, value: Any) -> Array:
         return self._storage.write_one(component, change, value, self._new_shape(change, value))
 
-    # As an object
+    # References, copies and representation
 
     def ref(self) -> VariableReference:
         """Return a hashable reference to this variable, for dictionaries and sets."""

@@ -73,7 +73,7 @@ def create_aggregating(strategy: Any, request: VariableRequest) -> Variable:
     3.0
     """
     kind = AggregatingVariable if strategy.num_replicas_in_sync > 1 else Variable
-    variable: Variable = _once_for_all(request, lambda: _create_single(kind, strategy, request))
+    variable: Variable = _create_once(request, lambda: _create_single(kind, strategy, request))
     return variable
 
 
@@ -105,7 +105,7 @@ def create_mirrored(strategy: Any, request: VariableRequest) -> DistributedVaria
       1: <ringlet.Variable 'v/replica_1:0' shape=() dtype=float64, numpy=1.5>
     }
     """
-    variable: DistributedVariable = _once_for_all(request, lambda: _create_distributed(strategy, request))
+    variable: DistributedVariable = _create_once(request, lambda: _create_distributed(strategy, request))
     return variable
 
 
@@ -174,7 +174,7 @@ def _create_distributed(strategy: Any, request: VariableRequest) -> DistributedV
     return KINDS[synchronization]._over(spec, storage, devices, strategy)
 
 
-def _once_for_all(request: VariableRequest, create: Callable[[], Any]) -> Any:
+def _create_once(request: VariableRequest, create: Callable[[], Any]) -> Any:
     """Call a function once for all replicas, which must make equal requests."""
     mode: Any = context.current()
     if mode is None or mode.local_replica_id is None:
