@@ -219,7 +219,6 @@ class DataMovement(MemberBase):
 
 
 def _joined(x: Any, axis: Any, out: Array | None) -> tuple[Array, int, Output | None]:
-    """Return the input of a gather with at least one dimension, the axis, and the output."""
     buffer = as_buffer(x)
     if buffer.ndim == 0:
         buffer = buffer.reshape(1)

@@ -168,7 +168,6 @@ class _ProcessShare:
             weakref.finalize(self, meeting.let_go).atexit = False  # at exit the system releases it
 
     def abort(self, reason: str) -> None:
-        """Make all ranks raise `CollectiveAborted`."""
         self.group.abort(reason)
 
 
@@ -187,7 +186,6 @@ def _join(meeting: Meeting, num_ranks: int, deadline: Deadline) -> _ProcessShare
 def _selection(
     rank: Any, num_ranks: Any, ranks: Iterable[Any] | None, environ: Mapping[str, str]
 ) -> tuple[int, list[int]]:
-    """Return the number of ranks and the ranks of this process, from the arguments or the environment."""
     if rank is not None and ranks is not None:
         raise InvalidArgumentError(f"rank is {rank!r} and ranks is {ranks!r}: pass only one of them.")
     missing = []

@@ -38,8 +38,7 @@ class Shutdown(MemberBase):
         (:meth:`~Member.split`) raise `FailedPreconditionError`. Results stay valid as long as arrays refer to them.
         Closing a closed member has no effect.
 
-        A process that ends without closing its members is lost, whatever its exit status: other ranks raise
-        `WorkerLostError`.
+        A process that ends without closing its members counts as lost: other ranks raise `WorkerLostError`.
 
         Examples
         --------

@@ -51,10 +51,7 @@ def converted(value: Any, dtype: DTypeLike | None, copy: bool | None) -> Array:
 
 
 def _read(value: Any) -> Any:
-    """Return the arguments of a NumPy function with variables replaced by their values, at any depth.
-
-    Values of ndarray subclasses become base-class arrays.
-    """
+    """Return the arguments of a NumPy function with variables replaced by plain arrays, at any depth."""
     kind = type(value)
     if kind is tuple or kind is list:
         return kind(map(_read, value))

@@ -17,7 +17,7 @@ Rows = list[tuple[Any, ...]]
 _DISTRIBUTED = frozenset({PerReplica})
 
 
-def check_components(structure: Any, num_replicas: int, giver: str) -> None:
+def check_components(structure: Any, num_replicas: int, subject: str) -> None:
     """Raise if a distributed value does not have one component for each replica.
 
     Parameters
@@ -25,7 +25,7 @@ def check_components(structure: Any, num_replicas: int, giver: str) -> None:
     structure : nested structure
     num_replicas : int
         Replicas of this process.
-    giver : str
+    subject : str
         Subject and verb of the message.
 
     Raises
@@ -38,15 +38,15 @@ def check_components(structure: Any, num_replicas: int, giver: str) -> None:
     >>> check_components({"x": PerReplica([1, 2])}, 3, "merge_fn gave")
     Traceback (most recent call last):
         ...
-    ValueError: merge_fn gave a PerReplica with 2 components for 3 replicas: give it one component for each replica
+    ValueError: merge_fn gave a PerReplica with 2 components for 3 replicas: pass one component for each replica
     """
     if type(structure) in LEAF_TYPES:
         return
     for leaf in _distributed_in(structure):
         if len(leaf.values) != num_replicas:
             raise ValueError(
-                f"{giver} a {type(leaf).__name__} with {len(leaf.values)} components for {num_replicas} replicas: give "
-                "it one component for each replica"
+                f"{subject} a {type(leaf).__name__} with {len(leaf.values)} components for {num_replicas} replicas: "
+                "pass one component for each replica"
             )
 
 

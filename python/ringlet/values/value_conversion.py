@@ -119,7 +119,6 @@ def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
     """
     what = f"the initial value of variable '{name or 'Variable'}'"
     array = as_ndarray(value() if callable(value) else value, what)
-    # Variables use native byte order.
     wanted = (array.dtype if dtype is None else as_dtype(dtype)).newbyteorder("=")
     if array.dtype.hasobject or wanted.hasobject:
         raise TypeError(

@@ -21,10 +21,7 @@ _ML_NAMES = ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "flo
 
 
 class TorchAdapter(ArrayAdapter):
-    """Adapter for torch tensors: each replica's result is a tensor with its own memory, which it may modify.
-
-    Accepts ``torch.nn.Parameter``; results are plain tensors.
-    """
+    """Adapter for torch tensors and parameters: results are plain tensors, each with its own memory."""
 
     name = "torch.Tensor"
     is_mutable = True

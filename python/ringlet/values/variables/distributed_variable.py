@@ -88,7 +88,6 @@ def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
         if strategy.extended._workers is None:
             return reduce_slices(op, slices)
         return strategy.extended._reduce(op, PerReplica(slices))
-    # Python numbers are converted to the variable's dtype before the reduction.
     numbers = [np.asarray(variable._checked(part), spec.dtype) for part in value.values]
     return strategy.extended._reduce(op, PerReplica(numbers))
 
@@ -188,7 +187,6 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         return self._storage.write_each(change, values, [self._new_shape(change, part) for part in values])
 
     def _parts(self, value: DistributedValues[Any]) -> tuple[Any, ...]:
-        """Return the value for each component from a distributed value."""
         check_components(value, len(self._values), f"variable '{self.name}' was given")
         if not isinstance(value, DistributedVariable):
             return value.values
@@ -299,7 +297,6 @@ class SyncOnReadVariable(DistributedVariable):
         )
 
     def _aggregated(self, components: Sequence[Array]) -> Any:
-        """Aggregate a snapshot of the components."""
         if self._spec.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
             return self._as_read(components[0])
         op = ReduceOp.from_variable_aggregation(self._spec.aggregation)
@@ -349,7 +346,6 @@ class SyncOnReadVariable(DistributedVariable):
         return self._storage.write_each(replace, parts, shapes)
 
     def _split_total(self, total: Array) -> list[Array]:
-        """Return the components of a total; a single array if all are equal."""
         strategy = self.distribute_strategy
         count = strategy.num_replicas_in_sync
         if total.dtype.kind not in "iu":

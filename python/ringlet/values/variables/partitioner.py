@@ -168,7 +168,6 @@ def _check_positive(name: str, value: int) -> None:
 
 
 def _known_sizes(shape: Any, axis: int) -> tuple[int, ...]:
-    """Return a shape as a tuple that has the axis; a number is a 1-d shape."""
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else None if shape is None else tuple(shape)
     if sizes is None or None in sizes:
         raise ValueError(
@@ -188,7 +187,7 @@ def _along(shape: Sequence[int], axis: int, shards: int) -> list[int]:
 
 
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
-    if dtype is None:  # NumPy would interpret it as float64
+    if dtype is None:  # float64 in NumPy
         raise TypeError("dtype is None: pass the dtype of the variable, for example 'float32'")
     known = as_dtype(dtype)
     return bytes_per_string if known.kind in _TEXT else known.itemsize

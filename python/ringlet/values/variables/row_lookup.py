@@ -75,7 +75,6 @@ class RowReader(SparseReader):
         raise NotImplementedError(f"{type(self).__name__} does not define _read_rows()")
 
     def _copy_rows(self, begin: int, end: int, out: Array) -> None:
-        """Copy the rows in [begin, end) to contiguous memory."""
         out[...] = self._read_rows(begin, end)
 
     def _gather(self, indices: Array) -> Any:
@@ -138,7 +137,6 @@ class RowReader(SparseReader):
         return row
 
     def _refuse_row(self, number: int) -> None:
-        """Raise the IndexError of an array of the same shape."""
         self._as_operand()[number]
 
 

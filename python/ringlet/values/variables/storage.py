@@ -168,7 +168,6 @@ class Storage:
         return copied.view(self._array_type)
 
     def _reopen(self) -> None:
-        """After a fork, discard writes in progress of the parent's other threads."""
         self._lock = threading.RLock()
         for block in self._blocks:
             block.open = block.readable[0]

@@ -119,7 +119,7 @@ def forget_tables(keys: Iterable[int]) -> None:
     Parameters
     ----------
     keys : iterable of int
-        Unknown keys are ignored.
+        Keys of tables; unknown keys are ignored.
     """
     with _lock:
         for key in keys:

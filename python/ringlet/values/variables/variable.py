@@ -268,7 +268,6 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
         return self._as_read(self._storage.read(self._component))
 
     def _as_read(self, array: Array) -> Any:
-        """Convert an array to the type that reads return."""
         reader = self._spec.reader
         return array if reader is None else reader(array)
 

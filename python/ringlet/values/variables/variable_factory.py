@@ -25,8 +25,7 @@ from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
 
 __all__ = ["create_aggregating", "create_mirrored", "create_on_table", "create_plain"]
 
-# Device of variables without a strategy.
-_HOST = "CPU:0"
+_HOST = "CPU:0"  # device of variables without a strategy
 
 
 def create_plain(strategy: Any, request: VariableRequest) -> Variable:
@@ -143,7 +142,6 @@ def _create_single(cls: type[Any], strategy: Any, request: VariableRequest) -> A
 
 
 def _single(request: VariableRequest) -> tuple[VariableSpec, Any]:
-    """Return the spec and the initial value of a variable with one buffer."""
     asked = request.synchronization
     synchronization = VariableSynchronization.AUTO if asked is None else check_synchronization(asked, request.name)
     aggregation = check_aggregation(request.aggregation, request.name)
