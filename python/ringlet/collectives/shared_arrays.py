@@ -62,9 +62,7 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     if any(size < 0 for size in dims):
         raise InvalidArgumentError(f"shape is {tuple(dims)}: expected non-negative numbers.")
     if wanted.hasobject:
-        raise InvalidArgumentError(
-            f"dtype is {wanted}: Python objects cannot be shared between processes. Use a numeric dtype."
-        )
+        raise InvalidArgumentError(f"dtype is {wanted}: Python objects cannot be shared. Use a numeric dtype.")
     if (bytes_wanted := int(np.prod(dims, dtype=object)) * wanted.itemsize) >= MOST_BYTES:
         raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: the maximum is 2**40.")
     if bytes_wanted >= _CHECKED_BYTES and _core.shared_statistics()["idle_bytes"] < bytes_wanted:
