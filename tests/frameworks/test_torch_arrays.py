@@ -120,7 +120,7 @@ def quantized() -> Any:
         (lambda: torch.ones(2, device="meta"), "on the device meta, which has a shape but no values"),
         (sparse, r"of the layout torch\.sparse_coo.*\.to_dense\(\)"),
         (quantized, r"a quantized Tensor.*\.dequantize\(\)"),
-        (nested, r"of rows of different lengths \(nested\): give its \.to_padded_tensor\(0\)"),
+        (nested, r"of rows of different lengths \(nested\): pass its \.to_padded_tensor\(0\)"),
         (lambda: torch.nn.parameter.UninitializedParameter(requires_grad=False), "Parameter .* that NumPy cannot read"),
     ],
 )
@@ -171,7 +171,7 @@ def test_gradients_are_reduced_where_they_are() -> None:
 
 
 def test_an_output_that_shows_other_values_than_its_memory_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"out is a view .* its \.clone\(\)"):
+    with pytest.raises(InvalidArgumentError, match=r"out is a .* view, .* its \.clone\(\)"):
         alone().all_reduce(torch.ones(2, dtype=torch.complex64), out=torch.ones(2, dtype=torch.complex64).conj())
 
 

@@ -328,9 +328,9 @@ def test_variables_do_not_keep_a_strategy_and_stay_usable_without_it():
     v.assign_add(1.0)
     assert v.numpy() == 2
     assert values(total) == [1, 1]
-    with pytest.raises(RuntimeError, match="'v:0' is gone: keep the strategy"):
+    with pytest.raises(RuntimeError, match="'v:0' was deleted: keep a reference"):
         v.distribute_strategy  # noqa: B018
-    with pytest.raises(RuntimeError, match="'total:0' is gone: keep the strategy"):
+    with pytest.raises(RuntimeError, match="'total:0' was deleted: keep a reference"):
         total.read_value()
     assert copy.deepcopy(v).numpy() == 2
 
