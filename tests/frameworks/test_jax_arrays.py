@@ -108,7 +108,7 @@ def test_a_key_of_random_numbers_is_refused_with_what_to_give() -> None:
 
 
 def test_an_output_is_refused_because_nobody_can_write_to_it() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"out is a jax\.Array, which cannot be written to"):
+    with pytest.raises(InvalidArgumentError, match=r"out is a jax\.Array, which is immutable"):
         alone().all_reduce(jnp.ones(2), out=jnp.ones(2))
 
 
