@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.adapters.array_adapters import ArrayKind, register_kind
+from ringlet.collectives.adapters.array_adapters import ArrayAdapter, register_kind
 
 
 class Written:
@@ -24,7 +24,7 @@ class Frozen(Written):
     """An array that nobody writes to, as jax's are."""
 
 
-class WrittenKind(ArrayKind):
+class WrittenKind(ArrayAdapter):
     name, is_mutable = "other.Written", True
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Any:
@@ -35,7 +35,7 @@ class WrittenKind(ArrayKind):
         return Written(array)
 
 
-class FrozenKind(ArrayKind):
+class FrozenKind(ArrayAdapter):
     name, is_mutable = "other.Frozen", False
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Any:

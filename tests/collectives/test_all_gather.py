@@ -128,7 +128,7 @@ def test_the_root_of_a_gather_alone_gives_an_output(axis: int) -> None:
     results = run_on_ranks(3, lambda m: m.gather(pieces[m.rank], 1, axis=axis, out=out if m.rank == 1 else None))
     assert results[1] is out
     assert_same(out, expected)
-    with pytest.raises(InvalidArgumentError, match="rank 0 gave out, which only the root gives, rank 1 here"):
+    with pytest.raises(InvalidArgumentError, match="rank 0 passed out, which only the root, rank 1, may pass"):
         Group(2, timeout_seconds=10).member(0).gather(np.ones(2), 1, out=np.ones(4))
 
 

@@ -120,14 +120,14 @@ def test_an_output_is_the_callers_own(size: int, place: str) -> None:
 
 # shape, keywords, words of the message
 BAD: list[tuple[tuple[int, ...], dict[str, Any], str]] = [
-    ((3,), {}, r"cannot cut split_axis 0 of shape \(3,\) into 2 equal blocks: 3 is not a multiple of 2.*counts="),
-    ((2, 3), {"split_axis": 1}, r"cannot cut split_axis 1 of shape \(2, 3\)"),
+    ((3,), {}, r"cannot split split_axis 0 of shape \(3,\) into 2 equal blocks: 3 is not a multiple of 2.*counts="),
+    ((2, 3), {"split_axis": 1}, r"cannot split split_axis 1 of shape \(2, 3\)"),
     ((2,), {"split_axis": 1}, "split_axis is 1, but the array has ndim 1"),
     ((2,), {"concat_axis": -2}, "concat_axis is -2, but the array has ndim 1"),
     ((), {}, r"split_axis is 0, but the array has no axes \(ndim 0\)"),
-    ((4,), {"counts": [1, 2]}, r"counts is \[1, 2\], which is 3 in all: expected the size 4"),
-    ((4,), {"counts": [1, 2, 1]}, "expected one number for each of 2 ranks"),
-    ((4,), {"counts": [6, -2]}, "none of them negative"),
+    ((4,), {"counts": [1, 2]}, r"counts is \[1, 2\], with the sum 3: expected the size 4"),
+    ((4,), {"counts": [1, 2, 1]}, "expected 2 non-negative numbers, one for each rank"),
+    ((4,), {"counts": [6, -2]}, "expected 2 non-negative numbers"),
     ((4,), {"out": np.ones(5)}, r"out is float64\[5\]: the result is float64"),
     ((4,), {"out": np.ones(4, int)}, r"out is int64\[4\]: the result is float64"),
 ]
@@ -143,7 +143,7 @@ def test_pieces_that_cannot_be_joined_are_refused_on_all_ranks_and_the_group_goe
     def unequal(member: Member) -> None:
         counts = [1, 3] if member.rank else [3, 1]
         with pytest.raises(
-            InvalidArgumentError, match=r"pieces of unequal size.*\[3, 1\] at rank 0 and \[1, 3\] at rank 1"
+            InvalidArgumentError, match=r"blocks of unequal size.*\[3, 1\] at rank 0 and \[1, 3\] at rank 1"
         ):
             member.all_to_all(np.ones((4, 2)), counts=counts, concat_axis=1)
         x = np.ones((4, 2, 2 + member.rank))

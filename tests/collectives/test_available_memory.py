@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.collectives.available_memory import MemoryLeft, memory_left
+from ringlet.collectives.available_memory import AvailableMemory, available_memory
 from ringlet.errors import SharedMemoryFullError
 
 GIB = 2**30
@@ -62,11 +62,11 @@ MEMINFO = f"MemTotal: 99999999 kB\nMemAvailable: {8 * 2**20} kB\nSwapFree: 0 kB\
 )
 def test_the_least_of_machine_and_control_groups_is_told(tmp_path, files, left, where):
     write(tmp_path, {"proc/meminfo": MEMINFO, **files})
-    assert memory_left(tmp_path) == MemoryLeft(left * GIB, where)
+    assert available_memory(tmp_path) == AvailableMemory(left * GIB, where)
 
 
 def test_a_system_that_does_not_tell_is_no_limit(tmp_path):
-    assert memory_left(tmp_path) is None
+    assert available_memory(tmp_path) is None
 
 
 def test_more_than_is_left_is_refused_before_anything_is_reserved():

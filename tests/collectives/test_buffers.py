@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ringlet.collectives.buffers import Output, Outputs, apart_from, as_buffer, as_buffers, is_direct, read_first
+from ringlet.collectives.buffers import (
+    Output,
+    Outputs,
+    as_buffer,
+    as_buffers,
+    copy_if_overlapping,
+    copy_if_partly_overlapping,
+    is_direct,
+)
 from ringlet.errors import InvalidArgumentError
 
 
@@ -48,18 +56,18 @@ def test_an_explicit_order_that_is_this_machines_needs_no_copy() -> None:
 
 def test_only_partial_overlap_is_copied() -> None:
     x = np.arange(10)
-    assert apart_from(x, x) is x
+    assert copy_if_partly_overlapping(x, x) is x
     same = x[:]
-    assert apart_from(same, x) is x
-    assert apart_from(np.empty(10), x) is x
-    assert apart_from(x[2:], x[:-2]).base is None
+    assert copy_if_partly_overlapping(same, x) is x
+    assert copy_if_partly_overlapping(np.empty(10), x) is x
+    assert copy_if_partly_overlapping(x[2:], x[:-2]).base is None
 
 
 def test_any_overlap_is_copied_where_inputs_must_be_read_first() -> None:
     x = np.arange(10)
-    assert read_first(None, x) is x
-    assert read_first(np.empty(10), x) is x
-    assert not np.shares_memory(read_first(x, x), x)
+    assert copy_if_overlapping(None, x) is x
+    assert copy_if_overlapping(np.empty(10), x) is x
+    assert not np.shares_memory(copy_if_overlapping(x, x), x)
 
 
 def test_an_output_of_another_layout_is_filled_by_a_copy() -> None:

@@ -78,5 +78,7 @@ def test_offsets_of_ragged_arrays_are_its_plain_use() -> None:
 
 
 def test_the_mean_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="no exclusive_scan of MEAN: use SUM, and divide by the rank"):
+    with pytest.raises(
+        InvalidArgumentError, match="exclusive_scan does not support MEAN: use SUM, and divide by the rank"
+    ):
         Group(1).member(0).exclusive_scan(np.ones(2), Op.MEAN)

@@ -124,7 +124,7 @@ def test_no_collective_keeps_memory_or_arrays(name: str, count: int) -> None:
     ("arguments", "message"),
     [
         ({"num_ranks": 2**40}, "num_ranks is 1099511627776"),
-        ({"num_ranks": 1, "epoch": -1}, "epoch is -1: expected a number that is not negative"),
+        ({"num_ranks": 1, "epoch": -1}, "epoch is -1: expected a non-negative number"),
         ({"num_ranks": 1, "epoch": 1.5}, "epoch is 1.5: expected a whole number"),
         ({"num_ranks": 1, "timeout_seconds": "x"}, "timeout_seconds is 'x': expected seconds"),
     ],

@@ -185,7 +185,7 @@ def test_a_plan_takes_no_arguments() -> None:
 
 @pytest.mark.parametrize("x", [1.0, [1.0, 2.0], (1,), np.float32(3), True])
 def test_what_is_no_array_cannot_be_followed(x: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=rf"x is a {type(x).__name__}, whose values a plan cannot follow"):
+    with pytest.raises(InvalidArgumentError, match=rf"x is a {type(x).__name__}, which a plan cannot read again"):
         Group(1).member(0).plan_all_reduce(x)
 
 

@@ -66,7 +66,7 @@ def test_inputs_of_ranks_other_than_the_root_stay_as_they_are() -> None:
 
 
 def test_an_output_elsewhere_than_on_the_root_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="rank 0 gave out, which only the root gives, rank 1 here"):
+    with pytest.raises(InvalidArgumentError, match="rank 0 passed out, which only the root, rank 1, may pass"):
         Group(2, timeout_seconds=10).member(0).reduce(np.ones(2), root=1, out=np.ones(2))
 
 

@@ -94,8 +94,8 @@ def test_the_mean_of_integers_is_a_float_along_any_axis() -> None:
 
 # shape, axis, words of the message
 BAD = [
-    ((4, 3), 1, r"cannot cut axis 1 of shape \(4, 3\) into 2 equal blocks: 3 is not a multiple of 2. Pad it to 4"),
-    ((3, 2), 0, r"cannot cut axis 0 of shape \(3, 2\) into 2 equal blocks"),
+    ((4, 3), 1, r"cannot split axis 1 of shape \(4, 3\) into 2 equal blocks: 3 is not a multiple of 2. Pad it to 4"),
+    ((3, 2), 0, r"cannot split axis 0 of shape \(3, 2\) into 2 equal blocks"),
     ((4,), 1, r"axis is 1, but the array has ndim 1: expected -1 to 0"),
     ((4,), -2, r"axis is -2, but the array has ndim 1"),
     ((), 0, r"axis is 0, but the array has no axes \(ndim 0\)"),

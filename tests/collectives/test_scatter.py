@@ -77,13 +77,13 @@ def test_an_output_of_any_layout_is_filled(place: str) -> None:
 
 # keywords of the root's call, words of the message
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"x": None}, "the root of a scatter, rank 0 here, must give the array to cut as x"),
-    ({"x": np.ones(5)}, r"cannot cut axis 0 of shape \(5,\) into 2 equal blocks: 5 is not a multiple of 2.*counts="),
+    ({"x": None}, "the root of a scatter, here rank 0, must pass the array to split as x"),
+    ({"x": np.ones(5)}, r"cannot split axis 0 of shape \(5,\) into 2 equal blocks: 5 is not a multiple of 2.*counts="),
     ({"x": np.ones(())}, r"no axes \(ndim 0\)"),
     ({"x": np.ones(4), "axis": 1}, "axis is 1, but the array has ndim 1"),
-    ({"x": np.ones(4), "counts": [1, 2]}, r"counts is \[1, 2\], which is 3 in all: expected the size 4 of axis 0"),
-    ({"x": np.ones(4), "counts": [4]}, "expected one number for each of 2 ranks, none of them negative"),
-    ({"x": np.ones(4), "counts": [5, -1]}, "none of them negative"),
+    ({"x": np.ones(4), "counts": [1, 2]}, r"counts is \[1, 2\], with the sum 3: expected the size 4 of axis 0"),
+    ({"x": np.ones(4), "counts": [4]}, "expected 2 non-negative numbers, one for each rank"),
+    ({"x": np.ones(4), "counts": [5, -1]}, "expected 2 non-negative numbers"),
     ({"x": np.ones(4), "counts": [1.5, 2.5]}, "expected one whole number for each rank"),
     ({"x": np.ones(4), "counts": 4}, "expected one whole number for each rank"),
     ({"x": np.ones(4), "out": np.ones(3)}, r"out is float64\[3\]: the result is float64\[2\]"),
@@ -99,7 +99,7 @@ def test_arguments_that_do_not_fit_are_refused(keywords: dict[str, Any], words: 
 
 @pytest.mark.parametrize("name", ["x", "counts"])
 def test_what_the_root_alone_gives_is_refused_elsewhere(name: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"rank 1 gave {name}, which only the root gives, rank 0 here"):
+    with pytest.raises(InvalidArgumentError, match=f"rank 1 passed {name}, which only the root, rank 0, may pass"):
         Group(2, timeout_seconds=10).member(1).scatter(**{name: [1, 1]})
 
 

@@ -79,14 +79,14 @@ def test_64_bits_become_32_as_everywhere_in_jax() -> None:
 
 @pytest.mark.parametrize("transform", [jax.jit, lambda f: jax.grad(lambda x: f(x).sum()), jax.vmap])
 def test_a_tracer_is_refused_with_where_to_call(transform: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"a tracer .* has no values yet.*make the call outside of it"):
+    with pytest.raises(InvalidArgumentError, match=r"a tracer .* without values.*call ringlet outside"):
         transform(lambda x: alone().all_reduce(x))(jnp.ones(2))
 
 
 def test_an_array_that_was_donated_is_refused() -> None:
     array = jnp.ones(2)
     array.delete()
-    with pytest.raises(InvalidArgumentError, match=r"has been deleted: it was donated"):
+    with pytest.raises(InvalidArgumentError, match=r"was deleted: it was donated"):
         alone().all_reduce(array)
 
 
@@ -108,7 +108,7 @@ def test_a_key_of_random_numbers_is_refused_with_what_to_give() -> None:
 
 
 def test_an_output_is_refused_because_nobody_can_write_to_it() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"out is a jax\.Array, which cannot be written to"):
+    with pytest.raises(InvalidArgumentError, match=r"out is a jax\.Array, which is immutable"):
         alone().all_reduce(jnp.ones(2), out=jnp.ones(2))
 
 

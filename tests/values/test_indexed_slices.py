@@ -82,7 +82,7 @@ def test_an_index_outside_is_refused_and_nothing_is_written(indices):
 @pytest.mark.parametrize(
     ("slices", "error", "text"),
     [
-        (IndexedSlices([1.0], [0.5]), TypeError, "indices are integers"),
+        (IndexedSlices([1.0], [0.5]), TypeError, "indices must be integers"),
         (IndexedSlices([1.0, 2.0, 3.0], [0, 1]), InvalidArgumentError, "one row for each index"),
         (IndexedSlices(np.ones(1, np.float32), [0]), ValueError, "holds float64"),
         (5.0, TypeError, "a scatter takes an IndexedSlices, got 5.0"),

@@ -7,10 +7,10 @@ import operator
 import numpy as np
 import pytest
 
-from ringlet.values.operator_proxy import StandIn, plain
+from ringlet.values.operator_proxy import OperatorProxy, plain
 
 
-class Stand(StandIn):
+class Stand(OperatorProxy):
     def __init__(self, value):
         self._value = value
 
@@ -60,5 +60,5 @@ def test_only_stand_ins_are_taken_for_others():
 
 
 def test_who_does_not_say_what_it_stands_for_is_named():
-    with pytest.raises(NotImplementedError, match="StandIn"):
-        StandIn() + 1
+    with pytest.raises(NotImplementedError, match="OperatorProxy"):
+        OperatorProxy() + 1

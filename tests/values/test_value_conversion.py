@@ -77,10 +77,10 @@ def test_a_range_is_converted_as_the_list_of_its_numbers():
     ("value", "error", "message"),
     [
         (None, ValueError, "None values not supported: variable 'v:0' holds float32"),
-        ("text", TypeError, "Cannot convert 'text' to an array of dtype float32: give numbers"),
+        ("text", TypeError, "Cannot convert 'text' to an array of dtype float32: pass numbers"),
         (b"text", TypeError, "Cannot convert b'text'"),
-        (["a"], TypeError, r"Cannot convert \['a'\] .*: give numbers"),
-        ([None], TypeError, r"Cannot convert \[None\] .*: give numbers"),
+        (["a"], TypeError, r"Cannot convert \['a'\] .*: pass numbers"),
+        ([None], TypeError, r"Cannot convert \[None\] .*: pass numbers"),
         ((i for i in range(2)), ValueError, r"unsupported type \(<class 'generator'>\).*list of its elements"),
         ({1.0: 2.0}, ValueError, r"unsupported type \(<class 'dict'>\)"),
         (object(), ValueError, "unsupported type"),
@@ -152,7 +152,7 @@ def test_without_ml_dtypes_its_names_are_refused_with_what_to_install(monkeypatc
     # None in the table of modules is what "not installed" looks like; the name may be known to NumPy by now.
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     monkeypatch.setattr(value_conversion, "np", SimpleNamespace(dtype=lambda name: [][name]))
-    with pytest.raises(TypeError, match=r"'bfloat16' is one of the package ml_dtypes.*pip install ml_dtypes"):
+    with pytest.raises(TypeError, match=r"'bfloat16' belongs to the package ml_dtypes.*pip install ml_dtypes"):
         as_dtype("bfloat16")
 
 

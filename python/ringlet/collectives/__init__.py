@@ -32,7 +32,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on first use: programs of one process need not wait for what finds the others.
+    # Loaded on first use: single-process programs do not need the rendezvous.
     if name != "init_process_group":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
     from ringlet.collectives.process_group import init_process_group

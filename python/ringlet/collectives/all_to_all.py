@@ -1,7 +1,7 @@
-"""All-to-all along any axes, made of the core's, which cuts and joins along the first.
+"""All-to-all along any axes, on top of the core's all-to-all along axis 0.
 
-Where the axes differ, a block travels with `concat_axis` first, so that pieces are joined by lying one behind the
-other; the rank that receives brings the axis back to its place.
+If the axes differ, blocks are sent with `concat_axis` first, so that concatenation in memory joins them; the receiving
+rank moves the axis back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from ringlet import _core
 from ringlet.collectives.adapters.array_adapters import in_kind_of
 from ringlet.collectives.argument_parsing import axis_in, counts_of, equal_counts
-from ringlet.collectives.buffers import Array, Output, as_buffer, read_first
+from ringlet.collectives.buffers import Array, Output, as_buffer, copy_if_overlapping
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["all_to_all"]
@@ -28,7 +28,7 @@ def all_to_all(
     Parameters
     ----------
     core : _core.Member
-        The rank that calls.
+        The calling rank.
     x, counts, out
         As for :meth:`~ringlet.collectives.Member.all_to_all`.
     axes : (int, int)
@@ -41,7 +41,7 @@ def all_to_all(
     Raises
     ------
     InvalidArgumentError
-        As there.
+        As for :meth:`~ringlet.collectives.Member.all_to_all`.
 
     Examples
     --------
@@ -58,10 +58,10 @@ def all_to_all(
         sizes = counts_of(counts, buffer.shape, split, core.num_ranks)
         size = sizes[core.rank]
     shape: list[int | None] = [*buffer.shape[:split], size, *buffer.shape[split + 1 :]]
-    # As long as all pieces together: only where all are equal does one rank know.
+    # With unequal blocks the total size along concat_axis depends on all ranks.
     shape[concat] = None if sizes is not None else core.num_ranks * (size if split == concat else buffer.shape[concat])
     output = None if out is None else Output(out, tuple(shape), buffer.dtype, axis=concat)
-    if split or concat:  # which the core will not see
+    if split or concat:  # the core does not compare axes
         core.barrier(f"all_to_all(split_axis={split}, concat_axis={concat})")
     if split == concat:
         result = _exchange(core, np.moveaxis(buffer, split, 0), sizes, concat, output)
@@ -73,16 +73,16 @@ def all_to_all(
 
 
 def _exchange(core: _core.Member, rows: Array, counts: list[int] | None, concat: int, output: Output | None) -> Any:
-    """Exchange rows and bring them to the axis that they are joined along."""
+    """Exchange rows and move axis 0 of the result to `concat`."""
     rows = np.ascontiguousarray(rows)
     if output is None:
         return np.moveaxis(core.all_to_all(rows, counts, None), 0, concat)
-    core.all_to_all(read_first(output.direct, rows), counts, output.direct)
+    core.all_to_all(copy_if_overlapping(output.direct, rows), counts, output.direct)
     return output.store()
 
 
 def _rows_of_equal_blocks(buffer: Array, split: int, concat: int, num_ranks: int) -> Array:
-    """All blocks one behind the other, each with `concat` as its first axis: shape (num_ranks * rows, ...)."""
+    """Return all blocks concatenated, each with `concat` as its first axis: shape (num_ranks * rows, ...)."""
     shape = buffer.shape
     cut = buffer.reshape(*shape[:split], num_ranks, shape[split] // num_ranks, *shape[split + 1 :])
     moved = np.moveaxis(cut, (split, concat if concat < split else concat + 1), (0, 1))
@@ -93,34 +93,34 @@ def _rows_of_equal_blocks(buffer: Array, split: int, concat: int, num_ranks: int
 def _exchange_unequal(
     core: _core.Member, buffer: Array, axes: tuple[int, int], counts: list[int], output: Output | None
 ) -> Any:
-    """Exchange blocks of unequal size, whose rows have no common length, as single elements."""
-    # Elements alone would not show that pieces do not fit together: ranks tell each other counts and shapes.
+    """Exchange blocks of unequal size as flat elements, because their rows differ in length."""
+    # Flat elements carry no shapes, so the ranks first exchange counts and shapes to detect mismatches.
     split, concat = axes
     shape = list(buffer.shape)
     rows = shape.pop(concat)
-    told = core.all_gather(np.array([[*counts, rows, *shape]]), 0, None)
-    _check_pieces(told, len(counts))
+    layouts = core.all_gather(np.array([[*counts, rows, *shape]]), 0, None)
+    _check_blocks(layouts, len(counts))
     ends = np.cumsum(counts)[:-1]
     blocks = [np.moveaxis(block, concat, 0).reshape(-1) for block in np.split(buffer, ends, axis=split)]
-    came = core.all_to_all(np.concatenate(blocks), [block.size for block in blocks], None)
+    received = core.all_to_all(np.concatenate(blocks), [block.size for block in blocks], None)
     shape[split if split < concat else split - 1] = counts[core.rank]
-    joined = np.moveaxis(came.reshape(int(told[:, len(counts)].sum()), *shape), 0, concat)
+    joined = np.moveaxis(received.reshape(int(layouts[:, len(counts)].sum()), *shape), 0, concat)
     if output is None:
         return joined
     return output.fill(joined)
 
 
-def _check_pieces(told: Array, num_ranks: int) -> None:
-    """Refuse pieces that cannot be joined; `told` has counts, rows and the other sizes of each rank."""
-    first = told[0].tolist()
-    for rank, row in enumerate(told.tolist()):
+def _check_blocks(layouts: Array, num_ranks: int) -> None:
+    """Raise if the blocks cannot be joined; each row of `layouts` has a rank's counts, rows and other sizes."""
+    first = layouts[0].tolist()
+    for rank, row in enumerate(layouts.tolist()):
         if row[:num_ranks] != first[:num_ranks]:
             raise InvalidArgumentError(
-                f"cannot join pieces of unequal size along concat_axis: counts are {first[:num_ranks]} at rank 0 and "
-                f"{row[:num_ranks]} at rank {rank}. Give all ranks the same, or let the axes be equal."
+                f"cannot join blocks of unequal size along concat_axis: counts are {first[:num_ranks]} at rank 0 and "
+                f"{row[:num_ranks]} at rank {rank}. Pass the same counts on all ranks, or make the axes equal."
             )
         if row[num_ranks + 1 :] != first[num_ranks + 1 :]:
             raise InvalidArgumentError(
-                f"cannot join pieces along concat_axis: the other sizes of x are {first[num_ranks + 1 :]} at rank 0 "
-                f"and {row[num_ranks + 1 :]} at rank {rank}. Give all ranks the same."
+                f"cannot join blocks along concat_axis: the other sizes of x are {first[num_ranks + 1 :]} at rank 0 "
+                f"and {row[num_ranks + 1 :]} at rank {rank}. Pass the same sizes on all ranks."
             )

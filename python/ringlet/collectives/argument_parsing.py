@@ -1,4 +1,4 @@
-"""Arguments that several collectives take, read and refused in the caller's words."""
+"""Validation of arguments that several collectives share."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = [
 
 
 def as_sequence(values: Any, name: str) -> Sequence[Any]:
-    """Give arrays in a list or a tuple; what cannot be counted, such as a generator, is gone through once.
+    """Return arrays as a list or a tuple; other iterables, such as generators, are consumed once.
 
     Raises
     ------
     InvalidArgumentError
-        If there is nothing to go through.
+        If the value is not iterable.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def as_sequence(values: Any, name: str) -> Sequence[Any]:
 
 
 def shortened(value: Any) -> str:
-    """Give what messages show of a value, which may be of any length.
+    """Return the repr of a value for a message, shortened to 40 characters.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def shortened(value: Any) -> str:
 
 
 def as_text(value: Any) -> str:
-    r"""Give the text of a value as the core can keep it: what is no Unicode, such as parts of file names, escaped.
+    r"""Return the text of a value as valid UTF-8; lone surrogates, as in undecodable file names, are escaped.
 
     Examples
     --------
@@ -74,12 +74,12 @@ def as_text(value: Any) -> str:
 
 
 def whole_number(value: Any, name: str, expected: str) -> int:
-    """Read an integer of any kind, NumPy's included.
+    """Return an integer argument as an int; accepts NumPy integers.
 
     Raises
     ------
     InvalidArgumentError
-        If it is none, such as 1.0 or "1".
+        If the value is not an integer, such as 1.0 or "1".
 
     Examples
     --------
@@ -93,12 +93,12 @@ def whole_number(value: Any, name: str, expected: str) -> int:
 
 
 def whole_number_of(bits: int, value: Any, name: str, expected: str) -> int:
-    """Read an integer that the core keeps in so many bits.
+    """Return an integer argument that must fit in `bits` bits, signed.
 
     Raises
     ------
     InvalidArgumentError
-        If it is none, or too large.
+        If the value is not an integer, or out of range.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def whole_number_of(bits: int, value: Any, name: str, expected: str) -> int:
 
 
 def refuse_selection(op: Any, algorithm: Any = Algorithm.AUTO) -> NoReturn:
-    """Raise because one of the two is no member of its enumeration.
+    """Raise the error for an `op` or `algorithm` that is not a member of its enumeration.
 
     Examples
     --------
@@ -126,12 +126,12 @@ def refuse_selection(op: Any, algorithm: Any = Algorithm.AUTO) -> NoReturn:
 
 
 def root_of(root: Any, num_ranks: int) -> int:
-    """Read the number of the rank that sends to, or receives from, all others.
+    """Return the root argument of a collective as an int.
 
     Raises
     ------
     InvalidArgumentError
-        If there is no such rank.
+        If the group has no such rank.
 
     Examples
     --------
@@ -147,19 +147,19 @@ def root_of(root: Any, num_ranks: int) -> int:
 
 
 def root_only(name: str, rank: int, root: int) -> NoReturn:
-    """Raise because a rank other than the root gave what only the root gives.
+    """Raise the error for an argument that only the root may pass.
 
     Examples
     --------
     >>> root_only("out", 1, 0)
     Traceback (most recent call last):
-    ringlet.errors.InvalidArgumentError: rank 1 gave out, which only the root gives, rank 0 here: leave it out.
+    ringlet.errors.InvalidArgumentError: rank 1 passed out, which only the root, rank 0, may pass: leave it out.
     """
-    raise InvalidArgumentError(f"rank {rank} gave {name}, which only the root gives, rank {root} here: leave it out.")
+    raise InvalidArgumentError(f"rank {rank} passed {name}, which only the root, rank {root}, may pass: leave it out.")
 
 
 def axis_in(ndim: int, axis: Any, name: str = "axis") -> int:
-    """Read an axis as NumPy does: negative ones count from the last.
+    """Return an axis as a non-negative int; negative axes count from the last.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def axis_in(ndim: int, axis: Any, name: str = "axis") -> int:
     """
     number = whole_number(axis, name, "the number of an axis")
     if ndim == 0:
-        raise InvalidArgumentError(f"{name} is {number}, but the array has no axes (ndim 0): give x.reshape(1).")
+        raise InvalidArgumentError(f"{name} is {number}, but the array has no axes (ndim 0): pass x.reshape(1).")
     if not -ndim <= number < ndim:
         raise InvalidArgumentError(
             f"{name} is {number}, but the array has ndim {ndim}: expected {-ndim} to {ndim - 1}."
@@ -187,12 +187,12 @@ def axis_in(ndim: int, axis: Any, name: str = "axis") -> int:
 
 
 def equal_counts(shape: Sequence[int], axis: int, num_ranks: int, name: str = "axis") -> int:
-    """Give the size of each of `num_ranks` equal blocks along an axis.
+    """Return the size of each of `num_ranks` equal blocks along an axis.
 
     Raises
     ------
     InvalidArgumentError
-        If the axis cannot be cut so.
+        If the size of the axis is not a multiple of `num_ranks`.
 
     Examples
     --------
@@ -203,19 +203,19 @@ def equal_counts(shape: Sequence[int], axis: int, num_ranks: int, name: str = "a
     if size % num_ranks:
         padded = (size // num_ranks + 1) * num_ranks
         raise InvalidArgumentError(
-            f"cannot cut {name} {axis} of shape {tuple(shape)} into {num_ranks} equal blocks: {size} is not a multiple "
-            f"of {num_ranks}. Pad it to {padded}, or use a collective that takes counts=."
+            f"cannot split {name} {axis} of shape {tuple(shape)} into {num_ranks} equal blocks: {size} is not a "
+            f"multiple of {num_ranks}. Pad it to {padded}, or use a collective that takes counts=."
         )
     return size // num_ranks
 
 
 def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks: int) -> list[int]:
-    """Read how many rows of an array each rank gets.
+    """Return the number of rows for each rank as a list of int.
 
     Raises
     ------
     InvalidArgumentError
-        If they are not one count for each rank, none negative, whose sum is the size of the axis.
+        If there is not one count for each rank, a count is negative, or their sum is not the size of the axis.
 
     Examples
     --------
@@ -228,23 +228,23 @@ def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks:
         raise InvalidArgumentError(f"counts is {shortened(counts)}: expected one whole number for each rank.") from None
     if len(numbers) != num_ranks or min(numbers) < 0:
         raise InvalidArgumentError(
-            f"counts is {shortened(numbers)}: expected one number for each of {num_ranks} ranks, none of them negative."
+            f"counts is {shortened(numbers)}: expected {num_ranks} non-negative numbers, one for each rank."
         )
     if sum(numbers) != shape[axis]:
         raise InvalidArgumentError(
-            f"counts is {shortened(numbers)}, which is {sum(numbers)} in all: expected the size {shape[axis]} of axis "
+            f"counts is {shortened(numbers)}, with the sum {sum(numbers)}: expected the size {shape[axis]} of axis "
             f"{axis} of shape {tuple(shape)}."
         )
     return numbers
 
 
 def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
-    """Read pairs of (source, target) of a permutation.
+    """Return the (source, target) pairs of a permutation as a list of int pairs.
 
     Raises
     ------
     InvalidArgumentError
-        If there is no such rank, or one is source or target twice.
+        If the group has no such rank, or a rank is source or target twice.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
                 )
             if rank in seen:
                 raise InvalidArgumentError(
-                    f"pairs has rank {rank} as a {role} twice: give each rank one {role} at most. For one source and "
+                    f"pairs has rank {rank} as a {role} twice: a rank is a {role} at most once. For one source and "
                     "many targets use broadcast, for other patterns all_to_all with counts=."
                 )
             seen.add(rank)
@@ -276,33 +276,33 @@ def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
 
 
 def pass_ends(sizes: Sequence[int], bytes_per_pack: Any) -> list[int]:
-    """Cut a list of arrays into passes: consecutive ones of at most so many bytes together.
+    """Split a list of arrays into passes: consecutive arrays of at most `bytes_per_pack` bytes together.
 
     Parameters
     ----------
     sizes : sequence of int
         Bytes of each array.
     bytes_per_pack : int
-        An array larger than that has a pass of its own; 0 means one pass of all.
+        A larger array forms its own pass; 0 means one pass for all arrays.
 
     Returns
     -------
     list of int
-        Where each pass ends. There is at least one pass, even of no array.
+        End index of each pass. There is at least one pass, even without arrays.
 
     Raises
     ------
     InvalidArgumentError
-        If `bytes_per_pack` is negative or no whole number.
+        If `bytes_per_pack` is negative or not a whole number.
 
     Examples
     --------
     >>> pass_ends([40, 40, 40, 500, 10], 100)
     [2, 3, 4, 5]
     """
-    limit = whole_number(bytes_per_pack, "bytes_per_pack", "a number of bytes, or 0 for one pass of all")
+    limit = whole_number(bytes_per_pack, "bytes_per_pack", "a number of bytes, or 0 for a single pass")
     if limit < 0:
-        raise InvalidArgumentError(f"bytes_per_pack is {limit}: expected a number of bytes, or 0 for one pass of all.")
+        raise InvalidArgumentError(f"bytes_per_pack is {limit}: expected a number of bytes, or 0 for a single pass.")
     ends: list[int] = []
     filled = 0
     for number, size in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""How much memory the system would still give to this process."""
+"""Memory that the system can still allocate to this process."""
 
 from __future__ import annotations
 
@@ -9,72 +9,72 @@ from pathlib import Path, PurePosixPath
 from ringlet import _core
 from ringlet.errors import SharedMemoryFullError
 
-__all__ = ["MemoryLeft", "memory_left", "refuse_more_than_is_left"]
+__all__ = ["AvailableMemory", "available_memory", "check_available_memory"]
 
-# File names of limit and use, and what the use counts although the system would take it back first.
+# Control group files of limit and usage, and the counters of reclaimable page cache within the usage.
 _VERSION_2 = ("memory.max", "memory.current", ("inactive_file", "active_file"))
 _VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file"))
 
 
 @dataclass(frozen=True)
-class MemoryLeft:
-    """What is left where least is.
+class AvailableMemory:
+    """The tightest memory limit of this process.
 
     Attributes
     ----------
     num_bytes : int
-        How much.
+        Available bytes.
     where : str
-        Who has no more: the machine, or a control group.
+        The limiting scope: the machine, or a control group.
     """
 
     num_bytes: int
     where: str
 
 
-def memory_left(root: Path = Path("/")) -> MemoryLeft | None:
-    """Tell what the machine has left, or the control groups of this process if they allow less.
+def available_memory(root: Path = Path("/")) -> AvailableMemory | None:
+    """Return the memory available on the machine or in the control groups of this process, whichever is less.
 
     Parameters
     ----------
     root : Path
-        Where ``proc`` and ``sys`` are.
+        Directory that contains ``proc`` and ``sys``.
 
     Returns
     -------
-    MemoryLeft or None
-        None where the system does not tell.
+    AvailableMemory or None
+        None if the system does not report it.
     """
-    found = _of_control_groups(root)
+    found = _control_group_limits(root)
     machine = _numbers(root / "proc/meminfo")
     if "MemAvailable:" in machine:
         kibibytes = machine["MemAvailable:"] + machine.get("SwapFree:", 0)
-        found.append(MemoryLeft(kibibytes * 1024, "this machine"))
+        found.append(AvailableMemory(kibibytes * 1024, "this machine"))
     return min(found, key=lambda left: left.num_bytes, default=None)
 
 
-def refuse_more_than_is_left(num_bytes: int, what: str) -> None:
-    """Raise where the system would end a process, rather than say that it has not got so much.
+def check_available_memory(num_bytes: int, what: str) -> None:
+    """Raise if an allocation exceeds the available memory, because the system would kill a process instead.
 
     Parameters
     ----------
     num_bytes : int
-        Of shared memory, all of which will be used.
+        Size of the shared memory.
     what : str
-        What needs it.
+        What needs the memory, for the message.
 
     Raises
     ------
     SharedMemoryFullError
-        If less is left, also once this process has given back what it keeps for other arrays.
+        If less is available even after the idle buffers of this process were freed.
     """
-    left = memory_left()
+    left = available_memory()
     if left is not None and left.num_bytes < num_bytes and _core.trim_shared():
-        left = memory_left()
+        left = available_memory()
     if left is not None and left.num_bytes < num_bytes:
         raise SharedMemoryFullError(
             f"{what} needs {num_bytes / 2**30:.3g} GiB of shared memory, but {left.where} has "
-            f"{left.num_bytes / 2**30:.3g} GiB left: use fewer or smaller arrays, or end what is not needed.",
+            f"{left.num_bytes / 2**30:.3g} GiB left: use fewer or smaller arrays, or stop other processes.",
             num_bytes,
             left.num_bytes,
             "memfd",
@@ -82,7 +82,7 @@ def refuse_more_than_is_left(num_bytes: int, what: str) -> None:
         )
 
 
-def _of_control_groups(root: Path) -> list[MemoryLeft]:
+def _control_group_limits(root: Path) -> list[AvailableMemory]:
     found = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
@@ -93,23 +93,23 @@ def _of_control_groups(root: Path) -> list[MemoryLeft]:
         else:
             continue
         path = PurePosixPath(group)
-        for each in (path, *path.parents):  # the limit of any of them holds
-            left = _left_in(mount / str(each).lstrip("/"), *files)
+        for each in (path, *path.parents):  # each level may set a limit
+            left = _available_in(mount / str(each).lstrip("/"), *files)
             if left is not None:
-                found.append(MemoryLeft(left, f"control group {each}"))
+                found.append(AvailableMemory(left, f"control group {each}"))
     return found
 
 
-def _left_in(group: Path, limit_name: str, use_name: str, reclaimable: tuple[str, ...]) -> int | None:
+def _available_in(group: Path, limit_name: str, use_name: str, reclaimable: tuple[str, ...]) -> int | None:
     limit, use = _text(group / limit_name).strip(), _text(group / use_name).strip()
-    if not limit.isdigit() or not use.isdigit():  # no limit is the word "max"
+    if not limit.isdigit() or not use.isdigit():  # "max" means no limit
         return None
     counts = _numbers(group / "memory.stat")
     return max(int(limit) - int(use) + sum(counts.get(name, 0) for name in reclaimable), 0)
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """The first number of each line, by the word before it."""
+    """Return the first number of each line, keyed by the word before it."""
     lines = (line.split() for line in _text(path).splitlines())
     return {words[0]: int(words[1]) for words in lines if len(words) > 1 and words[1].isdigit()}
 

@@ -1,4 +1,4 @@
-"""Any array as a buffer that the core can read, and any array as a place for its results."""
+"""Conversion of any array to an input or output buffer of the core."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = [
     "Array",
     "Output",
     "Outputs",
-    "apart_from",
     "as_buffer",
     "as_buffers",
     "as_ndarray",
+    "copy_if_overlapping",
+    "copy_if_partly_overlapping",
     "is_direct",
     "is_view_of",
-    "read_first",
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -33,7 +33,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def as_buffer(value: Any, name: str = "the array") -> Array:
-    """Give an array that the core can read: contiguous, aligned, in native byte order.
+    """Return an array that the core can read: contiguous, aligned, in native byte order.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def as_buffer(value: Any, name: str = "the array") -> Array:
         An ndarray of any layout, a Python or NumPy scalar, nested lists, or an object with the buffer protocol,
         ``__array__`` or ``__dlpack__``. An array that already fits is returned as it is; others are copied.
     name : str
-        What messages call the value.
+        Name of the value in messages.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def as_buffer(value: Any, name: str = "the array") -> Array:
     Raises
     ------
     InvalidArgumentError
-        If the dtype is none that collectives take, or the value is a masked array, whose mask would be lost.
+        If collectives do not support the dtype, or the value is a masked array, whose mask would be lost.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def as_buffer(value: Any, name: str = "the array") -> Array:
 
 
 def as_buffers(values: Sequence[Any]) -> list[Array]:
-    """Give :func:`as_buffer` of each value; messages tell which one is at fault.
+    """Return :func:`as_buffer` of each value; messages name the position of an invalid one.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def as_buffers(values: Sequence[Any]) -> list[Array]:
 
 
 def as_ndarray(value: Any, name: str = "the array") -> Array:
-    """Give the ndarray of a value, of any dtype and layout, without a copy where there can be one.
+    """Return a value as an ndarray of any dtype and layout, without a copy if possible.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def as_ndarray(value: Any, name: str = "the array") -> Array:
         return kind.as_ndarray(value, name)
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidArgumentError(
-            f"{name} is a masked array, whose mask would be lost. Combine x.filled(0) and the mask each by itself."
+            f"{name} is a masked array, whose mask would be lost. Combine x.filled(0) and the mask separately."
         )
     if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
         try:
@@ -112,7 +112,7 @@ def as_ndarray(value: Any, name: str = "the array") -> Array:
         except (BufferError, RuntimeError, TypeError) as error:
             raise InvalidArgumentError(
                 f"{name} is a {type(value).__name__} that NumPy cannot read by DLPack: {error}. "
-                "Give an array in the memory of the CPU, of a dtype that NumPy has."
+                "Pass an array in CPU memory, of a dtype that NumPy supports."
             ) from error
     return np.asarray(value)
 
@@ -121,7 +121,7 @@ def as_ndarray(value: Any, name: str = "the array") -> Array:
 
 
 def is_direct(out: Array) -> bool:
-    """Tell whether the core can write to an array as it is.
+    """Return whether the core can write to an array directly.
 
     Examples
     --------
@@ -132,28 +132,28 @@ def is_direct(out: Array) -> bool:
 
 
 class Output:
-    """An array that a caller wants a result in, and what the core is given to fill instead.
+    """A caller's output array, and the buffer that the core fills for it.
 
     Parameters
     ----------
     out : ndarray or array of another library
         Writeable, of any layout and byte order.
     shape : tuple of int or None, optional
-        What the result has; None in place of a size, or of the whole, where only the core will know.
+        Shape of the result; None for a size, or for the whole shape, that only the core determines.
     dtype : dtype, optional
-        What the result has.
+        Dtype of the result.
     axis : int
-        Which axis of `out` the core has first; negative ones count from the last.
+        The axis of `out` that is the core's first axis; negative axes count from the last.
 
     Attributes
     ----------
     direct : ndarray
-        `out` with `axis` first, or fresh memory where the core cannot write to that.
+        `out` with `axis` first, or a temporary buffer if the core cannot write to that view.
 
     Raises
     ------
     InvalidArgumentError
-        If `out` is no array, is read-only, or has another shape or dtype than the result.
+        If `out` is not an array, is read-only, or differs from the result in shape or dtype.
 
     Examples
     --------
@@ -183,22 +183,22 @@ class Output:
 
     @property
     def is_direct(self) -> bool:
-        """Whether the core writes to where the caller wants the result."""
+        """Whether the core writes directly to the caller's array."""
         return self._target is self.direct
 
     def store(self) -> Any:
-        """Bring the result to where the caller wants it, and return the caller's array."""
+        """Copy the result to the caller's array if necessary, and return that array."""
         if not self.is_direct:
             self._target[...] = self.direct
         return self._written()
 
     def fill(self, result: Array) -> Any:
-        """Put a result where the caller wants it, and return the caller's array.
+        """Copy `result` to the caller's array, and return that array.
 
         Raises
         ------
         InvalidArgumentError
-            If it has another shape.
+            If the shapes differ.
         """
         if result.shape != self._out.shape:
             _refuse_output(self._out, result.shape, result.dtype)
@@ -213,21 +213,21 @@ class Output:
 
 
 class Outputs:
-    """One :class:`Output` for each of many results that have the shapes of their inputs.
+    """The outputs of a call whose results have the shapes of its inputs.
 
     Parameters
     ----------
     outs : sequence of ndarray
         One writeable array for each buffer, of any layout and byte order.
     buffers : list of ndarray
-        The inputs, as :func:`as_buffer` gave them. One that overlaps its own output in part is replaced by a copy.
+        The inputs, from :func:`as_buffer`. An input that partly overlaps its own output is replaced by a copy.
     op : Op, optional
-        What the result's dtype depends on; none where values are only moved.
+        The reduction, which determines the result dtype; None if values are only moved.
 
     Raises
     ------
     InvalidArgumentError
-        If an output is no array, is read-only, or has another shape or dtype than its result.
+        If an output is not an array, is read-only, or differs from its result in shape or dtype.
 
     Examples
     --------
@@ -238,28 +238,28 @@ class Outputs:
 
     def __init__(self, outs: Sequence[Any], buffers: list[Array], op: Op | None = None) -> None:
         if len(outs) != len(buffers):
-            raise InvalidArgumentError(f"out has {len(outs)} arrays for {len(buffers)} inputs: give one for each.")
+            raise InvalidArgumentError(f"out has {len(outs)} arrays for {len(buffers)} inputs: pass one for each.")
         self._outputs = [
             Output(out, buffer.shape, buffer.dtype if op is None else as_result(buffer.dtype, op))
             for out, buffer in zip(outs, buffers, strict=True)
         ]
         self.direct: list[Array] = [output.direct for output in self._outputs]
-        buffers[:] = [apart_from(out, buffer) for out, buffer in zip(self.direct, buffers, strict=True)]
+        buffers[:] = [copy_if_partly_overlapping(out, buffer) for out, buffer in zip(self.direct, buffers, strict=True)]
 
     def store(self) -> list[Any]:
-        """Bring the results to where the caller wants them, and return the caller's arrays."""
+        """Copy the results to the caller's arrays if necessary, and return those arrays."""
         return [output.store() for output in self._outputs]
 
 
-def apart_from(out: Array, buffer: Array) -> Array:
-    """Give `buffer`, or a copy if it shares a part, but not all, of its memory with `out`.
+def copy_if_partly_overlapping(out: Array, buffer: Array) -> Array:
+    """Return `buffer`, or a copy if `buffer` and `out` overlap but are not the same memory.
 
-    An input that is its own output is read before it is written, element by element; one that overlaps it is not.
+    In-place operation is safe element by element; a shifted overlap is not.
 
     Examples
     --------
     >>> x = np.arange(4)
-    >>> apart_from(x, x) is x, apart_from(x[1:], x[:-1]) is x
+    >>> copy_if_partly_overlapping(x, x) is x, copy_if_partly_overlapping(x[1:], x[:-1]) is x
     (True, False)
     """
     if out is buffer or not np.may_share_memory(out, buffer):
@@ -268,20 +268,20 @@ def apart_from(out: Array, buffer: Array) -> Array:
     return buffer if is_same_memory else buffer.copy()
 
 
-def read_first(out: Array | None, buffer: Array) -> Array:
-    """Give `buffer`, or a copy if it shares any memory with `out`.
+def copy_if_overlapping(out: Array | None, buffer: Array) -> Array:
+    """Return `buffer`, or a copy if it shares any memory with `out`.
 
     Examples
     --------
     >>> x = np.arange(4)
-    >>> read_first(x, x) is x, read_first(None, x) is x
+    >>> copy_if_overlapping(x, x) is x, copy_if_overlapping(None, x) is x
     (False, True)
     """
     return buffer.copy() if out is not None and np.may_share_memory(out, buffer) else buffer
 
 
 def is_view_of(array: Array, value: Any) -> bool:
-    """Tell whether an array is the memory of a value, and not a copy that :func:`as_ndarray` makes each time anew.
+    """Return whether `array` shares the memory of `value`, rather than being a copy made by :func:`as_ndarray`.
 
     Examples
     --------
@@ -293,19 +293,19 @@ def is_view_of(array: Array, value: Any) -> bool:
 
 
 def _writeable(out: Any) -> Array:
-    """The memory of an output, as an array."""
+    """Return the memory of an output as an ndarray."""
     kind = kind_of(out)
     if kind is not None and kind.is_mutable:
         array = kind.as_ndarray(out, "out")
         if not is_view_of(array, out):
             raise InvalidArgumentError(
-                "out is a view that shows other values than its memory holds: give its .clone()."
+                "out is a conjugated or negated view, whose memory holds other values: pass its .clone()."
             )
         if any(size > 1 and not stride for size, stride in zip(array.shape, array.strides, strict=True)):
-            raise InvalidArgumentError("out is an expanded view, of which many elements are one: give its .clone().")
+            raise InvalidArgumentError("out is an expanded view, whose elements share memory: pass its .clone().")
         return array
     if not isinstance(out, np.ndarray):
-        what = f"a {type(out).__name__}" if kind is None else f"a {kind.name}, which cannot be written to"
+        what = f"a {type(out).__name__}" if kind is None else f"a {kind.name}, which is immutable"
         raise InvalidArgumentError(f"out is {what}: expected a writeable ndarray.")
     return out
 
@@ -319,12 +319,12 @@ def _check_output(out: Array, shape: tuple[int | None, ...] | None, dtype: np.dt
     if not is_known(native(out.dtype)):
         refuse_dtype(out, out.dtype, "out")
     if not out.flags.writeable:
-        raise InvalidArgumentError("out is read-only: give an array that may be written, for example out.copy().")
+        raise InvalidArgumentError("out is read-only: pass a writeable array, for example out.copy().")
 
 
 def _refuse_output(out: Array, shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> None:
     sizes = ", ".join("?" if size is None else str(size) for size in shape)
-    remedy = "where ? is what the ranks give together"
+    remedy = "? is the sum of the sizes of all ranks"
     if None not in shape:
         remedy = f"Make one with np.empty({shape}, {dtype.name!r})"
     raise InvalidArgumentError(f"out is {out.dtype}{list(out.shape)}: the result is {dtype}[{sizes}]. {remedy}.")

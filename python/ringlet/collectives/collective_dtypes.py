@@ -1,6 +1,6 @@
-"""Which dtypes collectives move, which operations combine them, and what comes out: one table, and its refusals.
+"""Supported dtypes of collectives, the operations on them, and the dtypes of results.
 
-The 8-bit floats and bfloat16 are those of ml_dtypes, which is known here by name only: whoever has such an array has
+The 8-bit floats and bfloat16 come from ml_dtypes, which is not imported here: the program that made such an array has
 imported it.
 """
 
@@ -26,7 +26,7 @@ _FLOATS = ("float16", "float32", "float64")
 _COMPLEX = ("complex64", "complex128")
 
 NUMPY_NAMES = ("bool", *_INTEGERS, *_FLOATS, *_COMPLEX)
-"""The dtypes of NumPy that collectives take."""
+"""The NumPy dtypes that collectives support."""
 
 ML_NAMES = (
     "bfloat16",
@@ -38,9 +38,9 @@ ML_NAMES = (
     "float8_e5m2",
     "float8_e5m2fnuz",
 )
-"""The dtypes of ml_dtypes that collectives take."""
+"""The dtypes of ml_dtypes that collectives support."""
 
-# Kind of dtype: the operations that combine it.
+# Kind of dtype: the operations it supports.
 _OPS: dict[str, frozenset[Op]] = {
     "bool": frozenset({Op.MIN, Op.MAX, Op.AND, Op.OR, Op.XOR}),
     "integer": frozenset(Op),
@@ -48,7 +48,7 @@ _OPS: dict[str, frozenset[Op]] = {
     "complex": frozenset({Op.SUM, Op.MEAN, Op.PROD}),
 }
 
-# Known dtypes, in native byte order, and their kinds. Those of ml_dtypes are added at first sight.
+# Supported dtypes in native byte order and their kinds. Those of ml_dtypes are registered on first use.
 _KINDS: dict[DType, str] = {
     **{np.dtype(name): "integer" for name in _INTEGERS},
     **{np.dtype(name): "float" for name in _FLOATS},
@@ -58,7 +58,7 @@ _KINDS: dict[DType, str] = {
 
 
 def is_known(dtype: DType) -> bool:
-    """Tell whether the core can work on arrays of a dtype as they are.
+    """Return whether the core supports a dtype without conversion.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def is_known(dtype: DType) -> bool:
     Returns
     -------
     bool
-        False for other byte orders. Types of C that are another name for a known one (``np.longlong``) are known.
+        False for non-native byte order. Aliases of C types (``np.longlong``) are supported.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def is_known(dtype: DType) -> bool:
 
 
 def _register(dtype: DType) -> bool:
-    """Introduce a dtype of ml_dtypes to the core, which cannot import it; False if it is none that it knows."""
+    """Register a dtype of ml_dtypes with the core; return False if the dtype is not supported."""
     if dtype.type.__module__ != "ml_dtypes" or dtype.name not in ML_NAMES:
         return False
     _core.register_dtype(dtype.name, dtype)
@@ -87,31 +87,31 @@ def _register(dtype: DType) -> bool:
 
 
 def native(dtype: DType) -> DType:
-    """Give a dtype in the byte order of this machine; the same object if it needs no change.
+    """Return a dtype in native byte order; the same object if it already is.
 
     Examples
     --------
     >>> native(np.dtype(">i4"))
     dtype('int32')
     """
-    # The core reads no "<" or ">", which the buffer protocol leaves even where it is the order of this machine. A dtype
-    # of ml_dtypes has none of these: newbyteorder() would make plain bytes of it.
+    # The core does not parse "<" and ">", which buffers may carry even for native order. Dtypes of ml_dtypes have
+    # neither, and newbyteorder() would turn them into raw bytes.
     return dtype if dtype.byteorder in "=|" else dtype.newbyteorder("=")
 
 
 def as_result(dtype: DType, op: Op) -> DType:
-    """Give the dtype of a reduction's result.
+    """Return the dtype of the result of a reduction.
 
     Parameters
     ----------
     dtype : dtype
-        A known one.
+        A supported dtype.
     op : Op
 
     Returns
     -------
     dtype
-        `dtype`, but for the mean of integers: float32 for 8 and 16 bits, else float64, as TensorFlow's are.
+        `dtype`, except for the mean of integers: float32 for 8 and 16 bits, else float64.
 
     Examples
     --------
@@ -123,11 +123,11 @@ def as_result(dtype: DType, op: Op) -> DType:
     return np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 def check_pairs(arrays: Iterable[Any], op: Op) -> None:
-    """Apply :func:`check_pair` to each array; values that are none have no pair to refuse.
+    """Apply :func:`check_pair` to each array; other values are skipped.
 
     Examples
     --------
@@ -139,43 +139,43 @@ def check_pairs(arrays: Iterable[Any], op: Op) -> None:
 
 
 def check_pair(dtype: DType, op: Op) -> None:
-    """Refuse an operation that has no meaning for a dtype.
+    """Raise if a dtype does not support an operation.
 
     Raises
     ------
     InvalidArgumentError
-        If the dtype is known and `op` does not combine it; it says what to do instead.
+        If the dtype is known and does not support `op`; the message names an alternative.
 
     Examples
     --------
     >>> check_pair(np.dtype("bool"), Op.SUM)
     Traceback (most recent call last):
-    ringlet.errors.InvalidArgumentError: there is no SUM of bool: use OR, or convert with x.astype('int32').
+    ringlet.errors.InvalidArgumentError: SUM does not support bool: use OR, or convert with x.astype('int32').
     """
     kind = _KINDS.get(native(dtype))
     if kind is not None and op not in _OPS[kind]:
-        raise InvalidArgumentError(f"there is no {op.name} of {native(dtype).name}: {_instead(kind, dtype, op)}.")
+        raise InvalidArgumentError(f"{op.name} does not support {native(dtype).name}: {_alternative(kind, dtype, op)}.")
 
 
-def _instead(kind: str, dtype: DType, op: Op) -> str:
+def _alternative(kind: str, dtype: DType, op: Op) -> str:
     if kind == "bool":
         other = {Op.SUM: "use OR, or ", Op.PROD: "use AND, or "}.get(op, "")
         return f"{other}convert with x.astype({'float32' if op is Op.MEAN else 'int32'!r})"
     if op in (Op.MIN, Op.MAX):
-        return "complex numbers have no order. Reduce abs(x), or x.real and x.imag each by itself"
+        return "complex numbers have no order. Reduce abs(x), or x.real and x.imag separately"
     bits = 8 * min(dtype.itemsize, 8)
-    return f"it works on bits. View them as integers with x.view('uint{bits}')"
+    return f"it is a bitwise operation. View the array as integers with x.view('uint{bits}')"
 
 
 def refuse_dtype(value: Any, dtype: DType, name: str) -> NoReturn:
-    """Raise what tells the dtypes that are taken, and how to get to one of them.
+    """Raise the error for an unsupported dtype, with the supported dtypes and a conversion.
 
     Parameters
     ----------
     value : object
-        What the caller gave.
+        The caller's argument.
     dtype : dtype
-        What NumPy made of it.
+        Its dtype as an ndarray.
     name : str
         What messages call the value.
 
@@ -187,29 +187,29 @@ def refuse_dtype(value: Any, dtype: DType, name: str) -> NoReturn:
     --------
     >>> refuse_dtype(None, np.dtype(object), "the array")
     Traceback (most recent call last):
-    ringlet.errors.InvalidArgumentError: cannot use the array, which is None of type NoneType: collectives take ...
+    ringlet.errors.InvalidArgumentError: cannot use the array, which is None of type NoneType: collectives support ...
     """
     is_array = isinstance(value, (np.ndarray, np.generic))
     given = f"dtype {dtype}" if is_array else f"{shortened(value)} of type {type(value).__name__}"
-    remedy = _remedy(dtype) if is_array else "Give numbers, or an array of them"
+    remedy = _remedy(dtype) if is_array else "Pass numbers, or an array of numbers"
     raise InvalidArgumentError(
-        f"cannot use {name}, which is {given}: collectives take bool, int8 to int64, uint8 to uint64, float16, "
+        f"cannot use {name}, which is {given}: collectives support bool, int8 to int64, uint8 to uint64, float16, "
         f"float32, float64, complex64, complex128, and bfloat16 and float8 of ml_dtypes. {remedy}."
     )
 
 
 def _remedy(dtype: DType) -> str:
     if dtype.names is not None:
-        return f"Give each field by itself, such as x[{dtype.names[0]!r}]"
+        return f"Pass each field separately, such as x[{dtype.names[0]!r}]"
     if dtype.type.__module__ == "ml_dtypes":
         integer = dtype.name.startswith(("int", "uint"))
         other = "int8" if integer else "complex64" if "complex" in dtype.name else "float32"
         return f"Convert it first with x.astype({other!r})"
     remedies = {
         "O": "Convert numbers first with x.astype('float64')",
-        "M": "Use the integers that times are made of: x.view('int64')",
-        "m": "Use the integers that times are made of: x.view('int64')",
+        "M": "View times as integers: x.view('int64')",
+        "m": "View times as integers: x.view('int64')",
         "f": "Convert it first with x.astype('float64')",
         "c": "Convert it first with x.astype('complex128')",
     }
-    return remedies.get(dtype.kind, "To move bytes that are no numbers, view them as such: x.view('uint8')")
+    return remedies.get(dtype.kind, "To move other data as bytes, pass x.view('uint8')")

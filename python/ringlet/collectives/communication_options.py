@@ -1,4 +1,4 @@
-"""How a collective is asked to move its bytes: ``tf.distribute.experimental.CommunicationOptions``."""
+"""Options of collectives: ``tf.distribute.experimental.CommunicationOptions``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CollectiveHints", "CommunicationImplementation", "CommunicationOptio
 
 
 class CommunicationImplementation(enum.Enum):
-    """Which way of moving bytes is asked for (``tf.distribute.experimental.CommunicationImplementation``).
+    """Requested implementation of a collective (``tf.distribute.experimental.CommunicationImplementation``).
 
     Examples
     --------
@@ -22,32 +22,32 @@ class CommunicationImplementation(enum.Enum):
     """
 
     AUTO = "AUTO"
-    """What the strategy finds best, or what its ``cross_device_ops`` choose."""
+    """Chosen by the strategy or its ``cross_device_ops``."""
     RING = "RING"
     """Reduce-scatter, then all-gather, between neighbours."""
     NCCL = "NCCL"
-    """Kept for TensorFlow's sake: a library for GPUs, which this one does not drive. It is taken for AUTO."""
+    """Accepted for compatibility with TensorFlow and treated as AUTO; Ringlet does not use GPUs."""
 
 
 @dataclass(frozen=True)
 class CommunicationOptions:
-    """How the arrays of one call travel (``tf.distribute.experimental.CommunicationOptions``).
+    """Options of one collective call (``tf.distribute.experimental.CommunicationOptions``).
 
     Parameters
     ----------
     bytes_per_pack : int
-        Consecutive arrays of a structure are packed into passes of at most so many bytes; 0 for one pass of all.
+        Consecutive arrays of a structure are packed into passes of at most this many bytes; 0 for a single pass.
     timeout_seconds : float, optional
-        The deadline of this call: replicas that have waited so long for others raise `DeadlineExceededError`, and with
-        them every replica that waits or comes later. Among threads a replica that is busy elsewhere cannot be stopped:
-        ``strategy.run`` raises when that one has ended, too. None and 0 leave it at the strategy's own time-out.
+        Time-out of this call: a replica that waits longer for the others raises `DeadlineExceededError`, and so do all
+        other replicas that wait or call later. A busy replica thread cannot be interrupted: ``strategy.run`` raises
+        after that thread has finished. None and 0 select the strategy's own time-out.
     implementation : CommunicationImplementation or str
-        RING chooses the ring. A name is read in any case.
+        RING selects the ring algorithm. Names are case-insensitive.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or the implementation is none.
+        If an argument is out of range, or the implementation is unknown.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class CommunicationOptions:
     implementation: CommunicationImplementation = CommunicationImplementation.AUTO
 
     def __post_init__(self) -> None:
-        pack = whole_number(self.bytes_per_pack, "bytes_per_pack", "a number of bytes, or 0 for one pass of all")
+        pack = whole_number(self.bytes_per_pack, "bytes_per_pack", "a number of bytes, or 0 for a single pass")
         if pack < 0:
             raise ValueError(f"Argument `bytes_per_pack` must be >=0, Received {pack}. 0 packs all arrays together")
         if self.timeout_seconds is not None:
@@ -69,12 +69,12 @@ class CommunicationOptions:
         object.__setattr__(self, "implementation", _checked_implementation(self.implementation))
 
     def merge(self, other: CommunicationOptions | None) -> CommunicationOptions:
-        """Give these options with those of another one in place of what is left at its default.
+        """Return options that combine these with `other`, which takes precedence.
 
         Parameters
         ----------
         other : CommunicationOptions or None
-            Wins where it says something.
+            Overrides these options except where its values are the defaults.
 
         Returns
         -------
@@ -95,22 +95,22 @@ class CommunicationOptions:
         )
 
     def __str__(self) -> str:
-        # TensorFlow's text, with its spaces: programs compare it.
+        # TensorFlow's exact text, including its spacing.
         return (
             f"Options(bytes_per_pack={self.bytes_per_pack},timeout_seconds={self.timeout_seconds}, "
             f"implementation={self.implementation})"
         )
 
 
-def CollectiveHints(  # noqa: N802  # a class in TensorFlow, by this name
+def CollectiveHints(  # noqa: N802  # a class of this name in TensorFlow
     bytes_per_pack: int = 0, timeout_seconds: float | None = None
 ) -> CommunicationOptions:
-    """Give :class:`CommunicationOptions`, whose older name this is (``tf.distribute.experimental.CollectiveHints``).
+    """Return :class:`CommunicationOptions`; deprecated name (``tf.distribute.experimental.CollectiveHints``).
 
     Parameters
     ----------
     bytes_per_pack, timeout_seconds
-        As there.
+        As for :class:`CommunicationOptions`.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def _checked_implementation(implementation: Any) -> CommunicationImplementation:
         except ValueError:
             names = ", ".join(member.name for member in CommunicationImplementation)
             raise ValueError(
-                f"{implementation.upper()!r} is not a valid CommunicationImplementation: there are {names}"
+                f"{implementation.upper()!r} is not a valid CommunicationImplementation: expected one of {names}"
             ) from None
     raise ValueError(
         "Argument `implementation` must be instance of `experimental.CommunicationImplementation`, or its name, got "

@@ -1,6 +1,6 @@
-"""The collectives that move values between all ranks and change none: how a member calls them.
+"""Collectives that move values between all ranks without combining them.
 
-As in ``reductions.py``, a call tries the core with the arguments as they are, and converts them where it must.
+As in ``reduction_collectives.py``, a call first passes the arguments to the core unchanged and converts them if needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.adapters.adapter_outputs import KindOutputs
+from ringlet.collectives.adapters.adapter_outputs import AdapterOutputs
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.all_to_all import all_to_all
 from ringlet.collectives.argument_parsing import (
@@ -21,40 +21,41 @@ from ringlet.collectives.argument_parsing import (
     root_of,
     root_only,
 )
-from ringlet.collectives.buffers import Array, Output, as_buffer, read_first
+from ringlet.collectives.buffers import Array, Output, as_buffer, copy_if_overlapping
 from ringlet.collectives.member_base import MemberBase
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Movement"]
+__all__ = ["DataMovement"]
 
 
-class Movement(MemberBase):
-    """Calls of a member that move values between all ranks."""
+class DataMovement(MemberBase):
+    """Member methods that move values between all ranks."""
 
     __slots__ = ()
 
     def all_gather(self, x: Any, *, axis: int = 0, out: Array | None = None) -> Array:
-        """Give every rank the arrays of all ranks, one behind the other.
+        """Concatenate the arrays of all ranks on every rank.
 
         Parameters
         ----------
         x : array-like
-            This rank's array, of any memory layout. Sizes along `axis` may differ between ranks; all else is equal. An
-            array without axes counts as one of shape (1,).
+            This rank's array, of any memory layout. Sizes along `axis` may differ between ranks; all others are equal.
+            A 0-d array counts as shape (1,).
         axis : int
-            Along which the arrays are joined, same on all ranks; negative ones count from the last.
+            Axis of concatenation, the same on all ranks; negative axes count from the last.
         out : ndarray, optional
-            Where to put the result; `x` may be its own place in it. All ranks give one or none does.
+            Array for the result; `x` may be the rank's own block of it. All ranks pass one or none does.
 
         Returns
         -------
         ndarray
-            `out`, or a read-only array whose memory all ranks share: the arrays in rank order, joined along `axis`.
+            `out`, or a read-only array whose memory all ranks share: the arrays in rank order, concatenated along
+            `axis`.
 
         Raises
         ------
         InvalidArgumentError
-            If there is no such axis, or `out` does not fit.
+            If `axis` is out of range, or `out` does not fit.
 
         Notes
         -----
@@ -75,26 +76,26 @@ class Movement(MemberBase):
         return result
 
     def gather(self, x: Any, root: int = 0, *, axis: int = 0, out: Array | None = None) -> Array | None:
-        """Give one rank the arrays of all ranks, one behind the other.
+        """Concatenate the arrays of all ranks on one rank.
 
         Parameters
         ----------
         x, axis
             As for :meth:`all_gather`.
         root : int
-            The rank that receives.
+            The rank that receives the result.
         out : ndarray, optional
-            Where to put the result, given by the root alone.
+            Array for the result, passed by the root only.
 
         Returns
         -------
         ndarray or None
-            On the root `out` or a read-only array, as :meth:`all_gather` gives; None on other ranks.
+            On the root `out` or a read-only array, as returned by :meth:`all_gather`; None on other ranks.
 
         Raises
         ------
         InvalidArgumentError
-            If there is no such axis or rank, another rank gives `out`, or it does not fit.
+            If `axis` or `root` is out of range, another rank passes `out`, or `out` does not fit.
 
         Notes
         -----
@@ -127,32 +128,32 @@ class Movement(MemberBase):
         counts: Iterable[int] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Cut every rank's array into blocks and give each rank its block of each array, joined in rank order.
+        """Split every rank's array into blocks and send block d to rank d, which concatenates them in rank order.
 
         Parameters
         ----------
         x : array-like
-            This rank's array, of any memory layout. Block d goes to rank d. Of one shape and dtype on all ranks; with
-            `counts`, sizes along `split_axis` may differ.
+            This rank's array, of any memory layout, of one shape and dtype on all ranks. With `counts`, sizes along
+            `split_axis` may differ.
         split_axis, concat_axis : int
-            Along which arrays are cut and joined, same on all ranks; negative ones count from the last. Axis 0 for both
-            needs no copy; others cost one, and a step in which the ranks compare their axes.
+            Axes of splitting and concatenation, the same on all ranks; negative axes count from the last. Other axes
+            than 0 cost a copy, and a step in which the ranks compare their axes.
         counts : iterable of int, optional
-            How many rows along `split_axis` go to each rank; equal blocks without it. All ranks give some or none does.
-            They may differ between ranks if the axes are equal.
+            Number of rows along `split_axis` for each rank; equal blocks by default. All ranks pass counts or none
+            does. Counts may differ between ranks only if the axes are equal.
         out : ndarray, optional
-            Where this rank wants its result.
+            Array for the result of this rank.
 
         Returns
         -------
         ndarray
-            `out`, or a read-only array: what came from all ranks, joined along `concat_axis`.
+            `out`, or a read-only array: the blocks of all ranks, concatenated along `concat_axis`.
 
         Raises
         ------
         InvalidArgumentError
-            If there is no such axis; if `split_axis` is no multiple of the number of ranks, or not the sum of `counts`;
-            if blocks cannot be joined, or `out` does not fit.
+            If an axis is out of range; if the size of `split_axis` is neither a multiple of the number of ranks nor the
+            sum of `counts`; if blocks cannot be concatenated, or `out` does not fit.
 
         Notes
         -----
@@ -184,19 +185,19 @@ class Movement(MemberBase):
         x : array-like
             This rank's array, of one shape and dtype on all ranks, of any memory layout.
         pairs : iterable of (int, int)
-            Who sends to whom, as (source, target): the same on all ranks. No rank is source twice, nor target twice.
+            (source, target) ranks, the same on all ranks. Each rank is source at most once and target at most once.
         out : ndarray, optional
-            Where this rank wants what comes.
+            Array for the result of this rank.
 
         Returns
         -------
         ndarray
-            `out`, or a read-only array: that of the rank whose target this rank is; zeros if it is nobody's.
+            `out`, or a read-only array: the array of this rank's source; zeros if this rank is not a target.
 
         Raises
         ------
         InvalidArgumentError
-            If a pair names no rank, or one twice, or `out` does not fit.
+            If a pair names an unknown rank, a rank is source or target twice, or `out` does not fit.
 
         Notes
         -----
@@ -218,21 +219,20 @@ class Movement(MemberBase):
 
 
 def _joined(x: Any, axis: Any, out: Array | None) -> tuple[Array, int, Output | None]:
-    """What a gathering call is given: the array, at least one-dimensional, its axis, and where the result goes."""
     buffer = as_buffer(x)
     if buffer.ndim == 0:
         buffer = buffer.reshape(1)
     axis = axis_in(buffer.ndim, axis)
     if out is None:
         return buffer, axis, None
-    # How long the result is along the axis, only the ranks know together.
+    # The size along the axis depends on all ranks.
     return buffer, axis, Output(out, (*buffer.shape[:axis], None, *buffer.shape[axis + 1 :]), buffer.dtype)
 
 
 def _all_gather(core: _core.Member, x: Any, axis: Any, out: Array | None) -> Any:
     buffer, axis, output = _joined(x, axis, out)
     if output is not None:
-        core.all_gather(read_first(output.direct, buffer), axis, output.direct)
+        core.all_gather(copy_if_overlapping(output.direct, buffer), axis, output.direct)
         return output.store()
     kind = kind_of(x)
     if kind is not None and kind.is_mutable:
@@ -245,7 +245,7 @@ def _gather(core: _core.Member, x: Any, root: int, axis: Any, out: Array | None)
     if output is None:
         result = core.gather(buffer, root, axis, None)
         return None if result is None else in_kind_of(x, result, is_own=True)
-    core.gather(read_first(output.direct, buffer), root, axis, output.direct)
+    core.gather(copy_if_overlapping(output.direct, buffer), root, axis, output.direct)
     return output.store()
 
 
@@ -254,16 +254,16 @@ def _permute(core: _core.Member, x: Any, pairs: list[tuple[int, int]], out: Arra
     if out is None:
         return in_kind_of(x, core.collective_permute(buffer, pairs, None), is_own=True)
     output = Output(out, buffer.shape, buffer.dtype)
-    core.collective_permute(read_first(output.direct, buffer), pairs, output.direct)
+    core.collective_permute(copy_if_overlapping(output.direct, buffer), pairs, output.direct)
     return output.store()
 
 
 def _all_gather_to_own(core: _core.Member, x: Any, buffer: Array, axis: int, kind_name: str) -> Any:
-    """Gather into memory of this rank's own, whose size the ranks first tell each other in a step of its own."""
-    # Or their numbers would pass for the array of a rank that has no such step.
+    """Gather into memory of this rank; a preceding step exchanges the sizes."""
+    # The barrier detects ranks that skip the size exchange; they would take the sizes for arrays.
     core.barrier(f"all_gather({kind_name}, axis={axis})")
     sizes = core.all_gather(np.array([buffer.shape[axis]]), 0, None)
     shape = (*buffer.shape[:axis], int(sizes.sum()), *buffer.shape[axis + 1 :])
-    outputs = KindOutputs([x], [shape], [buffer.dtype])
+    outputs = AdapterOutputs([x], [shape], [buffer.dtype])
     core.all_gather(buffer, axis, outputs.direct[0])
     return outputs.store()[0]

@@ -18,21 +18,21 @@ __all__ = ["Group"]
 
 
 class Group:
-    """Ranks that compute together; each is driven by one thread at a time.
+    """A group of ranks, each driven by one thread at a time.
 
-    All ranks make the same calls in the same order. A rank that calls something else makes all of them raise, naming
-    who called what; no call waits longer than the time-out. A group that failed raises its first cause for ever: make a
-    new one.
+    All ranks make the same calls in the same order. If a rank makes a different call, all ranks raise an error that
+    lists the calls; no call waits longer than the time-out. After a failure every call raises the first cause: make a
+    new group.
 
     Parameters
     ----------
     num_ranks : int
         From 1 to 4,096.
     timeout_seconds : float, optional
-        How long a rank waits for the others; 0 for ever, None for the default of 600 s or
+        Maximum wait of a rank for the others; 0 for no limit, None for the default of 600 s or
         ``RINGLET_TIMEOUT_SECONDS``.
     epoch : int
-        A number that tells successive groups of one owner apart.
+        A number that distinguishes successive groups of one owner.
 
     Attributes
     ----------
@@ -64,22 +64,22 @@ class Group:
         count = whole_number_of(32, num_ranks, "num_ranks", "a whole number of ranks")
         number = whole_number_of(64, epoch, "epoch", "a whole number")
         if number < 0:
-            raise InvalidArgumentError(f"epoch is {number}: expected a number that is not negative.")
+            raise InvalidArgumentError(f"epoch is {number}: expected a non-negative number.")
         self._core = _core.Group(count, resolve_timeout(timeout_seconds), number)
         self.num_ranks = count
 
     @property
     def epoch(self) -> int:
-        """The number that was given to the constructor."""
+        """The number passed to the constructor."""
         return self._core.epoch
 
     @property
     def failure(self) -> str | None:
-        """The first cause of failure, or None while the group works."""
+        """The first cause of failure; None if the group has not failed."""
         return self._core.failure
 
     def member(self, rank: int) -> Member:
-        """Give the handle through which one rank makes its calls.
+        """Return the handle for the calls of one rank.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Group:
         Raises
         ------
         InvalidArgumentError
-            If there is no such rank.
+            If `rank` is out of range.
         """
         number = whole_number(rank, "rank", f"a whole number below {self.num_ranks}")
         if not 0 <= number < self.num_ranks:
@@ -104,29 +104,29 @@ class Group:
         outs: Sequence[Array] | None = None,
         workers: int | None = None,
     ) -> Any:
-        """Combine the arrays of all ranks where one thread has them all, without the ranks' own threads.
+        """Combine the arrays of all ranks in the calling thread, without the ranks' own threads.
 
         Parameters
         ----------
         buffers : sequence of array-like
             One for each rank, in rank order, of one shape and dtype, of any memory layout.
         op : Op
-            Which dtypes an operation takes is told there.
+            See :class:`Op` for the supported dtypes.
         outs : sequence of ndarray, optional
-            Where to put the result, once for each rank; each may be its rank's buffer.
+            An array for the result of each rank; each may be the rank's own buffer.
         workers : int, optional
-            How many threads may share the work, this one included; by default as many as there are cores. Small arrays
-            take one. The bits of the result do not depend on it.
+            Maximum number of threads, including this one; the number of cores by default. Small arrays use one thread.
+            The bits of the result do not depend on `workers`.
 
         Returns
         -------
         ndarray or list of ndarray
-            A read-only array, or `outs` as a list; the same bits as :meth:`Member.all_reduce` gives.
+            A read-only array, or `outs` as a list; the same bits as from :meth:`Member.all_reduce`.
 
         Raises
         ------
         InvalidArgumentError
-            If there is not one buffer for each rank, their shapes or dtypes differ, the operation does not take the
+            If there is not one buffer for each rank, their shapes or dtypes differ, the operation does not support the
             dtype, `outs` do not fit, or two of them share memory.
         CollectiveAborted
             If the group has failed.
@@ -141,7 +141,7 @@ class Group:
         >>> group.all_reduce_all(gradients, outs=gradients)
         [array([4., 4.]), array([4., 4.])]
         """
-        buffers, outs = _one_each(buffers, outs, self.num_ranks)
+        buffers, outs = _check_counts(buffers, outs, self.num_ranks)
         if (failure := self._core.failure) is not None:
             raise CollectiveAborted(failure)
         return all_reduce_all(buffers, op, outs, workers)
@@ -154,23 +154,23 @@ class Group:
         outs: Sequence[Array] | None = None,
         workers: int | None = None,
     ) -> Callable[[], Any]:
-        """Look at the arguments of :meth:`all_reduce_all` once, for many runs on the same arrays.
+        """Prepare an :meth:`all_reduce_all` that runs many times on the same arrays.
 
         Parameters
         ----------
         buffers, op, outs, workers
-            As there. The arrays are used as they are: C-contiguous, aligned, in native byte order.
+            As for :meth:`all_reduce_all`; arrays must be C-contiguous, aligned and in native byte order.
 
         Returns
         -------
         callable
-            Without arguments. Each run combines what the buffers hold then, and returns what :meth:`all_reduce_all`
-            would. The arrays live as long as the plan.
+            Takes no arguments. Each call combines the current contents of the buffers and returns the result of
+            :meth:`all_reduce_all`. The plan keeps the arrays alive.
 
         Raises
         ------
         InvalidArgumentError
-            As there, and if an array cannot be used as it is.
+            As for :meth:`all_reduce_all`, and if an array would need a conversion.
 
         Examples
         --------
@@ -181,13 +181,13 @@ class Group:
         >>> gradients
         [array([2., 2.]), array([2., 2.])]
         """
-        buffers, outs = _one_each(buffers, outs, self.num_ranks)
+        buffers, outs = _check_counts(buffers, outs, self.num_ranks)
         return plan_all_reduce_all(buffers, op, outs, workers)
 
     def abort(self, reason: str) -> None:
-        """Make every waiting and every later call raise `CollectiveAborted` with this reason.
+        """Make all waiting and later calls raise `CollectiveAborted` with this reason.
 
-        A group that has failed before keeps its first cause.
+        If the group has already failed, its first cause stays.
         """
         self._core.abort(as_text(reason))
 
@@ -196,8 +196,8 @@ class Group:
         return f"<Group of {self.num_ranks} ranks, epoch {self.epoch}{failure}>"
 
 
-def _one_each(buffers: Any, outs: Any, num_ranks: int) -> tuple[Sequence[Any], Sequence[Any] | None]:
-    """The arguments as sequences with one array for each rank."""
+def _check_counts(buffers: Any, outs: Any, num_ranks: int) -> tuple[Sequence[Any], Sequence[Any] | None]:
+    """Return the arguments as sequences with one array for each rank."""
     buffers = as_sequence(buffers, "buffers")
     if outs is not None:
         outs = as_sequence(outs, "outs")

@@ -1,33 +1,32 @@
-"""What one rank of a group can do: the calls that move values, that combine them, and that do neither."""
+"""Handle of one rank of a group, with all its collectives."""
 
 from __future__ import annotations
 
 from ringlet.collectives.argument_parsing import as_text, whole_number_of
-from ringlet.collectives.data_movement import Movement
+from ringlet.collectives.data_movement import DataMovement
 from ringlet.collectives.reduction_collectives import Reductions
-from ringlet.collectives.rooted_collectives import FromRoot
-from ringlet.collectives.shutdown import Closing
+from ringlet.collectives.rooted_collectives import RootedCollectives
+from ringlet.collectives.shutdown import Shutdown
 
 __all__ = ["Member"]
 
 
-class Member(Reductions, Movement, FromRoot, Closing):
+class Member(Reductions, DataMovement, RootedCollectives, Shutdown):
     """One rank of a :class:`Group`. Made by :meth:`Group.member`, :func:`init_process_group` and :meth:`split`.
 
     Every call raises `CollectiveMismatchError` if the ranks did not make the same call, `CollectiveAborted` if another
-    rank failed, `WorkerLostError` if another rank's process ended, and `DeadlineExceededError` if a rank did not come
-    in time; the group has failed then. An
-    `InvalidArgumentError` about the arguments of this rank alone comes before others take notice, so that it may call
-    again.
+    rank failed, `WorkerLostError` if another rank's process ended, and `DeadlineExceededError` if a rank did not call
+    in time; the group has then failed. An `InvalidArgumentError` about this rank's arguments alone is raised before
+    the call starts, so that the rank may call again.
 
-    Outputs of a call that raised hold anything: treat them as lost.
+    After a call that raised, the contents of its outputs are undefined.
 
     Arrays may be of any memory layout, and of the dtypes bool, int8 to int64, uint8 to uint64, float16 to float64,
     complex64, complex128 and, where ml_dtypes is installed, its bfloat16 and float8. Inputs must not be written to
-    while a call lasts. Results are read-only arrays, or `out`, which belongs to the caller.
+    during a call. Results are read-only arrays, or `out`, which belongs to the caller.
 
-    Tensors of PyTorch and arrays of JAX in the memory of the CPU come back as such: a tensor in memory of its own, that
-    may be written to. A rank that gives nothing, as to a broadcast, gets an array of NumPy. A tensor may be an `out`.
+    For PyTorch tensors and JAX arrays in CPU memory the results are of the same type; a tensor has its own, writeable
+    memory. A rank that passes no array, as to a broadcast, receives a NumPy array. `out` may be a tensor.
 
     Attributes
     ----------
@@ -47,12 +46,12 @@ class Member(Reductions, Movement, FromRoot, Closing):
     __slots__ = ()
 
     def barrier(self, name: str = "") -> None:
-        """Wait until all ranks have come here.
+        """Wait until all ranks have called it.
 
         Parameters
         ----------
         name : str
-            The same on all ranks; another name is a mismatch. Messages show it.
+            Shown in messages. Different names on different ranks are a mismatch.
 
         Examples
         --------
@@ -62,30 +61,30 @@ class Member(Reductions, Movement, FromRoot, Closing):
         self._core.barrier(as_text(name))
 
     def split(self, color: int | None, key: int = 0) -> Member | None:
-        """Make groups of parts of this group's ranks.
+        """Partition the ranks of this group into new groups.
 
         Parameters
         ----------
         color : int or None
-            Ranks of one color form a new group. None takes part in the call, and in no new group.
+            Ranks of one color form a new group. A rank that passes None takes part in the call only.
         key : int
-            Ranks of a new group are ordered by this number, and by their rank in this group where it is equal.
+            Ranks of a new group are ordered by this number, then by their rank in this group.
 
         Returns
         -------
         Member or None
-            This rank's member of its new group; None for the color None.
+            This rank's member of the new group; None for the color None.
 
         Raises
         ------
         InvalidArgumentError
-            If `color` or `key` is no whole number, or has more than 32 or 64 bits.
+            If `color` or `key` is not a whole number, or has more than 32 or 64 bits.
 
         Notes
         -----
-        The groups work at the same time, each with calls of its own, and have the time-out of this group. If this group
-        fails, so do they; if one of them fails, this group goes on. A rank that departs from this group departs from
-        its part, too; one that closes this group has closed its parts and plans.
+        The new groups run concurrently and independently, with the time-out of this group. If this group fails, so do
+        they; the failure of a new group does not affect this group. A rank that departs from or closes this group also
+        departs from or closes its new groups and plans.
 
         Examples
         --------
@@ -98,10 +97,10 @@ class Member(Reductions, Movement, FromRoot, Closing):
         """
         number = None if color is None else whole_number_of(32, color, "color", "a whole number, or None")
         part = self._core.split(number, whole_number_of(64, key, "key", "a whole number"))
-        return None if part is None else self._closed_with_me(type(self)(part))
+        return None if part is None else self._close_with_self(type(self)(part))
 
     def depart(self, reason: str) -> None:
-        """State that this rank makes no more calls, so that ranks that wait for it raise instead.
+        """Declare that this rank makes no more calls, so that ranks that wait for it raise instead.
 
         Parameters
         ----------
@@ -120,7 +119,7 @@ class Member(Reductions, Movement, FromRoot, Closing):
         self._core.depart(as_text(reason))
 
     def rejoin(self) -> None:
-        """Take :meth:`depart` back. No rank may be in a call then.
+        """Undo :meth:`depart`. No rank may be in a call.
 
         Examples
         --------

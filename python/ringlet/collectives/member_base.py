@@ -1,4 +1,4 @@
-"""What every part of a member's calls is built on."""
+"""Common base class of the mixins of a member."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Part = TypeVar("Part")
 
 
 class MemberBase:
-    """One rank of a group, without its calls.
+    """Base class of the mixins of :class:`~ringlet.collectives.Member`: one rank of a group, without collectives.
 
     Parameters
     ----------
     core : _core.Member
-        The rank in the core, which keeps its group alive.
+        The rank in the core; keeps its group alive.
     hold : object, optional
-        What else the group needs as long as it has a member.
+        Object to keep alive as long as the group has a member.
 
     Attributes
     ----------
     rank : int
-        Its position in the group.
+        Position in the group.
     num_ranks : int
         Size of the group.
     """
@@ -39,8 +39,8 @@ class MemberBase:
         self.rank = core.rank
         self.num_ranks = core.num_ranks
 
-    def _closed_with_me(self, part: Part) -> Part:
-        """Have what this rank is in a part closed together with it; give it back."""
+    def _close_with_self(self, part: Part) -> Part:
+        """Register a member that this one closes with itself; return it."""
         if self._parts is None:
             self._parts = weakref.WeakSet()
         self._parts.add(part)

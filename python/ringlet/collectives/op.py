@@ -1,4 +1,4 @@
-"""How values of several ranks become one, and by which algorithm."""
+"""Reduction operations and all-reduce algorithms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Algorithm", "Op", "ReduceOp"]
 class Op(enum.Enum):
     """Operation of a reducing collective, and of :meth:`~ringlet.collectives.Member.exclusive_scan`.
 
-    Every operation takes integers of any size. Floats take all but AND, OR and XOR; complex numbers SUM, MEAN and PROD;
+    Integers of any size support every operation; floats all but AND, OR and XOR; complex numbers SUM, MEAN and PROD;
     bool MIN, MAX, AND, OR and XOR. Floats of 8 and 16 bits are combined as float32 and rounded once, at the end.
 
     Examples
@@ -26,20 +26,20 @@ class Op(enum.Enum):
     SUM = 0
     """The sum. Integer sums wrap."""
     MEAN = 1
-    """The sum divided once, at the end, by the number of ranks. The mean of integers is that of their wrapped sum: a
-    float32 for 8 and 16 bits, else a float64."""
+    """The sum, divided once, at the end, by the number of ranks. The mean of integers divides their wrapped sum; it is
+    float32 for 8 and 16 bits, else float64."""
     MIN = 2
-    """The smallest. A NaN wins over numbers; -0 is less than +0."""
+    """The minimum. NaN propagates; -0 is less than +0."""
     MAX = 3
-    """The largest. A NaN wins over numbers; +0 is greater than -0."""
+    """The maximum. NaN propagates; +0 is greater than -0."""
     PROD = 4
     """The product. Integer products wrap."""
     AND = 5
-    """Bits that all ranks have set; of bool, whether all are true."""
+    """Bitwise AND; for bool, logical AND."""
     OR = 6
-    """Bits that some rank has set; of bool, whether any is true."""
+    """Bitwise OR; for bool, logical OR."""
     XOR = 7
-    """Bits that an odd number of ranks have set."""
+    """Bitwise XOR; for bool, logical XOR."""
 
 
 class ReduceOp(enum.Enum):
@@ -57,7 +57,7 @@ class ReduceOp(enum.Enum):
 
     @staticmethod
     def from_variable_aggregation(aggregation: Any) -> ReduceOp:
-        """Give the operation by which the replicas' values of a variable are combined.
+        """Return the reduction that corresponds to a variable aggregation.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class ReduceOp(enum.Enum):
         Raises
         ------
         ValueError
-            If it is neither SUM nor MEAN: the others do not combine values.
+            If the aggregation is neither SUM nor MEAN.
 
         Examples
         --------
@@ -88,7 +88,7 @@ class ReduceOp(enum.Enum):
 
 
 class Algorithm(enum.Enum):
-    """How an all-reduce moves its bytes; all of them give every rank the same bits.
+    """Algorithm of an all-reduce; each gives every rank the same bits.
 
     Examples
     --------
@@ -98,10 +98,10 @@ class Algorithm(enum.Enum):
     """
 
     AUTO = 0
-    """SMALL where the payload fits into a slot, else DIRECT."""
+    """SMALL if the payload fits into a slot, else DIRECT."""
     RING = 1
     """Reduce-scatter, then all-gather, between neighbours; the order of summation is the ring's."""
     DIRECT = 2
     """Each chunk is read from every rank and written once; the order of summation is a balanced tree."""
     SMALL = 3
-    """The payload travels inside the slot, at most 2,000 bytes; the order is DIRECT's."""
+    """The payload, at most 2,000 bytes, is stored in the slot; the order is that of DIRECT."""

@@ -1,4 +1,4 @@
-"""All-reduces whose arguments are looked at once."""
+"""Persistent all-reduces, whose arguments are checked once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of, result_memory
-from ringlet.collectives.buffers import Array, Output, apart_from, as_buffer, as_ndarray, is_view_of
+from ringlet.collectives.buffers import Array, Output, as_buffer, as_ndarray, copy_if_partly_overlapping, is_view_of
 from ringlet.collectives.collective_dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.errors import InvalidArgumentError
@@ -18,24 +18,24 @@ __all__ = ["StagedPlan", "make_plan"]
 
 
 def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> Callable[[], Array]:
-    """Give what runs an all-reduce of an array's content.
+    """Return a callable that all-reduces the current contents of an array.
 
     Parameters
     ----------
     core : _core.Member
-        The rank that runs it.
+        The rank that runs the plan.
     x, op, algorithm, out
         As for :meth:`~ringlet.collectives.Member.plan_all_reduce`.
 
     Returns
     -------
     callable
-        The core's own where it can use the arrays as they are, else a :class:`StagedPlan`.
+        The core's plan if the core can use the arrays directly, else a :class:`StagedPlan`.
 
     Raises
     ------
     InvalidArgumentError
-        If `x` is no array, the operation does not take the dtype, or `out` does not fit.
+        If `x` is not an array, the operation does not support the dtype, or `out` does not fit.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Arr
 
 
 class StagedPlan:
-    """A plan for arrays that the core cannot use as they are: each run copies them to, or from, some that it can.
+    """Plan for arrays that the core cannot use directly: each run copies them to or from buffers that it can.
 
     Parameters
     ----------
@@ -74,35 +74,35 @@ class StagedPlan:
     def __init__(self, core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> None:
         if isinstance(x, (list, tuple, bool, int, float, complex, np.generic)):
             raise InvalidArgumentError(
-                f"x is a {type(x).__name__}, whose values a plan cannot follow: give an array, such as np.array(x)."
+                f"x is a {type(x).__name__}, which a plan cannot read again: pass an array, such as np.array(x)."
             )
         self._x, self._source = x, as_ndarray(x)
         if not is_view_of(self._source, x):
             raise InvalidArgumentError(
-                f"x is a {type(x).__name__} that gives other memory each time, so that a plan could not follow its "
-                "values: give an array."
+                f"x is a {type(x).__name__} that exports new memory each time, so that a plan cannot read its "
+                "current values: pass an array."
             )
         buffer = as_buffer(self._source)
         check_pair(buffer.dtype, op)
         self._output = None if out is None else Output(out, buffer.shape, as_result(buffer.dtype, op))
         direct = None if self._output is None else self._output.direct
-        self._buffer = buffer if direct is None else apart_from(direct, buffer)
+        self._buffer = buffer if direct is None else copy_if_partly_overlapping(direct, buffer)
         self._is_copy = not np.may_share_memory(self._buffer, self._source)
         kind = kind_of(x)
         if out is None and kind is not None and kind.is_mutable:
-            self._run = self._runs_to_own(core, op, algorithm)
+            self._run = self._allocating_run(core, op, algorithm)
         else:
             self._run = core.plan_all_reduce(self._buffer, op.value, algorithm.value, direct)
 
     def __call__(self) -> Any:
-        """Run it."""
+        """Run the all-reduce and return its result."""
         if self._is_copy:
             self._buffer[...] = self._source
         result = self._run()
         return in_kind_of(self._x, result, is_own=True) if self._output is None else self._output.store()
 
-    def _runs_to_own(self, core: _core.Member, op: Op, algorithm: Algorithm) -> Callable[[], Array]:
-        """What runs with memory of this rank's own for each result, as arrays that may be written to need."""
+    def _allocating_run(self, core: _core.Member, op: Op, algorithm: Algorithm) -> Callable[[], Array]:
+        """Return a callable that allocates private memory for each result, for mutable arrays of other libraries."""
         buffer = self._buffer
         dtype = as_result(buffer.dtype, op)
 

@@ -1,4 +1,4 @@
-"""Groups whose ranks are processes of one machine."""
+"""Groups of ranks in several processes of one machine."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ RANK_VARIABLE = "RINGLET_RANK"
 NUM_RANKS_VARIABLE = "RINGLET_NUM_RANKS"
 JOB_VARIABLE = "RINGLET_JOB_ID"
 
-# Of a group, in all its processes together.
+# Over all processes of a group.
 MOST_RANKS = 4096
 
-# For processes that have all come in time to look at each other.
+# Minimum time for processes that rendezvoused just before the deadline to map each other's memory.
 _LAST_MOMENT_SECONDS = 0.2
 
 
@@ -58,47 +58,47 @@ def init_process_group(
     *,
     ranks: Iterable[int] | None = None,
 ) -> Member | list[Member]:
-    """Join the group of this job's processes on this machine, and wait until all of them have come.
+    """Join the process group of this job on this machine, and wait until all its processes have joined.
 
-    Each process calls this once for a group, with the ranks that it drives; each rank is then driven by one thread.
-    They find each other by user, `name` and ``RINGLET_JOB_ID``, wherever they were started. Linux only.
+    Each process calls this once for each group, with its ranks; each rank is then driven by one thread. Processes are
+    matched by user, `name` and ``RINGLET_JOB_ID``, however they were started. Linux only.
 
     Parameters
     ----------
     rank : int, optional
         The rank of this process, from 0; by default ``RINGLET_RANK``.
     num_ranks : int, optional
-        Number of ranks in all processes together; by default ``RINGLET_NUM_RANKS``.
+        Total number of ranks; by default ``RINGLET_NUM_RANKS``.
     name : str, optional
-        Keeps the groups of one job apart.
+        Distinguishes the groups of one job.
     timeout_seconds : float, optional
-        How long to wait for the other processes here, and for the other ranks in each call; 0 for ever, None for the
+        Maximum wait for the other processes here, and for the other ranks in each call; 0 for no limit, None for the
         default of 600 s or ``RINGLET_TIMEOUT_SECONDS``.
     ranks : iterable of int, optional
-        In the place of `rank`: several ranks, for a thread each.
+        Instead of `rank`: several ranks of this process, one thread each.
 
     Returns
     -------
     Member or list of Member
-        The calls of this rank; with `ranks` a list, in their order. Close them, or use them with ``with``.
+        The handle of the rank; with `ranks`, a list in the same order. Close each, or use it in a ``with`` statement.
 
     Raises
     ------
     InvalidArgumentError
-        If a rank or the number of ranks is missing, or cannot be: a group has at most 4096 ranks in 1000 processes.
+        If a rank or the number of ranks is missing or out of range: a group has at most 4096 ranks in 1000 processes.
     FailedPreconditionError
-        If this process cannot be of the group: another one holds its rank, runs another version of ringlet, was told
+        If this process cannot join the group: another process holds its rank, runs another version of ringlet, expects
         another number of ranks, or is in another PID namespace.
     PermissionError
         If another user has taken the name.
     DeadlineExceededError
-        If some ranks did not come in time; names them.
+        If some ranks did not join in time; the message names them.
     WorkerLostError
-        If a process that had come ended before all were there.
+        If a process ended before all had joined.
 
     Examples
     --------
-    As ``RINGLET_RANK=0 RINGLET_NUM_RANKS=2 python step.py`` and the same with rank 1, or without variables as here:
+    With ``RINGLET_RANK=0 RINGLET_NUM_RANKS=2 python step.py`` and the same with rank 1, or without variables:
 
     >>> import numpy as np
     >>> import ringlet
@@ -109,7 +109,7 @@ def init_process_group(
     count, mine = _selection(rank, num_ranks, ranks, os.environ)
     seconds = resolve_timeout(timeout_seconds)
     if len(mine) == count:
-        hold = _Hold(_core.Group(count, seconds, 0), None)
+        hold = _ProcessShare(_core.Group(count, seconds, 0), None)
         members = [Member(hold.group.member(number), hold) for number in mine]
     else:
         members = join_job(Job(as_text(name or ""), job_id(os.environ), count), mine, seconds)
@@ -117,7 +117,7 @@ def init_process_group(
 
 
 def job_id(environ: Mapping[str, str]) -> str:
-    """Give what the launcher calls the job, which keeps jobs apart that are alike in all else.
+    """Return the job id that the launcher sets, which distinguishes otherwise equal jobs.
 
     Examples
     --------
@@ -128,16 +128,16 @@ def job_id(environ: Mapping[str, str]) -> str:
 
 
 def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
-    """Join the group of a job's processes, as :func:`init_process_group` does.
+    """Join the process group of a job; see :func:`init_process_group`.
 
     Parameters
     ----------
     job : Job
-        The same in all of them.
+        The same in all processes.
     ranks : sequence of int
-        Those of this process; not all.
+        The ranks of this process; fewer than all.
     seconds : float
-        How long to wait for the others, here and in each call; may be infinite.
+        Maximum wait for the other processes, here and in each call; may be infinite.
 
     Returns
     -------
@@ -147,30 +147,31 @@ def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
     Raises
     ------
     FailedPreconditionError, PermissionError, DeadlineExceededError, WorkerLostError
-        As there.
+        As for :func:`init_process_group`.
     """
     if sys.platform != "linux":
-        raise FailedPreconditionError("groups of several processes need Linux: give one process all ranks.")
+        raise FailedPreconditionError(
+            "groups of several processes require Linux: pass all ranks to one process with ranks=."
+        )
     deadline = Deadline.after(seconds)
     hold = _join(rendezvous(job, ranks, seconds), job.num_ranks, deadline)
     return [Member(hold.group.member(number), hold) for number in ranks]
 
 
-class _Hold:
-    """What the members of one process share; given back when the last of them is closed or gone."""
+class _ProcessShare:
+    """Resources shared by the members of one process; released when the last member is closed or freed."""
 
     def __init__(self, group: _core.Group, membership: Membership | None) -> None:
         self.group = group
         self.membership = membership
         if membership is not None:
-            weakref.finalize(self, membership.release).atexit = False  # the system takes it back then
+            weakref.finalize(self, membership.release).atexit = False  # at exit the system releases it
 
     def abort(self, reason: str) -> None:
-        """Make all ranks raise `CollectiveAborted`."""
         self.group.abort(reason)
 
 
-def _join(membership: Membership, num_ranks: int, deadline: Deadline) -> _Hold:
+def _join(membership: Membership, num_ranks: int, deadline: Deadline) -> _ProcessShare:
     try:
         processes = [
             (list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in membership.peers
@@ -178,7 +179,7 @@ def _join(membership: Membership, num_ranks: int, deadline: Deadline) -> _Hold:
         world = _core.World(membership.index, processes, membership.token)
         epoch = int.from_bytes(membership.token[:7], "little")
         left = max(deadline.left(math.inf), _LAST_MOMENT_SECONDS)
-        return _Hold(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), membership)
+        return _ProcessShare(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), membership)
     except BaseException:
         membership.close()
         raise
@@ -187,9 +188,8 @@ def _join(membership: Membership, num_ranks: int, deadline: Deadline) -> _Hold:
 def _selection(
     rank: Any, num_ranks: Any, ranks: Iterable[Any] | None, environ: Mapping[str, str]
 ) -> tuple[int, list[int]]:
-    """The number of ranks, and those of this process, as arguments or environment give them."""
     if rank is not None and ranks is not None:
-        raise InvalidArgumentError(f"rank is {rank!r} and ranks is {ranks!r}: give one of them.")
+        raise InvalidArgumentError(f"rank is {rank!r} and ranks is {ranks!r}: pass only one of them.")
     missing = []
     if rank is None and ranks is None and (rank := _variable(RANK_VARIABLE, environ)) is None:
         missing.append(f"rank= (or {RANK_VARIABLE})")
@@ -197,7 +197,7 @@ def _selection(
         missing.append(f"num_ranks= (or {NUM_RANKS_VARIABLE})")
     if missing:
         raise InvalidArgumentError(
-            f"{' and '.join(missing)} is missing: each process of a group says which rank it is, and of how many."
+            f"{' and '.join(missing)} is missing: each process of a group needs its rank and the number of ranks."
         )
     count = whole_number_of(32, num_ranks, "num_ranks", "a whole number of ranks")
     if not 1 <= count <= MOST_RANKS:
@@ -207,14 +207,14 @@ def _selection(
     ]
     if ranks is None and count > MOST_PROCESSES:
         raise InvalidArgumentError(
-            f"a group has at most {MOST_PROCESSES} processes, not {count} with a rank each: give each process several, "
-            "with ranks=."
+            f"a group has at most {MOST_PROCESSES} processes, not {count} with one rank each: pass several ranks to "
+            "each process with ranks=."
         )
     for number in numbers:
         if not 0 <= number < count:
             raise InvalidArgumentError(f"rank {number} is not in this group: its ranks are 0 to {count - 1}.")
     if not numbers or len(set(numbers)) < len(numbers):
-        raise InvalidArgumentError(f"ranks is {numbers}: expected at least one rank, and none twice.")
+        raise InvalidArgumentError(f"ranks is {numbers}: expected at least one rank, without duplicates.")
     return count, numbers
 
 

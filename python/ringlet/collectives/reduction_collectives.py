@@ -1,8 +1,8 @@
-"""The collectives that combine values: how a member calls them.
+"""Collectives that combine values.
 
-A call tries the core with the arguments as they are, so that the usual case costs nothing. Where the core cannot use
-them (`_core.Unusable`), they are converted and the call is made again; no rank has taken notice of the first attempt.
-There, enumerations are read by `_value_`, which costs a tenth of `value`.
+A call first passes the arguments to the core unchanged, so that the common case has no overhead. If the core cannot use
+them (`_core.Unusable`), they are converted and the call is repeated; the first attempt has no effect on other ranks.
+The fast path reads enumerations by `_value_`, which costs a tenth of `value`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.adapters.adapter_outputs import KindOutputs, outputs_for
+from ringlet.collectives.adapters.adapter_outputs import AdapterOutputs, outputs_for
 from ringlet.collectives.adapters.array_adapters import in_kind_of
 from ringlet.collectives.argument_parsing import (
     as_sequence,
@@ -24,7 +24,7 @@ from ringlet.collectives.argument_parsing import (
     root_of,
     root_only,
 )
-from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, read_first
+from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, copy_if_overlapping
 from ringlet.collectives.collective_dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.member_base import MemberBase
 from ringlet.collectives.op import Algorithm, Op
@@ -35,42 +35,41 @@ __all__ = ["Reductions"]
 
 
 class Reductions(MemberBase):
-    """Calls of a member that combine values."""
+    """Member methods that combine values."""
 
     __slots__ = ()
 
     def all_reduce(
         self, x: Any, op: Op = Op.SUM, *, algorithm: Algorithm = Algorithm.AUTO, out: Array | None = None
     ) -> Array:
-        """Combine the arrays of all ranks and give every rank the result.
+        """Combine the arrays of all ranks and return the result on every rank.
 
         Parameters
         ----------
         x : array-like
             This rank's array, of one shape and dtype on all ranks, of any memory layout.
         op : Op
-            Which dtypes an operation takes is told there.
+            See :class:`Op` for the supported dtypes.
         algorithm : Algorithm
-            Same on all ranks.
+            The same on all ranks.
         out : ndarray, optional
-            Where to put the result, of the shape of `x`; may be `x` itself. All ranks give one or none does.
+            Array for the result, of the shape of `x`; may be `x` itself. All ranks pass one or none does.
 
         Returns
         -------
         ndarray
-            `out`, or a read-only array. The memory of read-only results is shared by all ranks and reused when the
-            last view of it dies.
+            `out`, or a read-only array. All ranks share the memory of a read-only result; it is reused after the last
+            view is freed.
 
         Raises
         ------
         InvalidArgumentError
-            If the operation does not take the dtype, or `out` does not fit.
+            If the operation does not support the dtype, or `out` does not fit.
 
-        Notes
-        -----
-        Elements are combined in the order ((0+1)+(2+3))+((4+5)+...), whatever the size, so results repeat bit for bit;
-        RING has the order of the ring. For S bytes on each of P ranks: DIRECT takes one step, in which all together
-        read P·S bytes and write S, or P·S with `out`. RING takes 2(P-1) steps, each rank moving 2S(P-1)/P bytes.
+        Notes ----- Elements are combined in the order ((0+1)+(2+3))+((4+5)+...), whatever the size, so results repeat
+        bit for bit; RING uses the order of the ring. For S bytes on each of P ranks: DIRECT takes one step, in which
+        all ranks together read P·S bytes and write S, or P·S with `out`. RING takes 2(P-1) steps, each rank moving
+        2S(P-1)/P bytes.
 
         Examples
         --------
@@ -82,7 +81,7 @@ class Reductions(MemberBase):
             refuse_selection(op, algorithm)
         try:
             return self._core.all_reduce((x,), op._value_, algorithm._value_, None if out is None else (out,))[0]
-        except _core.Unusable:  # the usual case costs nothing
+        except _core.Unusable:  # converted below
             pass
         except InvalidArgumentError:
             check_pairs((x,), op)
@@ -98,19 +97,19 @@ class Reductions(MemberBase):
         outs: Sequence[Array] | None = None,
         bytes_per_pack: int = 0,
     ) -> list[Array]:
-        """Combine many arrays, of any mixture of dtypes: as :meth:`all_reduce` of each, in one pass or few.
+        """Combine many arrays of any dtypes in few passes; the results are those of :meth:`all_reduce` of each.
 
         Parameters
         ----------
         arrays : sequence of array-like
-            As many, in the same order, on all ranks.
+            The same number, in the same order, on all ranks.
         op, algorithm
             As for :meth:`all_reduce`.
         outs : sequence of ndarray, optional
             One for each array.
         bytes_per_pack : int
-            Consecutive arrays are packed into passes of at most so many bytes; a larger array has a pass of its own.
-            0 means one pass of all; otherwise the ranks first compare their passes, in a step of its own. Same on all
+            Consecutive arrays are packed into passes of at most this many bytes; a larger array forms its own pass.
+            0 means a single pass; otherwise the ranks first compare their passes in a separate step. The same on all
             ranks. The bits of the results do not depend on it.
 
         Returns
@@ -121,7 +120,7 @@ class Reductions(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If the operation does not take a dtype, or `outs` do not fit.
+            If the operation does not support a dtype, or `outs` do not fit.
 
         Examples
         --------
@@ -145,27 +144,27 @@ class Reductions(MemberBase):
             return _all_reduce(self._core, arrays, op, algorithm, outs)
         buffers, outputs = _converted(arrays, op, outs)
         ends = pass_ends([buffer.nbytes for buffer in buffers], bytes_per_pack)
-        # Passes of ranks that give other arrays may look alike, so that one would take another's for its own.
+        # Passes of ranks with different arrays may have equal shapes, so the passes alone would not reveal a mismatch.
         self._core.barrier(f"all_reduce_many({len(buffers)} arrays, bytes_per_pack={bytes_per_pack})")
         results: list[Array] = []
         for begin, end in zip([0, *ends], ends, strict=False):
             places = None if outputs is None else outputs.direct[begin:end]
             results += self._core.all_reduce(buffers[begin:end], op.value, algorithm.value, places)
-        return _in_kinds_of(arrays, results) if outputs is None else outputs.store()
+        return _as_kinds_of(arrays, results) if outputs is None else outputs.store()
 
     def reduce(self, x: Any, op: Op = Op.SUM, root: int = 0, *, out: Array | None = None) -> Array | None:
-        """Combine the arrays of all ranks and give one rank the result.
+        """Combine the arrays of all ranks and return the result on one rank.
 
         Parameters
         ----------
         x : array-like
             This rank's array, of one shape and dtype on all ranks, of any memory layout.
         op : Op
-            Which dtypes an operation takes is told there.
+            See :class:`Op` for the supported dtypes.
         root : int
-            The rank that receives.
+            The rank that receives the result.
         out : ndarray, optional
-            Where to put the result, given by the root alone; may be its `x`.
+            Array for the result, passed by the root only; may be its `x`.
 
         Returns
         -------
@@ -175,8 +174,8 @@ class Reductions(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If the operation does not take the dtype, there is no rank `root`, another rank gives `out`, or it does not
-            fit.
+            If the operation does not support the dtype, `root` is out of range, another rank passes `out`, or `out`
+            does not fit.
 
         Notes
         -----
@@ -194,35 +193,35 @@ class Reductions(MemberBase):
         if out is not None and root != self.rank:
             root_only("out", self.rank, root)
         core = self._core
-        result: Array | None = _alike(x, op, out, lambda array, place: core.reduce(array, op._value_, root, place))
+        result: Array | None = _same_shape(x, op, out, lambda array, place: core.reduce(array, op._value_, root, place))
         return result
 
     def reduce_scatter(self, x: Any, op: Op = Op.SUM, *, axis: int = 0, out: Array | None = None) -> Array:
-        """Combine the arrays of all ranks and give each rank its block of the result.
+        """Combine the arrays of all ranks and return on each rank its block of the result.
 
         Parameters
         ----------
         x : array-like
             This rank's array, of one shape and dtype on all ranks, of any memory layout.
         op : Op
-            Which dtypes an operation takes is told there.
+            See :class:`Op` for the supported dtypes.
         axis : int
-            Along which the result is cut into equal blocks, same on all ranks; negative ones count from the last. Axis
-            0 needs no copy; others cost one, and a step in which the ranks compare their axes.
+            Axis along which the result is split into equal blocks, the same on all ranks; negative axes count from the
+            last. Other axes than 0 cost a copy, and a step in which the ranks compare their axes.
         out : ndarray, optional
-            Where this rank wants its block. Along axis 0 it may be this rank's block of `x` itself.
+            Array for this rank's block. Along axis 0 it may be this rank's block of `x`.
 
         Returns
         -------
         ndarray
-            `out`, or a read-only array: block `rank` of what :meth:`all_reduce` gives, of the shape of `x` but for
-            ``x.shape[axis] // num_ranks`` along `axis`.
+            `out`, or a read-only array: block `rank` of the result of :meth:`all_reduce`, of the shape of `x` except
+            for ``x.shape[axis] // num_ranks`` along `axis`.
 
         Raises
         ------
         InvalidArgumentError
-            If the operation does not take the dtype, there is no such axis, it is no multiple of the number of ranks,
-            or `out` does not fit.
+            If the operation does not support the dtype, `axis` is out of range, its size is not a multiple of the
+            number of ranks, or `out` does not fit.
 
         Notes
         -----
@@ -258,19 +257,19 @@ class Reductions(MemberBase):
         op : Op
             Any but MEAN.
         out : ndarray, optional
-            Where this rank wants its result; may be `x` itself.
+            Array for the result of this rank; may be `x` itself.
 
         Returns
         -------
         ndarray
-            `out`, or a read-only array: the combination of ranks 0 to ``rank - 1``, from left to right. Rank 0 gets
-            what changes nothing: 0 for SUM, OR and XOR, 1 for PROD, all bits (or True) for AND, the largest value
+            `out`, or a read-only array: the combination of ranks 0 to ``rank - 1``, from left to right. Rank 0 receives
+            the identity: 0 for SUM, OR and XOR, 1 for PROD, all bits (or True) for AND, the largest value
             (infinity where there is one) for MIN, the smallest for MAX.
 
         Raises
         ------
         InvalidArgumentError
-            If the operation is MEAN or does not take the dtype, or `out` does not fit.
+            If the operation is MEAN or does not support the dtype, or `out` does not fit.
 
         Examples
         --------
@@ -281,37 +280,37 @@ class Reductions(MemberBase):
         if type(op) is not Op:
             refuse_selection(op)
         if op is Op.MEAN:
-            raise InvalidArgumentError("there is no exclusive_scan of MEAN: use SUM, and divide by the rank.")
+            raise InvalidArgumentError("exclusive_scan does not support MEAN: use SUM, and divide by the rank.")
         core = self._core
-        result: Array = _alike(x, op, out, lambda array, place: core.exclusive_scan(array, op._value_, place))
+        result: Array = _same_shape(x, op, out, lambda array, place: core.exclusive_scan(array, op._value_, place))
         return result
 
     def plan_all_reduce(
         self, x: Any, op: Op = Op.SUM, *, algorithm: Algorithm = Algorithm.AUTO, out: Array | None = None
     ) -> Callable[[], Array]:
-        """Prepare an all-reduce of one array that is to be run many times.
+        """Prepare an all-reduce of one array that runs many times.
 
-        All arguments are looked at once, which is most of the cost of small calls.
+        The arguments are checked once, which is most of the cost of small calls.
 
         Parameters
         ----------
         x : ndarray, or object with the buffer protocol, ``__array__`` or ``__dlpack__``
-            What each run combines, with the values that it has then. Its memory stays in use as long as the plan.
+            The array whose current values each run combines. The plan keeps its memory alive.
         op, algorithm
             As for :meth:`all_reduce`.
         out : ndarray, optional
-            Where each run puts its result; may be `x` itself.
+            Array for the result of each run; may be `x` itself.
 
         Returns
         -------
         callable
-            Takes no argument. A run gives what :meth:`all_reduce` would: `out`, or another read-only array each time.
-            All ranks run it, or make the same call in another way.
+            Takes no arguments. Each run returns the result of :meth:`all_reduce`: `out`, or a new read-only array. All
+            ranks run their plans, or make the equivalent call.
 
         Raises
         ------
         InvalidArgumentError
-            If `x` is no array, the operation does not take the dtype, or `out` does not fit.
+            If `x` is not an array, the operation does not support the dtype, or `out` does not fit.
 
         Examples
         --------
@@ -332,27 +331,27 @@ def _all_reduce(
 ) -> list[Array]:
     buffers, outputs = _converted(arrays, op, outs)
     if outputs is None:
-        return _in_kinds_of(arrays, core.all_reduce(buffers, op.value, algorithm.value, None))
+        return _as_kinds_of(arrays, core.all_reduce(buffers, op.value, algorithm.value, None))
     core.all_reduce(buffers, op.value, algorithm.value, outputs.direct)
     return outputs.store()
 
 
-def _in_kinds_of(arrays: Sequence[Any], results: list[Array]) -> list[Any]:
-    """Results that all ranks share, as arrays of the libraries of the inputs."""
+def _as_kinds_of(arrays: Sequence[Any], results: list[Array]) -> list[Any]:
+    """Return shared results as arrays of the libraries of the inputs."""
     return [in_kind_of(array, result) for array, result in zip(arrays, results, strict=True)]
 
 
 def _converted(
     arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None
-) -> tuple[list[Array], Outputs | KindOutputs | None]:
-    """Inputs and outputs as the core can use them."""
+) -> tuple[list[Array], Outputs | AdapterOutputs | None]:
+    """Return inputs and outputs as buffers of the core."""
     buffers = as_buffers(arrays)
     check_pairs(buffers, op)
     return buffers, outputs_for(arrays, buffers, op, outs)
 
 
-def _alike(x: Any, op: Op, out: Array | None, call: Callable[[Any, Array | None], Any]) -> Any:
-    """A call whose result has the shape of its input."""
+def _same_shape(x: Any, op: Op, out: Array | None, call: Callable[[Any, Array | None], Any]) -> Any:
+    """Make a call whose result has the shape of its input."""
     try:
         return call(x, out)
     except _core.Unusable:
@@ -366,7 +365,7 @@ def _alike(x: Any, op: Op, out: Array | None, call: Callable[[Any, Array | None]
         result = call(buffer, None)
         return None if result is None else in_kind_of(x, result, is_own=True)
     output = Output(out, buffer.shape, as_result(buffer.dtype, op))
-    call(read_first(output.direct, buffer), output.direct)
+    call(copy_if_overlapping(output.direct, buffer), output.direct)
     return output.store()
 
 
@@ -377,10 +376,10 @@ def _reduce_scatter(core: _core.Member, x: Any, op: Op, axis: int, out: Array | 
     size = equal_counts(buffer.shape, axis, core.num_ranks)
     shape = (*buffer.shape[:axis], size, *buffer.shape[axis + 1 :])
     output = None if out is None else Output(out, shape, as_result(buffer.dtype, op), axis=axis)
-    if axis:  # which the core will not see
+    if axis:  # the core does not compare axes
         core.barrier(f"reduce_scatter(axis={axis})")
     front = np.ascontiguousarray(np.moveaxis(buffer, axis, 0))
     if output is None:
         return in_kind_of(x, np.moveaxis(core.reduce_scatter(front, op.value, None), 0, axis), is_own=True)
-    core.reduce_scatter(read_first(output.direct, front), op.value, output.direct)
+    core.reduce_scatter(copy_if_overlapping(output.direct, front), op.value, output.direct)
     return output.store()

@@ -1,6 +1,6 @@
-"""The collectives by which one rank gives to all: how a member calls them.
+"""Collectives that send data from a root to all ranks.
 
-As in ``reductions.py``, a call tries the core with the arguments as they are, and converts them where it must.
+As in ``reduction_collectives.py``, a call first passes the arguments to the core unchanged and converts them if needed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ringlet.collectives.argument_parsing import (
     root_only,
     whole_number,
 )
-from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, read_first
+from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, copy_if_overlapping
 from ringlet.collectives.member_base import MemberBase
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["FromRoot"]
+__all__ = ["RootedCollectives"]
 
 
-class FromRoot(MemberBase):
-    """Calls of a member by which one rank gives to all."""
+class RootedCollectives(MemberBase):
+    """Member methods that send data from a root to all ranks."""
 
     __slots__ = ()
 
@@ -43,21 +43,21 @@ class FromRoot(MemberBase):
         counts: Iterable[int] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Cut the array of one rank into blocks and give each rank its own.
+        """Split the array of one rank into blocks and send each rank its block.
 
         Parameters
         ----------
         x : array-like, optional
-            The array to cut, of any memory layout, given by the root alone.
+            The array to split, of any memory layout, passed by the root only.
         root : int
             The rank that sends.
         axis : int
-            Along which it is cut, the same number on all ranks; negative ones count from the last. Axis 0 needs no
-            copy; others cost one, and a step in which the ranks compare their axes.
+            Axis of the split, the same number on all ranks; negative axes count from the last. Other axes than 0 cost a
+            copy, and a step in which the ranks compare their axes.
         counts : iterable of int, optional
-            How many rows along `axis` each rank gets, given by the root alone; equal blocks without it.
+            Number of rows along `axis` for each rank, passed by the root only; equal blocks by default.
         out : ndarray, optional
-            Where to put the block. All ranks give one or none does.
+            Array for the block. All ranks pass one or none does.
 
         Returns
         -------
@@ -67,8 +67,8 @@ class FromRoot(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If the root gives no `x`, or another rank one; if there is no such rank or axis; if the axis is no multiple
-            of the number of ranks, or not the sum of `counts`; if `out` does not fit.
+            If the root passes no `x`, or another rank does; if `root` or `axis` is out of range; if the size of the
+            axis is neither a multiple of the number of ranks nor the sum of `counts`; if `out` does not fit.
 
         Notes
         -----
@@ -90,7 +90,7 @@ class FromRoot(MemberBase):
             received: Array = _receive_block(self._core, root, axis, out)
             return received
         if x is None:
-            raise InvalidArgumentError(f"the root of a scatter, rank {root} here, must give the array to cut as x.")
+            raise InvalidArgumentError(f"the root of a scatter, here rank {root}, must pass the array to split as x.")
         if counts is None and out is None and type(axis) is int and axis == 0 and type(x) is np.ndarray and x.ndim:
             try:
                 return self._core.scatter(x, root, None, None)
@@ -103,17 +103,17 @@ class FromRoot(MemberBase):
         return block
 
     def broadcast(self, x: Any = None, root: int = 0, *, out: Array | None = None) -> Array:
-        """Give every rank the array of one of them.
+        """Send the array of one rank to all ranks.
 
         Parameters
         ----------
         x : array-like, optional
-            The array to send. Ranks other than the root may leave it out; if they give one, it must have the root's
-            shape and dtype.
+            The array to send. Ranks other than the root may omit it; if passed, it must have the root's shape and
+            dtype.
         root : int
             The rank that sends.
         out : ndarray, optional
-            Where to put the array. All ranks give one or none does. The root's stands for `x` where that is left out.
+            Array for the result. All ranks pass one or none does. On the root it is also the default of `x`.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class FromRoot(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If there is no rank `root`, the root sends nothing, or `out` does not fit.
+            If `root` is out of range, the root passes no array, or `out` does not fit.
 
         Notes
         -----
@@ -153,19 +153,19 @@ class FromRoot(MemberBase):
         outs: Sequence[Array] | None = None,
         bytes_per_pack: int = 0,
     ) -> list[Array]:
-        """Give every rank many arrays of one of them: as :meth:`broadcast` of each, in one pass or few.
+        """Send many arrays of one rank to all ranks in few passes; the results are those of :meth:`broadcast` of each.
 
         Parameters
         ----------
         arrays : sequence of array-like, optional
-            The arrays to send, of any mixture of dtypes. Ranks other than the root may leave them out.
+            The arrays to send, of any dtypes. Ranks other than the root may omit them.
         root : int
             The rank that sends.
         outs : sequence of ndarray, optional
             One for each array.
         bytes_per_pack : int
-            Consecutive arrays are packed into passes of at most so many bytes; a larger array has a pass of its own.
-            0 means one pass of all; otherwise the root first tells the others how many arrays each pass has. Same on
+            Consecutive arrays are packed into passes of at most this many bytes; a larger array forms its own pass.
+            0 means a single pass; otherwise the root first broadcasts the number of arrays in each pass. The same on
             all ranks.
 
         Returns
@@ -176,7 +176,7 @@ class FromRoot(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If there is no rank `root`, the root sends nothing, or `outs` do not fit.
+            If `root` is out of range, the root passes no arrays, or `outs` do not fit.
 
         Examples
         --------
@@ -196,8 +196,7 @@ class FromRoot(MemberBase):
         return _broadcast_in_passes(self._core, arrays, root, outs, bytes_per_pack)
 
 
-# Ranks that receive do not know how many axes the array has. So that all of them compare the axis in the same call, it
-# counts as the caller wrote it.
+# The ndim is unknown on receiving ranks, so the ranks compare the axis as passed, before normalization.
 def _compare_axes(core: _core.Member, axis: int) -> None:
     if axis:
         core.barrier(f"scatter(axis={axis})")
@@ -218,7 +217,7 @@ def _send_blocks(core: _core.Member, x: Any, axis: int, counts: Iterable[int] | 
     front = np.ascontiguousarray(np.moveaxis(buffer, number, 0))
     if output is None:
         return in_kind_of(x, np.moveaxis(core.scatter(front, core.rank, sizes, None), 0, number), is_own=True)
-    core.scatter(read_first(output.direct, front), core.rank, sizes, output.direct)
+    core.scatter(copy_if_overlapping(output.direct, front), core.rank, sizes, output.direct)
     return output.store()
 
 
@@ -229,7 +228,7 @@ def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) 
         block = core.scatter(None, root, None, None)
         return np.moveaxis(block, 0, axis) if axis else block
     output = Output(out, axis=axis)
-    axis_in(out.ndim, axis)  # a piece has at least the axis that it was cut along
+    axis_in(out.ndim, axis)  # a block has at least the axis of the split
     _compare_axes(core, axis)
     core.scatter(None, root, None, output.direct)
     return output.store()
@@ -238,7 +237,7 @@ def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) 
 def _broadcast(core: _core.Member, arrays: Sequence[Any] | None, root: int, outs: Sequence[Any] | None) -> list[Array]:
     buffers = None if arrays is None else as_buffers(arrays)
     if outs is None or buffers is None:
-        return _in_kinds_of(arrays, core.broadcast(buffers, root, None))
+        return _as_kinds_of(arrays, core.broadcast(buffers, root, None))
     outputs = Outputs(outs, buffers)
     core.broadcast(buffers, root, outputs.direct)
     return outputs.store()
@@ -253,17 +252,17 @@ def _broadcast_in_passes(
     outputs = None if outs is None or buffers is None else Outputs(outs, buffers)
     ends = pass_ends([buffer.nbytes for buffer in buffers or ()], bytes_per_pack)
     core.barrier(f"broadcast_many(bytes_per_pack={bytes_per_pack})")
-    # Arrays that only the others have, the last pass shows.
+    # The last pass includes all remaining arrays, so that it detects a receiver with more arrays than the root.
     ends = core.broadcast([np.array(ends)] if core.rank == root else None, root, None)[0].tolist()
     results: list[Array] = []
     for begin, end in zip([0, *ends], [*ends[:-1], None], strict=False):
         part = None if buffers is None else buffers[begin:end]
         results += core.broadcast(part, root, None if outputs is None else outputs.direct[begin:end])
-    return _in_kinds_of(arrays, results) if outputs is None else outputs.store()
+    return _as_kinds_of(arrays, results) if outputs is None else outputs.store()
 
 
-def _in_kinds_of(arrays: Sequence[Any] | None, results: list[Array]) -> list[Any]:
-    """Results as arrays of the libraries of what this rank gave; a rank that gave nothing gets NumPy's."""
+def _as_kinds_of(arrays: Sequence[Any] | None, results: list[Array]) -> list[Any]:
+    """Return results as arrays of the libraries of this rank's inputs; as NumPy arrays without inputs."""
     if arrays is None:
         return results
     return [in_kind_of(array, result) for array, result in zip(arrays, results, strict=True)]

@@ -1,4 +1,4 @@
-"""Arrays that all processes of a group can reach."""
+"""Arrays in shared memory that collectives access without a copy."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from ringlet.errors import InvalidArgumentError
 
 __all__ = ["empty_shared"]
 
-MOST_BYTES = 1 << 40  # of one array: where it lies has to fit a word
+MOST_BYTES = 1 << 40  # of one array: its offset has to fit in a word
 
-# Arrays below this size are given without a look at what is left, which would cost more than they do.
+# Below this size the available memory is not checked, because the check would cost more than the allocation.
 _CHECKED_BYTES = 1 << 22
 
 
 def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """Give an array, not filled with anything, in memory that other processes can read and write.
+    """Return an uninitialized array in memory that other processes of a group can read and write.
 
-    It is an ordinary array to everything but the collectives of a group of processes (`init_process_group`), which read
-    and write it where it is: no byte is copied. Once the last array over it is gone, the memory is used again, or goes
-    back to the system: with the next array of this kind, with the end of a group, or when the process ends, however it
-    ends. It has no name that anybody could open.
+    The collectives of a process group (`init_process_group`) read and write it in place; otherwise it is an ordinary
+    array. After the last view is freed, the memory is reused by the next shared array, or returned to the system when a
+    group is closed or the process ends, however it ends. The memory has no name in the file system.
 
-    Make it after a fork, not before: a child shares the memory with its parent, and each sees what the other writes.
+    Create it after a fork, not before: parent and child would share the memory.
 
     Parameters
     ----------
@@ -45,9 +44,9 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     Raises
     ------
     InvalidArgumentError
-        If the shape has negative numbers, or the dtype holds Python objects.
+        If a size is negative, or the dtype holds Python objects.
     SharedMemoryFullError
-        If this machine, or a control group of this process, has not so much memory left.
+        If this machine, or a control group of this process, does not have enough memory left.
 
     Examples
     --------
@@ -61,13 +60,13 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     dims = [whole_number_of(64, size, "shape", "whole numbers") for size in sizes]
     wanted = cast("np.dtype[Any]", np.dtype(dtype))
     if any(size < 0 for size in dims):
-        raise InvalidArgumentError(f"shape is {tuple(dims)}: expected numbers that are not negative.")
+        raise InvalidArgumentError(f"shape is {tuple(dims)}: expected non-negative numbers.")
     if wanted.hasobject:
-        raise InvalidArgumentError(f"dtype is {wanted}: Python objects belong to one process. Use numbers.")
+        raise InvalidArgumentError(f"dtype is {wanted}: Python objects cannot be shared. Use a numeric dtype.")
     if (bytes_wanted := int(np.prod(dims, dtype=object)) * wanted.itemsize) >= MOST_BYTES:
-        raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: at most 2**40 can be.")
+        raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: the maximum is 2**40.")
     if bytes_wanted >= _CHECKED_BYTES and _core.shared_statistics()["idle_bytes"] < bytes_wanted:
-        from ringlet.collectives.available_memory import refuse_more_than_is_left  # which loads what few programs need
+        from ringlet.collectives.available_memory import check_available_memory  # rarely needed
 
-        refuse_more_than_is_left(bytes_wanted, "an array")
+        check_available_memory(bytes_wanted, "an array")
     return _core.empty_shared(dims, wanted)

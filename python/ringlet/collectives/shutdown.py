@@ -1,4 +1,4 @@
-"""How a rank leaves its group for good."""
+"""Closing the member of a group."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ringlet.collectives.member_base import MemberBase
 if TYPE_CHECKING:
     from ringlet.rendezvous.membership import Membership
 
-__all__ = ["Closing", "Shared"]
+__all__ = ["ProcessShare", "Shutdown"]
 
-Self = TypeVar("Self", bound="Closing")
+Self = TypeVar("Self", bound="Shutdown")
 
 
-class Shared(Protocol):
-    """What the members that one process has of a group hold together."""
+class ProcessShare(Protocol):
+    """Interface of the resources that the members of one process share."""
 
     membership: Membership | None
 
@@ -25,20 +25,20 @@ class Shared(Protocol):
         """Make all ranks raise `CollectiveAborted`."""
 
 
-class Closing(MemberBase):
-    """A rank that can leave its group; also a context manager that does."""
+class Shutdown(MemberBase):
+    """Mixin of members: closing, also as a context manager."""
 
     __slots__ = ()
 
     def close(self) -> None:
-        """Leave the group, and give back what this rank has of it.
+        """Leave the group and release the resources of this rank.
 
-        The other ranks may end the calls that this one has made. A call that waits for this rank, now or later, raises
-        `CollectiveMismatchError` there. Here every call raises `FailedPreconditionError`, and so do the plans and parts
-        (:meth:`~Member.split`) that this member has made. Results stay valid as long as there are arrays over them. To
-        close a member again does nothing.
+        Other ranks can complete the calls that this rank has made; a call that needs this rank later raises
+        `CollectiveMismatchError` there. Later calls of this member, its plans and its new groups
+        (:meth:`~Member.split`) raise `FailedPreconditionError`. Results stay valid as long as arrays refer to them.
+        Closing a closed member has no effect.
 
-        A process that ends without this counts as lost, whatever its exit status: the others raise `WorkerLostError`.
+        A process that ends without closing its members counts as lost: other ranks raise `WorkerLostError`.
 
         Examples
         --------
@@ -53,8 +53,8 @@ class Closing(MemberBase):
             part.close()
         if not self._core.close("closed its group"):
             return
-        membership = None if self._hold is None else cast(Shared, self._hold).membership
-        self._hold = None  # the last member of a process gives back what they share
+        membership = None if self._hold is None else cast(ProcessShare, self._hold).membership
+        self._hold = None  # the last member of a process releases the shared resources
         if membership is not None:
             membership.wait()
 
@@ -64,10 +64,10 @@ class Closing(MemberBase):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close; after an exception have the other ranks of a group of processes raise `CollectiveAborted`."""
+        """Close the member; after an exception first abort the process group, so that other ranks raise."""
         has_failed = error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0))
         if has_failed and self._hold is not None:
-            cast(Shared, self._hold).abort(f"rank {self.rank} raised {as_text(_described(error))}")
+            cast(ProcessShare, self._hold).abort(f"rank {self.rank} raised {as_text(_described(error))}")
         self.close()
 
 

@@ -1,4 +1,4 @@
-"""All-reduces by one thread that has the arrays of all ranks."""
+"""All-reduces in a single thread that holds the arrays of all ranks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ringlet.errors import InvalidArgumentError
 __all__ = ["all_reduce_all", "all_reduce_buffers", "default_workers", "plan_all_reduce_all"]
 
 
-# More would wait for each other.
+# More threads do not speed up a call.
 _MOST_WORKERS = 1024
 _NOT_AS_IT_IS = (
-    "a plan works on arrays as they are: give C-contiguous, aligned arrays in native byte order, and outs of the "
-    "result's shape and dtype, each one of the arrays or apart from all of them. all_reduce_all takes any layout."
+    "a plan does not convert arrays: pass C-contiguous, aligned arrays in native byte order, and outs of the "
+    "result's shape and dtype, each identical to an array or disjoint from all. all_reduce_all takes any layout."
 )
 
 
 @functools.cache
 def default_workers() -> int:
-    """Give how many threads share the work of one call: the cores that this process might use when it first asked.
+    """Return the default number of threads of a call: the cores available to this process at the first query.
 
     Examples
     --------
@@ -43,30 +43,29 @@ def default_workers() -> int:
 def all_reduce_buffers(
     arrays: Sequence[Any], op: Op = Op.SUM, *, out: Array | None = None, workers: int | None = None
 ) -> Array:
-    """Combine the arrays of all ranks where one thread has them all.
+    """Combine the arrays of all ranks in the calling thread.
 
     Parameters
     ----------
     arrays : sequence of array-like
         In rank order, of one shape and dtype, of any memory layout.
     op : Op
-        Which dtypes an operation takes is told there.
+        See :class:`Op` for the supported dtypes.
     out : ndarray, optional
-        Where to put the result; may be one of `arrays`.
+        Array for the result; may be one of `arrays`.
     workers : int, optional
-        How many threads may share the work, this one included; by default as many as there are cores. Small arrays take
-        one. The bits of the result do not depend on it.
+        Maximum number of threads, including this one; the number of cores by default. Small arrays use one thread. The
+        bits of the result do not depend on `workers`.
 
     Returns
     -------
     ndarray
-        `out`, or a read-only array; the same bits as :meth:`Member.all_reduce` gives.
+        `out`, or a read-only array; the same bits as from :meth:`Member.all_reduce`.
 
     Raises
     ------
     InvalidArgumentError
-        If there is no array, their shapes or dtypes differ, the operation does not take the dtype, or `out` does not
-        fit.
+        If `arrays` is empty, shapes or dtypes differ, the operation does not support the dtype, or `out` does not fit.
 
     Examples
     --------
@@ -78,7 +77,7 @@ def all_reduce_buffers(
     threads = default_workers() if workers is None else _checked_workers(workers)
     arrays = as_sequence(arrays, "arrays")
     if out is not None and not isinstance(out, np.ndarray):
-        # The core would take a sequence for one array for each rank.
+        # The core would interpret a sequence as one output for each rank.
         return _reduce(arrays, op, [out], threads)[0]
     try:
         return _core.reduce_buffers(arrays, op._value_, out, threads)
@@ -92,14 +91,14 @@ def all_reduce_buffers(
 
 
 def all_reduce_all(arrays: Sequence[Any], op: Op, outs: Sequence[Array] | None, workers: int | None) -> Any:
-    """Combine the arrays of all ranks into one shared result, or into an array for each rank.
+    """Combine the arrays of all ranks into one shared result, or into an output for each rank.
 
     Parameters
     ----------
     arrays, op, workers
         As for :func:`all_reduce_buffers`.
     outs : sequence of ndarray or None
-        One for each of `arrays`; each may be one of them.
+        An output for each of `arrays`; each may be one of `arrays`.
 
     Returns
     -------
@@ -109,7 +108,7 @@ def all_reduce_all(arrays: Sequence[Any], op: Op, outs: Sequence[Array] | None, 
     Raises
     ------
     InvalidArgumentError
-        As there, and if two of `outs` share memory.
+        As for :func:`all_reduce_buffers`, and if two of `outs` share memory.
 
     Examples
     --------
@@ -135,22 +134,22 @@ def all_reduce_all(arrays: Sequence[Any], op: Op, outs: Sequence[Array] | None, 
 def plan_all_reduce_all(
     arrays: Sequence[Array], op: Op, outs: Sequence[Array] | None, workers: int | None
 ) -> Callable[[], Any]:
-    """Look at the arguments of :func:`all_reduce_all` once, for many runs.
+    """Check the arguments of :func:`all_reduce_all` once, for many runs.
 
     Parameters
     ----------
     arrays, op, outs, workers
-        As there.
+        As for :func:`all_reduce_all`.
 
     Returns
     -------
     callable
-        Each run combines what the arrays hold then.
+        Each call combines the current contents of the arrays.
 
     Raises
     ------
     InvalidArgumentError
-        As there, and if an array is not one that can be worked on as it is.
+        As for :func:`all_reduce_all`, and if an array would need a conversion.
 
     Examples
     --------
@@ -170,12 +169,12 @@ def plan_all_reduce_all(
         raise
     if any(kind_of(array) is not None for array in (*arrays, *(places or ()))):
         return _plan_of_kinds(list(arrays), op, places, threads)
-    all_reduce_all([np.array(array) for array in arrays], op, None, 1)  # says what is wrong, if anything is
+    all_reduce_all([np.array(array) for array in arrays], op, None, 1)  # raises the specific error, if any
     raise InvalidArgumentError(_NOT_AS_IT_IS)
 
 
 def _plan_of_kinds(arrays: list[Any], op: Op, outs: list[Any] | None, workers: int) -> Callable[[], Any]:
-    """A plan over the memory of arrays of other libraries."""
+    """Return a plan over the memory of arrays of other libraries."""
     common_kind(arrays, "rank")
     views = [as_ndarray(array) for array in arrays]
     if not all(map(is_view_of, views, arrays)):
@@ -197,9 +196,9 @@ def _plan_of_kinds(arrays: list[Any], op: Op, outs: list[Any] | None, workers: i
 
 
 def _checked_workers(workers: Any) -> int:
-    number = whole_number(workers, "workers", "a number of threads, or None for one on each core")
+    number = whole_number(workers, "workers", "a number of threads, or None for one per core")
     if number < 1:
-        raise InvalidArgumentError(f"workers is {number}: expected at least 1, or None for one on each core.")
+        raise InvalidArgumentError(f"workers is {number}: expected at least 1, or None for one per core.")
     return min(number, _MOST_WORKERS)
 
 
@@ -212,13 +211,13 @@ def _reduce(arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None, workers: 
         return in_kind_of(arrays[0], _core.reduce_buffers(buffers, op.value, None, workers), is_own=True)
     outputs = [Output(out, buffers[0].shape, as_result(buffers[0].dtype, op)) for out in outs]
     places = [output.direct for output in outputs]
-    buffers = [_read_apart(buffer, places) for buffer in buffers]
+    buffers = [_copy_if_partly_overlapping(buffer, places) for buffer in buffers]
     _core.reduce_buffers(buffers, op.value, places[0] if len(places) == 1 else places, workers)
     return [output.store() for output in outputs]
 
 
-def _read_apart(buffer: Array, places: list[Array]) -> Array:
-    """The buffer, or a copy if it shares a part, but not all, of the memory of a place that is written to."""
+def _copy_if_partly_overlapping(buffer: Array, places: list[Array]) -> Array:
+    """Return `buffer`, or a copy if it partly overlaps one of `places`."""
     for place in places:
         is_same = buffer.ctypes.data == place.ctypes.data and buffer.nbytes == place.nbytes
         if not is_same and np.may_share_memory(buffer, place):
@@ -228,10 +227,10 @@ def _read_apart(buffer: Array, places: list[Array]) -> Array:
 
 def _check_alike(buffers: list[Array]) -> None:
     if not buffers:
-        raise InvalidArgumentError("there is nothing to reduce: give the array of at least one rank.")
+        raise InvalidArgumentError("there are no arrays to reduce: pass the array of at least one rank.")
     for rank, buffer in enumerate(buffers):
         if buffer.shape != buffers[0].shape or buffer.dtype != buffers[0].dtype:
             raise InvalidArgumentError(
                 f"the arrays to reduce differ: {buffers[0].dtype}{list(buffers[0].shape)} at rank 0, "
-                f"{buffer.dtype}{list(buffer.shape)} at rank {rank}. Give all ranks one shape and dtype."
+                f"{buffer.dtype}{list(buffer.shape)} at rank {rank}. Pass arrays of one shape and dtype."
             )

@@ -1,4 +1,4 @@
-"""Settings that every wait shares."""
+"""Default time-out of all waits."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ DEFAULT_TIMEOUT_SECONDS = 600.0
 
 
 def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
-    """Give the time after which a wait raises, as the environment sets it.
+    """Return the default time-out of a wait, from the environment.
 
     Parameters
     ----------
     environ : mapping, optional
-        Environment to read ``RINGLET_TIMEOUT_SECONDS`` from; by default the process's own.
+        Environment with ``RINGLET_TIMEOUT_SECONDS``; by default that of the process.
 
     Returns
     -------
     float
-        Seconds; infinity where the variable is 0, which means never. 600 where it is not set.
+        Seconds; infinity if the variable is 0, 600 if it is not set.
 
     Raises
     ------
@@ -43,23 +43,21 @@ def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
     try:
         return resolve_timeout(float(text))
     except ValueError:
-        raise ValueError(
-            f"{TIMEOUT_VARIABLE} is {text!r}: expected a number of seconds, or 0 to wait for ever."
-        ) from None
+        raise ValueError(f"{TIMEOUT_VARIABLE} is {text!r}: expected a number of seconds, or 0 for no limit.") from None
 
 
 def resolve_timeout(timeout_seconds: float | None) -> float:
-    """Turn a time-out argument into seconds to wait.
+    """Convert a time-out argument to seconds.
 
     Parameters
     ----------
     timeout_seconds : float or None
-        None means the default, 0 means never.
+        None means the default, 0 no limit.
 
     Returns
     -------
     float
-        Seconds; infinity for never.
+        Seconds; infinity for no limit.
 
     Raises
     ------
@@ -79,6 +77,6 @@ def resolve_timeout(timeout_seconds: float | None) -> float:
         seconds = math.nan
     if not seconds >= 0:
         raise ValueError(
-            f"timeout_seconds is {timeout_seconds!r}: expected seconds, 0 for never, or None for the default."
+            f"timeout_seconds is {timeout_seconds!r}: expected seconds, 0 for no limit, or None for the default."
         )
     return seconds if seconds > 0 else math.inf

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.collectives.adapters.array_adapters import ArrayKind
+from ringlet.collectives.adapters.array_adapters import ArrayAdapter
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding.creation import place
 from ringlet.sharding.layout.device_group import DeviceGroup
@@ -21,7 +21,7 @@ __all__ = ["ShardedKind"]
 Array = NDArray[Any]
 
 
-class ShardedKind(ArrayKind):
+class ShardedKind(ArrayAdapter):
     """Sharded arrays: each device combines its tile with those of the same device of other replicas.
 
     A result has the layout of the given arrays, so nothing moves between the devices of a replica. Replicas share the

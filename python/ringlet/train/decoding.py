@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ringlet.collectives.adapters.array_adapters import ArrayKind, kind_of, result_memory
+from ringlet.collectives.adapters.array_adapters import ArrayAdapter, kind_of, result_memory
 from ringlet.errors import CheckpointCorruptError
 from ringlet.train.checkpoint_reader import CheckpointFile, Entry
 from ringlet.train.saved_variables import SavedVariable, Sort
@@ -206,12 +206,12 @@ def _tensor(file: CheckpointFile, node: Node, like: Any) -> Any:
     return kind.from_ndarray(writeable if kind.is_mutable else readable, like)
 
 
-def _kind_named(name: Any) -> ArrayKind | None:
+def _kind_named(name: Any) -> ArrayAdapter | None:
     """Return the kind with that name if its library is imported and the kind can be found without an array."""
     if name == "torch.Tensor" and "torch" in sys.modules:
-        from ringlet.collectives.adapters.torch_arrays import TorchKind  # imported only if such an array was saved
+        from ringlet.collectives.adapters.torch_arrays import TorchAdapter  # imported only if such an array was saved
 
-        return TorchKind()
+        return TorchAdapter()
     return None
 
 

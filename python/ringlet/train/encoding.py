@@ -31,7 +31,7 @@ from ringlet.train.saved_variables import sort_of
 from ringlet.train.tensor_dtypes import Array
 from ringlet.train.trackable_types import MOST_LEVELS, Kind, children_of, kind_of_object, refusal
 from ringlet.values import Variable
-from ringlet.values.variables.atomic_snapshot import read_at_one_moment
+from ringlet.values.variables.atomic_snapshot import read_atomically
 
 __all__ = ["Node", "Path", "encode", "name_of", "refuse_depth"]
 
@@ -215,7 +215,7 @@ class _Encoder:
     def read_variables(self) -> None:
         """Read all variables of the tree at one instant, and name their tensors."""
         found = list(self._variables.values())
-        values = read_at_one_moment([variable for _, variable, _ in found])
+        values = read_atomically([variable for _, variable, _ in found])
         for (place, _, names), components in zip(found, values, strict=True):
             names.extend(self._components(place, components))
 

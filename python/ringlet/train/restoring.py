@@ -29,7 +29,7 @@ from ringlet.train.per_worker_state import SavedParts
 from ringlet.train.saved_variables import SavedVariable, Sort
 from ringlet.train.trackable_types import Group, Kind, children_of, holds_state, is_state, kind_name, kind_of_object
 from ringlet.values import Variable
-from ringlet.values.variables.atomic_snapshot import NewValue, write_at_one_moment
+from ringlet.values.variables.atomic_snapshot import NewValue, write_atomically
 
 __all__ = ["Restoration", "leaf_names"]
 
@@ -276,7 +276,7 @@ class Restoration:
             raise
 
     def _write(self, values: list[NewValue]) -> None:
-        write_at_one_moment(values)
+        write_atomically(values)
 
     def _replaced(self, value: Any, new: Any) -> Any:
         """Return the replacement of a plain value: the same list or dictionary, whose items are set later."""

@@ -1,4 +1,4 @@
-"""Distributed values and variables: what a value is while it belongs to several replicas."""
+"""Distributed values and variables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
     "split_arguments",
 ]
 
-# What is loaded on first use, because programs without variables need not wait for it: its module.
+# Lazily loaded names and their modules: programs without variables do not need them.
 _VARIABLES = {
     "AggregatingVariable": "variables.aggregating_variable",
     "DistributedVariable": "variables.distributed_variable",

@@ -1,4 +1,4 @@
-"""The base of all distributed values: a tuple of components, one for each replica of this process."""
+"""Base class of distributed values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T_co = TypeVar("T_co", covariant=True)
 class DistributedValues(Generic[T_co]):
     """A value with one component per replica (``tf.distribute.DistributedValues``); immutable.
 
-    Users meet the subclasses :class:`~ringlet.values.PerReplica` and :class:`~ringlet.values.Mirrored`.
+    Base class of :class:`~ringlet.values.PerReplica` and :class:`~ringlet.values.Mirrored`.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class DistributedValues(Generic[T_co]):
     ValueError
         If there is no component.
     TypeError
-        If they are no iterable, or text or a mapping, whose letters or keys would be the components.
+        If `values` is not iterable, or is text or a mapping, whose characters or keys would become components.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class DistributedValues(Generic[T_co]):
         return self._values
 
     def component(self, local_replica_id: int) -> Any:
-        """Give what one replica receives for this value among its arguments.
+        """Return the value that one replica receives as an argument.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class DistributedValues(Generic[T_co]):
         Returns
         -------
         object
-            The component of that replica; a subclass that replicas use as a whole gives itself.
+            The component of that replica; the object itself for subclasses that replicas use as a whole.
 
         Examples
         --------
@@ -91,8 +91,8 @@ class DistributedValues(Generic[T_co]):
         return self._table(str)
 
     def _repr_html_(self) -> str:
-        """A table with one row for each replica: what notebooks show."""
-        from ringlet.values.notebook_repr import title_of, values_table  # loaded where somebody looks
+        """Return the notebook representation: a table with one row for each replica."""
+        from ringlet.values.notebook_repr import title_of, values_table  # loaded on first use
 
         return values_table(title_of(self, len(self._values)), self._values)
 
@@ -101,7 +101,7 @@ class DistributedValues(Generic[T_co]):
         return f"{type(self).__name__}:{{\n{rows}\n}}"
 
     def _of_current_replica(self) -> tuple[T_co, ...]:
-        """The current replica's component in a tuple of one; empty outside replica context."""
+        """Return the current replica's component in a 1-tuple; an empty tuple outside replica context."""
         mode = context.current()
         if mode is None or mode.local_replica_id is None or mode.local_replica_id >= len(self._values):
             return ()

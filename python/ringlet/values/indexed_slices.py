@@ -1,4 +1,4 @@
-"""IndexedSlices: some rows of an array, and how they are scattered into one."""
+"""IndexedSlices: selected rows of an array, and scatter updates with them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Array = NDArray[Any]
 
 
 class IndexedSlices:
-    """Some rows of an array that is not there itself (``tf.IndexedSlices``), such as the gradient of a look-up.
+    """Sparse representation of an array by some of its rows (``tf.IndexedSlices``), such as the gradient of a lookup.
 
     Parameters
     ----------
     values : array-like, shape (n, ...)
         The rows.
     indices : array-like of int, shape (n,)
-        Where each row belongs. An index may occur more than once.
+        Row number of each row. An index may occur more than once.
     dense_shape : sequence of int, optional
         Shape of the whole array.
 
@@ -40,7 +40,7 @@ class IndexedSlices:
     [21.  2. 13.]
     """
 
-    # No dataclass: those are structures, and replicas pass this on as one value.
+    # Not a dataclass: dataclasses are nested structures, but this is a single value.
     __slots__ = ("_dense_shape", "_indices", "_values")
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
@@ -53,12 +53,12 @@ class IndexedSlices:
 
     @property
     def indices(self) -> Any:
-        """Where each row belongs."""
+        """The row number of each row."""
         return self._indices
 
     @property
     def dense_shape(self) -> Any:
-        """Shape of the whole array; None if it is not known."""
+        """Shape of the whole array; None if unknown."""
         return self._dense_shape
 
     def __repr__(self) -> str:
@@ -67,12 +67,12 @@ class IndexedSlices:
 
 
 def as_slices(value: Any) -> IndexedSlices:
-    """Give the IndexedSlices of a value that has ``indices`` and ``values``; one that is such is given as it is.
+    """Return a value with ``indices`` and ``values`` as an IndexedSlices.
 
     Raises
     ------
     TypeError
-        If it has not.
+        If the value does not have these attributes.
 
     Examples
     --------
@@ -92,15 +92,15 @@ def as_slices(value: Any) -> IndexedSlices:
 
 
 def dense_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
-    """Return the whole array that an IndexedSlices stands for; any other value as it is.
+    """Return the dense array of an IndexedSlices; any other value unchanged.
 
-    Rows of one index are added, and rows that no index names are zero.
+    Rows with the same index are added; rows without an index are zero.
 
     Parameters
     ----------
     value : object
     dtype : dtype, optional
-        Of the variable that the array is for; that of the rows unless given.
+        Dtype of the result; that of the rows by default.
 
     Raises
     ------
@@ -127,14 +127,14 @@ def dense_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
 
 
 def reduce_slices(op: ReduceOp, components: Sequence[Any]) -> IndexedSlices:
-    """Combine the rows that several replicas give: all of them, one after the other.
+    """Combine the IndexedSlices of several replicas by concatenation.
 
     Parameters
     ----------
     op : ReduceOp
-        MEAN divides every row by the number of replicas.
+        MEAN divides every row by the number of replicas; SUM does not change rows.
     components : sequence of IndexedSlices
-        Those of the replicas, in their order.
+        One for each replica, in replica order.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def reduce_slices(op: ReduceOp, components: Sequence[Any]) -> IndexedSlices:
 
 
 def _joined(arrays: Sequence[Any], divisor: int | None = None) -> Any:
-    """Arrays one behind the other; divided by a number if there is one."""
+    """Return concatenated arrays, divided by `divisor` if given."""
     common_kind(arrays)
     joined = np.concatenate([as_ndarray(array) for array in arrays])
     if divisor is not None:
@@ -163,16 +163,16 @@ def _joined(arrays: Sequence[Any], divisor: int | None = None) -> Any:
 def checked_rows(
     slices: Any, shape: tuple[int, ...], dtype: np.dtype[Any], are_divisors: bool = False
 ) -> tuple[Array, Array]:
-    """Read rows that are to be scattered into an array.
+    """Return the validated indices and rows of a scatter.
 
     Parameters
     ----------
     slices : IndexedSlices
-        Its values have a row for each index, or are a number for all of them.
+        Its values are a row for each index, or one number for all.
     shape, dtype
-        Of the array.
+        Shape and dtype of the array.
     are_divisors : bool
-        Whether the array is to be divided by them.
+        Whether the rows are divisors and must not contain 0.
 
     Returns
     -------
@@ -182,9 +182,9 @@ def checked_rows(
     Raises
     ------
     InvalidArgumentError
-        If there is no row of one of the indices, the rows do not fit, or the array would be divided by 0.
+        If an index is out of range, the rows do not fit, or a divisor is 0.
     TypeError
-        If the indices are no integers.
+        If the indices are not integers.
 
     Examples
     --------
@@ -199,15 +199,15 @@ def checked_rows(
     if rows.shape not in {wanted, ()}:
         raise InvalidArgumentError(
             f"{indices.size} indices into an array of shape {shape} need values of shape {wanted}, got {rows.shape}. "
-            "Give one row for each index, or one number for all"
+            "Pass one row for each index, or one number for all"
         )
     if are_divisors and not rows.all():
-        raise InvalidArgumentError("updates must not contain 0: nothing is divided by it, and nothing was written")
+        raise InvalidArgumentError("updates must not contain 0, because they are divisors; the variable is unchanged")
     return indices, np.broadcast_to(rows, wanted)
 
 
 def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, Array], None]:
-    """A change of a storage that makes `at(array, indices, rows)` of an IndexedSlices."""
+    """Return the storage update that applies `at(array, indices, rows)` with an IndexedSlices."""
 
     def change(old: Array, slices: Any, new: Array) -> None:
         indices, rows = checked_rows(slices, old.shape, old.dtype, at is _divide_at)
@@ -219,13 +219,13 @@ def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, 
 
 
 def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
-    """Read the indices of rows of an array.
+    """Return validated row indices of an array.
 
     Parameters
     ----------
     indices : array-like of int
     shape : tuple of int
-        Of the array.
+        Shape and dtype of the array.
 
     Returns
     -------
@@ -234,9 +234,9 @@ def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
     Raises
     ------
     InvalidArgumentError
-        If the array has no dimension, or no row of one of them.
+        If the array has no dimensions, or an index is out of range.
     TypeError
-        If they are no integers.
+        If the indices are not integers.
 
     Examples
     --------
@@ -247,9 +247,9 @@ def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"indices are integers, got an array of {array.dtype}: {indices!r}")
+        raise TypeError(f"indices must be integers, got an array of {array.dtype}: {indices!r}")
     if not shape:
-        raise InvalidArgumentError("a scatter writes rows, and this variable has no dimension: use assign")
+        raise InvalidArgumentError("a scatter updates rows, but this variable has no dimensions: use assign")
     if array.size and (array.min() < 0 or array.max() >= shape[0]):
         place = tuple(int(i) for i in np.argwhere((array < 0) | (array >= shape[0]))[0])
         raise InvalidArgumentError(
@@ -263,18 +263,18 @@ def _divide_at(array: Array, indices: Array, rows: Array) -> None:
     if array.dtype.kind not in "iu":
         np.divide.at(array, indices, rows)
         return
-    # Integers are cut towards zero, as C++ does; a row may come more than once, so one after the other.
+    # Integer division truncates, as in C++. An index may repeat, so rows are applied in sequence.
     flat_rows, result = rows.reshape(-1, *array.shape[1:]), array.copy()
     for index, row in zip(indices.ravel(), flat_rows, strict=True):
         result[index] = (result[index] - np.fmod(result[index], row)) // row
-    array[...] = result  # at once, or Ctrl-C would leave some rows divided
+    array[...] = result  # in one step, so that Ctrl-C cannot leave some rows divided
 
 
 def _update_at(array: Array, indices: Array, rows: Array) -> None:
     array[indices] = rows
 
 
-# Name of a scatter: the change that it makes.
+# Storage updates by method name.
 SCATTERS = {
     "scatter_add": _scatter(np.add.at),
     "scatter_sub": _scatter(np.subtract.at),

@@ -1,4 +1,4 @@
-"""Mirrored: a value that is the same on every replica, and behaves as that value."""
+"""Mirrored: a distributed value with equal components, which behaves as that value."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from numpy.typing import DTypeLike, NDArray
 
 from ringlet.values.distributed_values import DistributedValues
 from ringlet.values.ndarray_protocol import converted
-from ringlet.values.operator_proxy import StandIn, plain
+from ringlet.values.operator_proxy import OperatorProxy, plain
 
 __all__ = ["Mirrored"]
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Mirrored(StandIn, DistributedValues[T_co]):
+class Mirrored(OperatorProxy, DistributedValues[T_co]):
     """A value that is kept equal on all replicas (``tf.types.experimental.distributed.Mirrored``).
 
-    It behaves as its value: operators, attributes and conversions go to the current replica's component, or to the
-    first component outside of replicas. Results are plain values.
+    Operators, attributes and conversions apply to the current replica's component, or to the first component outside
+    replica context. Results are plain values.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class Mirrored(StandIn, DistributedValues[T_co]):
         return self._values[0]
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached for names that the class lacks. Protocols such as copying and pickling ask for theirs, and must
-        # not find those of the component; while an object is being unpickled it has no component yet.
+        # Copy and pickle look up dunder names and must not find those of the component; during unpickling there is no
+        # component yet.
         if name.startswith("__") or name == "_values":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         return getattr(self._as_operand(), name)
@@ -65,5 +65,5 @@ class Mirrored(StandIn, DistributedValues[T_co]):
     def __ne__(self, other: object) -> Any:
         return self._as_operand() != plain(other)
 
-    # Equality is that of the value, elementwise for arrays, so only identity can be hashed.
+    # == compares arrays elementwise, so the hash is by identity.
     __hash__ = object.__hash__

@@ -1,4 +1,4 @@
-"""What makes a variable stand for its value in NumPy's functions and in comparisons."""
+"""NumPy protocols of variables: array conversion, ufuncs, functions and comparisons."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ringlet.values.operator_proxy import StandIn
+from ringlet.values.operator_proxy import OperatorProxy
 
-__all__ = ["Operand", "converted"]
+__all__ = ["NDArrayProtocol", "converted"]
 
 Array = NDArray[Any]
 
 
 def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
-    def method(_: Operand, __: Any) -> NoReturn:
-        # A NotImplementedError is a RuntimeError: TensorFlow raises one or the other, depending on the variable.
+    def method(_: NDArrayProtocol, __: Any) -> NoReturn:
+        # NotImplementedError is a subclass of RuntimeError: TensorFlow raises either, depending on the variable.
         raise NotImplementedError(
-            f"`variable {sign}= value` is not supported: it could mean a change of the variable or a new array. Use "
-            f"variable.{remedy} for the first, `variable = variable {sign} value` for the second"
+            f"`variable {sign}= value` is not supported, because it is ambiguous: use variable.{remedy} to update the "
+            f"variable, or `variable = variable {sign} value` to compute a new array"
         )
 
     return method
 
 
 def converted(value: Any, dtype: DTypeLike | None, copy: bool | None) -> Array:
-    """Give what NumPy asks an ``__array__`` for: a value with a dtype, copied if asked for or needed.
+    """Return a value as an array, with the semantics of ``__array__(dtype, copy)``.
 
     Raises
     ------
@@ -43,33 +43,32 @@ def converted(value: Any, dtype: DTypeLike | None, copy: bool | None) -> Array:
     array = np.asarray(plain_value, dtype=dtype)
     if array is not plain_value:
         if copy is False:
-            raise ValueError(f"{plain_value.dtype} cannot become {array.dtype} without a copy: leave out copy=False")
+            raise ValueError(
+                f"{plain_value.dtype} cannot be converted to {array.dtype} without a copy: leave out copy=False"
+            )
         return array
     return array.copy() if copy else array
 
 
 def _read(value: Any) -> Any:
-    """What NumPy's functions are given, with values in the places of variables, at any depth.
-
-    Arrays are plain ones, as ``np.asarray`` gives them; others are as they are.
-    """
+    """Return the arguments of a NumPy function with variables replaced by plain arrays, at any depth."""
     kind = type(value)
     if kind is tuple or kind is list:
         return kind(map(_read, value))
     if kind is dict:
         return {key: _read(item) for key, item in value.items()}
-    if not isinstance(value, Operand):
+    if not isinstance(value, NDArrayProtocol):
         return value
     array = value._as_operand()
     return np.asarray(array) if isinstance(array, np.ndarray) else array
 
 
-class Operand(StandIn):
-    """Base of what behaves as an array in expressions; results are plain arrays.
+class NDArrayProtocol(OperatorProxy):
+    """Base class of objects that behave as an array in expressions; results are plain arrays.
 
     Examples
     --------
-    >>> class Two(Operand):
+    >>> class Two(NDArrayProtocol):
     ...     def _as_operand(self):
     ...         return np.array([2.0, 2.0])
     >>> np.ones(2) + Two() * 3
@@ -77,25 +76,25 @@ class Operand(StandIn):
     """
 
     def _as_operand(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not say what it stands for")
+        raise NotImplementedError(f"{type(self).__name__} does not define _as_operand()")
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         return converted(self._as_operand(), dtype, copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is not None:
-            if any(isinstance(place, Operand) for place in out):
+            if any(isinstance(place, NDArrayProtocol) for place in out):
                 raise TypeError(
-                    f"np.{ufunc.__name__} cannot write to a variable: give its result to variable.assign, without out="
+                    f"np.{ufunc.__name__} cannot write to a variable: pass the result to variable.assign, without out="
                 )
             kwargs["out"] = out
-        if method == "at" and isinstance(inputs[0], Operand):
-            # NumPy's own check does not see that the array is read-only.
+        if method == "at" and isinstance(inputs[0], NDArrayProtocol):
+            # ufunc.at does not check that the array is writeable.
             raise TypeError(
                 f"np.{ufunc.__name__}.at cannot write to a variable: use variable.scatter_add(IndexedSlices(values, "
-                "indices)) or another scatter, or change a copy (array = variable.numpy()) and assign that"
+                "indices)) or another scatter method, or modify a copy (array = variable.numpy()) and assign it"
             )
-        arrays = [value._as_operand() if isinstance(value, Operand) else value for value in inputs]
+        arrays = [value._as_operand() if isinstance(value, NDArrayProtocol) else value for value in inputs]
         return getattr(ufunc, method)(*arrays, **kwargs)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
@@ -104,7 +103,7 @@ class Operand(StandIn):
     def __eq__(self, other: object) -> Any:
         try:
             return False if other is None else self._as_operand() == other
-        except ValueError:  # shapes that do not go together
+        except ValueError:  # shapes that do not broadcast
             return False
 
     def __ne__(self, other: object) -> Any:
@@ -116,13 +115,13 @@ class Operand(StandIn):
     def __hash__(self) -> int:
         raise TypeError(
             "Variable is unhashable, because == compares its elements. Use variable.ref() as the key, and key.deref() "
-            "to get the variable back"
+            "to retrieve the variable"
         )
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TypeError(
             "a variable does not support item assignment: use scatter_update(IndexedSlices(values, indices)) for rows, "
-            "or change a copy (array = variable.numpy(); array[...] = ...) and assign that"
+            "or modify a copy (array = variable.numpy(); array[...] = ...) and assign it"
         )
 
     def __round__(self, digits: int | None = None) -> Any:

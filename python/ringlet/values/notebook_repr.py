@@ -1,4 +1,4 @@
-"""How distributed values look in a notebook: a table with one row for each replica."""
+"""Notebook representation of distributed values: an HTML table with one row for each replica."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["title_of", "values_table"]
 
 _MOST_CHARACTERS = 80
 
-# Colours are left to the page, so that light and dark themes both fit.
+# Colours are inherited from the page, for light and dark themes.
 _CELL = "padding: 0.2em 0.8em; text-align: left; border-bottom: 1px solid; border-color: inherit"
 
 _short = reprlib.Repr()
@@ -25,14 +25,14 @@ Row = tuple[str, str, str, str, str]
 
 
 def title_of(value: Any, count: int) -> str:
-    """Say what a value is, in the words that stand above its table.
+    """Return the caption of the table of a value.
 
     Parameters
     ----------
     value : DistributedValues
-        Of a variable, the name and how replicas write it are told, too.
+        For a variable the caption includes name, synchronization and aggregation.
     count : int
-        Of replicas.
+        Number of replicas.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def title_of(value: Any, count: int) -> str:
     """
     kind = type(value)
     replicas = f"of {count} replica{'s' if count > 1 else ''}"
-    # Asked of the class: a Mirrored has the attributes of its value as well.
+    # Looked up on the class: a Mirrored forwards the attributes of its value.
     if not hasattr(kind, "synchronization"):
         return f"{kind.__name__} {replicas}"
     how = f"synchronization {value.synchronization.name}, aggregation {value.aggregation.name}"
@@ -54,19 +54,19 @@ def title_of(value: Any, count: int) -> str:
 
 
 def values_table(title: str, components: Sequence[Any]) -> str:
-    """Write the components of a value as a table for a notebook.
+    """Return the components of a value as an HTML table.
 
     Parameters
     ----------
     title : str
-        Stands above it.
+        Caption of the table.
     components : sequence
         One for each replica.
 
     Returns
     -------
     str
-        HTML without scripts, style sheets or addresses. All text of the components is escaped.
+        HTML without scripts, style sheets or URLs. All text of the components is escaped.
 
     Examples
     --------
@@ -90,11 +90,11 @@ def _cell(text: str) -> str:
 
 
 def _devices(components: Sequence[Any]) -> list[str]:
-    """Where the components are: as they say themselves, or as the current strategy has its replicas."""
+    """Return the device of each component, or of its replica in the current strategy."""
     mode = context.current()
     try:
         of_strategy = () if mode is None else mode.strategy.extended.worker_devices
-    except Exception:  # a strategy that does not name them
+    except Exception:  # a strategy without worker_devices
         of_strategy = ()
     if len(of_strategy) != len(components):
         of_strategy = ("",) * len(components)
@@ -102,7 +102,7 @@ def _devices(components: Sequence[Any]) -> list[str]:
 
 
 def _own_device(component: Any) -> str:
-    # NumPy's arrays all say "cpu".
+    # The device of NumPy arrays is always "cpu".
     device = None if isinstance(component, (np.ndarray, np.generic)) else _attribute(component, "device")
     return "" if device is None or callable(device) else str(device)
 
@@ -114,7 +114,7 @@ def _short_device(name: str) -> str:
 def _attribute(component: Any, name: str) -> Any:
     try:
         return getattr(component, name, None)
-    except Exception:  # whatever an object of the user's does, a table is shown
+    except Exception:  # a user's property may raise anything
         return None
 
 
@@ -132,6 +132,6 @@ def _preview(component: Any) -> str:
         else:
             text = _short.repr(component)
     except Exception as error:
-        text = f"({type(error).__name__} while it was shown)"
+        text = f"(repr raised {type(error).__name__})"
     text = " ".join(text.split())
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 3] + "..."

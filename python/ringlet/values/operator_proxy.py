@@ -1,4 +1,4 @@
-"""What stands for another value in expressions: operators and conversions, which go to that value."""
+"""OperatorProxy: operators and conversions that forward to another value."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["StandIn", "plain"]
+__all__ = ["OperatorProxy", "plain"]
 
 
 def plain(other: Any) -> Any:
-    """Give the value that a StandIn stands for, and anything else as it is.
+    """Return the value of an OperatorProxy, and any other object unchanged.
 
     Examples
     --------
     >>> plain(3)
     3
     """
-    return other._as_operand() if isinstance(other, StandIn) else other
+    return other._as_operand() if isinstance(other, OperatorProxy) else other
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def method(self: StandIn, other: Any) -> Any:
+    def method(self: OperatorProxy, other: Any) -> Any:
         return function(self._as_operand(), plain(other))
 
     return method
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def method(self: StandIn, other: Any) -> Any:
+    def method(self: OperatorProxy, other: Any) -> Any:
         return function(other, self._as_operand())
 
     return method
 
 
 def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def method(self: StandIn) -> Any:
+    def method(self: OperatorProxy) -> Any:
         return function(self._as_operand())
 
     return method
 
 
-class StandIn:
-    """Base of what behaves in expressions as another value; results are plain values.
+class OperatorProxy:
+    """Base class of objects that forward operators and conversions to a value; results are plain values.
 
-    Equality is left to subclasses, because it decides what can be hashed.
+    Subclasses define equality, because it determines hashability.
 
     Examples
     --------
-    >>> class Two(StandIn):
+    >>> class Two(OperatorProxy):
     ...     def _as_operand(self):
     ...         return 2.0
     >>> 3 * Two() + Two(), -Two(), round(Two())
@@ -58,7 +58,7 @@ class StandIn:
     __slots__ = ()
 
     def _as_operand(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not say what it stands for")
+        raise NotImplementedError(f"{type(self).__name__} does not define _as_operand()")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._as_operand())

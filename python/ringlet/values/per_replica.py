@@ -1,4 +1,4 @@
-"""PerReplica: a value that differs between replicas, opaque outside of them."""
+"""PerReplica: a distributed value with different components, opaque outside replica context."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class PerReplica(DistributedValues[T_co]):
-    """A value with another component on every replica (``tf.types.experimental.distributed.PerReplica``).
+    """A value with a different component on every replica (``tf.types.experimental.distributed.PerReplica``).
 
-    ``strategy.run`` gives each replica its component. Outside of replicas a PerReplica is no array and has no
-    operators: which component would be meant? Inside a replica NumPy takes that replica's component.
+    ``strategy.run`` passes each replica its component. Outside replica context a PerReplica has no operators and cannot
+    be converted to an array, because no single component is meant; inside, NumPy uses the current replica's component.
 
     Parameters
     ----------

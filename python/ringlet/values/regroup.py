@@ -1,4 +1,4 @@
-"""Between nested structures of distributed values and the structures that single replicas see."""
+"""Conversion of per-replica structures to structures of distributed values."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from ringlet.values.per_replica import PerReplica
 __all__ = ["LEAF_TYPES", "as_variables", "leaf_columns", "parts_of", "regroup"]
 
 LEAF_TYPES = nest.PLAIN_TYPES | {np.ndarray, np.float32, np.float64, np.int32, np.int64}
-"""Types of leaves that need no walk to be known as such."""
+"""Common leaf types, recognized without flattening."""
 
 Wrap = Callable[[Sequence[Any]], Any]
 
-_SAME_ANSWERS = "Return the same nested structure from every replica, with None where one has nothing to say"
+_SAME_ANSWERS = "Return the same nested structure from every replica, with None for missing values"
 
 
 def regroup(values: Sequence[Any], wrap: Wrap = PerReplica, *, always_wrap: bool = False) -> Any:
-    """Turn one nested structure per replica into one structure of distributed values.
+    """Combine one nested structure per replica into one structure of distributed values.
 
     Parameters
     ----------
     values : sequence
-        One structure for each replica, all of the same shape. Composites such as dataclasses are structures, too,
-        unless all replicas hold the identical object, or it contains itself. Components of one distributed variable
-        become that variable.
+        One structure for each replica, all of the same shape. Composites such as dataclasses are structures too, except
+        an identical object on all replicas, or one that contains itself. Components of a distributed variable are
+        replaced by that variable.
     wrap : callable
-        Makes a distributed value of the components; :class:`~ringlet.values.PerReplica` unless given.
+        Constructor of the distributed values; :class:`~ringlet.values.PerReplica` by default.
     always_wrap : bool
-        Wrap even where all replicas hold the identical object, which otherwise comes back as itself.
+        Whether to wrap an object that is identical on all replicas; by default it is returned itself.
 
     Returns
     -------
     nested structure
-        Of the shape that replica 0 has.
+        Of the shape of replica 0's structure.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def regroup(values: Sequence[Any], wrap: Wrap = PerReplica, *, always_wrap: bool
     if type(first) in LEAF_TYPES:
         return _regroup_leaf(values, wrap, always_wrap)
     kind = type(first)
-    # What programs give most needs no walk: dictionaries, lists and tuples of leaves.
+    # Fast path: dictionaries, lists and tuples of common leaves.
     if kind is dict:
         if LEAF_TYPES.issuperset(map(type, first.values())) and (rows := _rows(list(first), values)):
             grouped = _grouped(rows[0], rows[-1], zip(*rows, strict=True), wrap, always_wrap)
@@ -77,13 +77,13 @@ def _regroup_columns(
     wrap: Wrap,
     always_wrap: bool,
 ) -> Any:
-    columns = _columns(leaves, shape, values, "the replicas gave different structures", _SAME_ANSWERS)
+    columns = _columns(leaves, shape, values, "the replicas returned different structures", _SAME_ANSWERS)
     grouped = _grouped(leaves, [column[-1] for column in columns], columns, wrap, always_wrap)
     return nest.unflatten(shape, grouped)
 
 
 def _rows(keys: list[Any], values: Sequence[Any]) -> list[list[Any]] | None:
-    """The values of dictionaries in the order of the keys; None if one is no dictionary, or has others."""
+    """Return the values of dictionaries in the order of `keys`; None if the keys or types differ."""
     rows = []
     for value in values:
         if type(value) is not dict:
@@ -104,8 +104,8 @@ def _are_alike(first: Sequence[Any], values: Sequence[Any]) -> bool:
 def _grouped(
     firsts: Collection[Any], lasts: Iterable[Any], columns: Iterable[tuple[Any, ...]], wrap: Wrap, always_wrap: bool
 ) -> list[Any]:
-    """Make distributed values of columns, whose first and last entries are given besides."""
-    # Arrays that differ need none of what others do; there may be many.
+    """Return the distributed values of columns, given also their first and last entries."""
+    # Fast path for many distinct arrays.
     if LEAF_TYPES.issuperset(map(type, firsts)) and not any(map(operator.is_, firsts, lasts)):
         return [wrap(column) for column in columns]
     return [
@@ -117,17 +117,17 @@ def _grouped(
 
 
 def as_variables(answer: Any) -> Any:
-    """Put distributed variables in the places of their components, as :func:`regroup` does for several replicas.
+    """Replace components of distributed variables by the variables: :func:`regroup` for a single replica.
 
     Parameters
     ----------
     answer : nested structure
-        What the only replica gave.
+        The structure of the only replica.
 
     Returns
     -------
     nested structure
-        `answer` itself if there is no component in it.
+        `answer` itself if it contains no components.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _is_component(leaf: Any) -> bool:
 def _regroup_leaf(values: Sequence[Any], wrap: Wrap, always_wrap: bool) -> Any:
     first = values[0]
     is_plain = type(first) in LEAF_TYPES
-    # Asked of the class first: other objects may have attributes of any name.
+    # Looked up on the class: instances may have attributes of any name.
     if not is_plain and hasattr(type(first), "distribute_strategy"):
         variable = _variable_of(values)
         if variable is not None:
@@ -166,7 +166,7 @@ def _regroup_leaf(values: Sequence[Any], wrap: Wrap, always_wrap: bool) -> Any:
 
 
 def _variable_of(components: Sequence[Any]) -> Any:
-    """The distributed variable that all of these are, or are components of; None for anything else."""
+    """Return the distributed variable that all arguments are, or are components of; else None."""
     first = components[0]
     if getattr(first, "is_distributed_variable", False) and all(component is first for component in components):
         return first
@@ -176,7 +176,7 @@ def _variable_of(components: Sequence[Any]) -> Any:
 
 
 def parts_of(composite: Any) -> tuple[list[Any], nest.PyTreeSpec] | None:
-    """What a composite consists of; None if it contains itself, such as a node of a graph that knows its neighbours."""
+    """Return the leaves and the spec of a composite; None if it contains itself."""
     try:
         return nest.flatten(composite)
     except RecursionError:
@@ -188,25 +188,25 @@ def _shape_of(value: Any) -> nest.PyTreeSpec:
 
 
 def leaf_columns(components: Sequence[Any], call: str) -> tuple[list[tuple[Any, ...]], nest.PyTreeSpec]:
-    """Take nested structures of one shape apart, leaf by leaf.
+    """Flatten nested structures of one shape and group corresponding leaves.
 
     Parameters
     ----------
     components : sequence
         One structure for each replica.
     call : str
-        Begins the message: what was to be done with them.
+        The operation, for the message.
 
     Returns
     -------
     columns : list of tuple
-        The leaves of all replicas for each place of the structure.
+        The leaves of all replicas for each position of the structure.
     shape : PyTreeSpec
 
     Raises
     ------
     ValueError
-        If another replica's structure differs; shows both.
+        If another replica's structure differs; the message shows both.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def leaf_columns(components: Sequence[Any], call: str) -> tuple[list[tuple[Any, 
     """
     leaves, shape = nest.flatten(components[0])
     text = f"{call} of components that are different structures"
-    return _columns(leaves, shape, components, text, "Give the same nested structure on every replica"), shape
+    return _columns(leaves, shape, components, text, "Pass the same nested structure on every replica"), shape
 
 
 def _columns(

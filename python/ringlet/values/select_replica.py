@@ -1,4 +1,4 @@
-"""What single replicas see of structures of distributed values."""
+"""Selection of one replica's components from structures of distributed values."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ Rows = list[tuple[Any, ...]]
 _DISTRIBUTED = frozenset({PerReplica})
 
 
-def check_components(structure: Any, num_replicas: int, giver: str) -> None:
-    """Refuse distributed values that have not one component for each replica.
+def check_components(structure: Any, num_replicas: int, subject: str) -> None:
+    """Raise if a distributed value does not have one component for each replica.
 
     Parameters
     ----------
     structure : nested structure
     num_replicas : int
         Replicas of this process.
-    giver : str
-        Begins the message: who gave the value.
+    subject : str
+        Subject and verb of the message.
 
     Raises
     ------
     ValueError
-        If there is one; the message gives both numbers.
+        If the numbers differ; the message contains both.
 
     Examples
     --------
     >>> check_components({"x": PerReplica([1, 2])}, 3, "merge_fn returned")
     Traceback (most recent call last):
         ...
-    ValueError: merge_fn returned a PerReplica with 2 components for 3 replicas: give it one component for each replica
+    ValueError: merge_fn returned a PerReplica with 2 components for 3 replicas: pass one component for each replica
     """
     if type(structure) in LEAF_TYPES:
         return
     for leaf in _distributed_in(structure):
         if len(leaf.values) != num_replicas:
             raise ValueError(
-                f"{giver} a {type(leaf).__name__} with {len(leaf.values)} components for {num_replicas} replicas: give "
-                "it one component for each replica"
+                f"{subject} a {type(leaf).__name__} with {len(leaf.values)} components for {num_replicas} replicas: "
+                "pass one component for each replica"
             )
 
 
 def _distributed_in(structure: Any) -> Iterator[DistributedValues[Any]]:
-    """The distributed values of a structure, at any depth."""
+    """Yield the distributed values of a structure, at any depth."""
     for leaf in nest.flatten_containers(structure)[0]:
         if isinstance(leaf, DistributedValues):
             yield leaf
@@ -60,7 +60,7 @@ def _distributed_in(structure: Any) -> Iterator[DistributedValues[Any]]:
 
 
 def select_replica(local_replica_id: int, structure: Any) -> Any:
-    """Give the structure that one replica sees.
+    """Return a structure with distributed values replaced by one replica's components.
 
     Parameters
     ----------
@@ -72,8 +72,7 @@ def select_replica(local_replica_id: int, structure: Any) -> Any:
     Returns
     -------
     nested structure
-        New containers; each distributed value replaced by that replica's component, other leaves shared. A composite,
-        such as a dataclass, is new if there is a component in it, and shared otherwise.
+        New containers with shared leaves. A composite, such as a dataclass, is copied only if it contains a component.
 
     Examples
     --------
@@ -95,13 +94,13 @@ def _component(leaf: Any, local_replica_id: int) -> Any:
 
 
 def _component_of_composite(composite: Any, local_replica_id: int) -> Any:
-    """A new object around what the replica sees; the object itself where that is what it holds."""
+    """Return a copy with the replica's components; the object itself if nothing changes."""
     parts = parts_of(composite)
     if parts is None:
         return composite
     leaves, shape = parts
     seen = [_component(leaf, local_replica_id) for leaf in leaves]
-    # Variables are used as a whole: a model that consists of them stays the object that it is.
+    # Variables are passed as a whole, so a model that contains only variables is not copied.
     if all(part is leaf for part, leaf in zip(seen, leaves, strict=True)):
         return composite
     return nest.unflatten(shape, seen)
@@ -110,7 +109,7 @@ def _component_of_composite(composite: Any, local_replica_id: int) -> Any:
 def split_arguments(
     args: Sequence[Any], kwargs: Mapping[str, Any], num_replicas: int
 ) -> tuple[Rows, Sequence[Mapping[str, Any]]]:
-    """Give the arguments that each replica is called with.
+    """Return the arguments of each replica.
 
     Parameters
     ----------
@@ -130,7 +129,7 @@ def split_arguments(
     Raises
     ------
     ValueError
-        If a distributed value has not one component for each replica.
+        If a distributed value does not have one component for each replica.
 
     Examples
     --------
@@ -147,7 +146,7 @@ def split_arguments(
 
 
 def _column(value: Any, num_replicas: int) -> Sequence[Any]:
-    """One argument as each replica sees it."""
+    """Return one argument for each replica."""
     kind = type(value)
     if kind in LEAF_TYPES:
         return [value] * num_replicas
@@ -155,16 +154,16 @@ def _column(value: Any, num_replicas: int) -> Sequence[Any]:
         return _components(value, num_replicas)
     if kind is dict or kind is list or kind is tuple:
         leaves = value.values() if kind is dict else value
-        # What programs give most is looked at without a walk.
+        # Fast path for flat containers.
         if LEAF_TYPES.issuperset(map(type, leaves)):
             return [kind(value) for _ in range(num_replicas)]
         if _DISTRIBUTED.issuperset(map(type, leaves)):
             rows = zip(*[_components(leaf, num_replicas) for leaf in leaves], strict=True)
             return [dict(zip(value, row, strict=True)) if kind is dict else kind(row) for row in rows]
-    return _walked_column(value, num_replicas)
+    return _flattened_column(value, num_replicas)
 
 
-def _walked_column(value: Any, num_replicas: int) -> list[Any]:
+def _flattened_column(value: Any, num_replicas: int) -> list[Any]:
     leaves, shape = nest.flatten_containers(value)
     if LEAF_TYPES.issuperset(map(type, leaves)):
         return [nest.unflatten(shape, leaves) for _ in range(num_replicas)]
@@ -180,7 +179,7 @@ def _components(value: PerReplica[Any], num_replicas: int) -> tuple[Any, ...]:
 
 
 def _leaf_column(leaf: Any, num_replicas: int) -> Sequence[Any]:
-    """One leaf of an argument as each replica sees it."""
+    """Return one leaf of an argument for each replica."""
     kind = type(leaf)
     if kind in LEAF_TYPES:
         return (leaf,) * num_replicas

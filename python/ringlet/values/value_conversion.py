@@ -1,4 +1,4 @@
-"""What may become the value of a variable, and how it is converted: TensorFlow's rules."""
+"""Conversion of values for variables, with TensorFlow's rules."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["Shape", "as_dtype", "as_initial_value", "as_value", "fits", "is_floa
 Array = NDArray[Any]
 Shape = tuple["int | None", ...] | None
 
-# Python's numbers take the dtype of the variable that they are written to.
+# Python numbers are converted to the dtype of the variable.
 _NUMBER_KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
-# Kind of a variable: kinds of Python numbers, lists and initial values that it takes.
+# Kind of a variable: accepted kinds of Python numbers, lists and initial values.
 _TAKEN = {"b": "b", "i": "ib", "f": "fib", "c": "cfi"}
-# Kinds of dtypes that hold numbers (those of ml_dtypes are V), and those whose conversions to each other lose nothing.
+# Numeric kinds (V: ml_dtypes), and kinds whose conversions must be exact.
 _NUMBERS, _EXACT = "biufcV", "iuUS"
-# Values that are converted as the Python numbers in them are.
+# Types converted like the Python numbers in them.
 _WRITTEN_OUT = (list, tuple, range)
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
-    """One letter for what a dtype holds; numbers of ml_dtypes count as those that they are."""
+    """Return the kind of a dtype: "i" for any integer, "f" for any float, including those of ml_dtypes."""
     if dtype.kind == "u":
         return "i"
     if dtype.kind == "V" and dtype.names is None:
@@ -39,7 +39,7 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Tell whether a dtype holds floating-point numbers.
+    """Return whether a dtype is floating-point.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """Read a dtype; that of ml_dtypes by its name, too, whether that package was imported or not.
+    """Return a dtype; dtypes of ml_dtypes are found by name, even if that package is not imported yet.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     Raises
     ------
     TypeError
-        If there is none of this name, or ml_dtypes is not installed, which has it.
+        If the name is unknown, or belongs to ml_dtypes, which is not installed.
 
     Examples
     --------
@@ -76,13 +76,12 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         if not isinstance(dtype, str):
             raise
         try:
-            package = importlib.import_module("ml_dtypes")  # for those who ask for its dtypes only
+            package = importlib.import_module("ml_dtypes")  # only on demand
         except ImportError:
             if dtype not in ML_NAMES:
                 raise error from None
             raise TypeError(
-                f"the dtype {dtype!r} is one of the package ml_dtypes, which is not installed here: pip install "
-                "ml_dtypes"
+                f"the dtype {dtype!r} belongs to the package ml_dtypes, which is not installed: pip install ml_dtypes"
             ) from None
         found = getattr(package, dtype, None)
         if not isinstance(found, type):
@@ -92,16 +91,16 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
-    """Give the array that a variable begins with.
+    """Return the initial value of a variable as an array.
 
     Parameters
     ----------
     value : array-like or callable
-        A callable without arguments gives the value.
+        A callable without arguments returns the value.
     dtype : dtype-like or None
-        What the variable is to hold; None for what NumPy makes of the value.
+        Dtype of the variable; None for that of the value.
     name : str or None
-        Of the variable.
+        Name of the variable.
 
     Returns
     -------
@@ -111,7 +110,7 @@ def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
     Raises
     ------
     TypeError
-        If the value does not fit the dtype, as 1.5 does not fit an integer, or consists of Python objects.
+        If the value cannot be represented in the dtype, such as 1.5 in an integer, or consists of Python objects.
 
     Examples
     --------
@@ -120,18 +119,17 @@ def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
     """
     what = f"the initial value of variable '{name or 'Variable'}'"
     array = as_ndarray(value() if callable(value) else value, what)
-    # Variables are in native byte order, whatever they begin with.
     wanted = (array.dtype if dtype is None else as_dtype(dtype)).newbyteorder("=")
     if array.dtype.hasobject or wanted.hasobject:
         raise TypeError(
             f"{what} is an array of Python objects, {value!r}: variables hold numbers, bools and strings of a fixed "
-            "length. Give an array of one of those dtypes"
+            "length. Pass an array of such a dtype"
         )
     return array if array.dtype == wanted else _converted(array, wanted, value)
 
 
 def fits(shape: tuple[int, ...], wanted: Shape) -> bool:
-    """Tell whether a shape is one that is wanted, where None stands for any size.
+    """Return whether a shape matches `wanted`, where None stands for any size.
 
     Examples
     --------
@@ -144,18 +142,18 @@ def fits(shape: tuple[int, ...], wanted: Shape) -> bool:
 
 
 def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -> Any:
-    """Give what can be written to a variable as it is: an array of its dtype, or a Python number.
+    """Convert a value for a variable: return an array of the variable's dtype, or a Python number.
 
     Parameters
     ----------
     value : array-like
-        Arrays must have the variable's dtype; numbers, also those of NumPy, and lists are converted.
+        Arrays must have the variable's dtype; Python and NumPy numbers and lists are converted.
     dtype : dtype
-        The variable's.
+        Dtype of the variable.
     shape : tuple of int or None, or None
-        The variable's; None in place of a size, or of the whole, if any will do.
+        Shape of the variable; None for an arbitrary size or shape.
     name : str or None
-        Of the variable, if it is known.
+        Name of the variable, if known.
 
     Returns
     -------
@@ -164,10 +162,10 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -
     Raises
     ------
     ValueError
-        If an array has another dtype or another shape (an InvalidArgumentError), or the value is None or an object that
-        is no array.
+        If an array has another dtype or shape (an InvalidArgumentError), or the value is None or not array-like.
     TypeError
-        If a Python number does not fit the dtype, as 1.5 does not fit an integer, or text is given for a number.
+        If a Python number cannot be represented in the dtype, such as 1.5 in an integer, or text is passed for a
+        number.
 
     Examples
     --------
@@ -179,10 +177,10 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -
     ValueError: variable 'v:0' holds float32, and the value is an array of float64: ...
     """
     if isinstance(value, np.generic) and value.dtype != dtype and value.dtype.kind in "biufc":
-        value = value.item()  # a number
+        value = value.item()  # a NumPy scalar
     number_kind = _NUMBER_KINDS.get(type(value))
     if number_kind is not None and not shape:
-        # Most kinds that there are have the letter that NumPy gives them.
+        # dtype.kind decides most cases without a call of _kind.
         if number_kind not in _TAKEN.get(dtype.kind, "") and number_kind not in _TAKEN.get(_kind(dtype), ""):
             _refuse_conversion(value, dtype)
         return value
@@ -201,49 +199,51 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -
 
 
 def _converted(array: Array, dtype: np.dtype[Any], value: Any) -> Array:
-    # An empty list is no list of floats, whatever NumPy makes of it.
+    # NumPy gives an empty list the dtype float64; it converts to any dtype.
     if array.size and _kind(array.dtype) not in _TAKEN.get(_kind(dtype), _kind(dtype)):
         _refuse_conversion(value, dtype)
     converted = array.astype(dtype)
-    # Integers never wrap on the way, and text is not cut off.
+    # Integers must not wrap, and text must not be truncated.
     if array.dtype.kind in _EXACT and dtype.kind in _EXACT and not np.array_equal(converted, array):
         _refuse_conversion(value, dtype)
     return converted
 
 
-def _spelled(dtype: np.dtype[Any]) -> str:
-    """What np.dtype reads; the names of texts are none: str32 is <U1."""
+def _dtype_spelling(dtype: np.dtype[Any]) -> str:
+    """Return a spelling that np.dtype accepts; the names of string dtypes, such as str32, are not accepted."""
     return str(dtype.str if dtype.kind in "US" else dtype.name)
 
 
 def _refuse_conversion(value: Any, dtype: np.dtype[Any]) -> NoReturn:
     given = np.asarray(value).dtype
     if given.kind in _NUMBERS and dtype.kind in _NUMBERS:
-        remedy = f"convert it yourself, for example with np.asarray(value).astype({_spelled(dtype)!r})"
+        remedy = f"convert it yourself, for example with np.asarray(value).astype({_dtype_spelling(dtype)!r})"
     else:
-        remedy = f"give numbers, a list of them or an array of {dtype}" if dtype.kind in _NUMBERS else "give what fits"
+        remedy = (
+            f"pass numbers, a list of numbers or an array of {dtype}" if dtype.kind in _NUMBERS else f"pass {dtype}"
+        )
     raise TypeError(f"Cannot convert {value!r} to an array of dtype {dtype}: {remedy}")
 
 
 def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | None) -> None:
-    """Refuse what is not written out as numbers, unless it has the variable's dtype but for the order of bytes."""
+    """Raise unless an array has the variable's dtype in any byte order."""
     owner = "the variable" if name is None else f"variable '{name}'"
     if isinstance(value, (str, bytes)):
-        return  # fits if the variable holds text
+        return  # converted if the variable holds text
     if value is None:
-        raise ValueError(f"None values not supported: {owner} holds {dtype}. Give an array, or leave out the call")
+        raise ValueError(f"None values not supported: {owner} holds {dtype}. Pass an array, or omit the call")
     if array.dtype.hasobject and not hasattr(value, "dtype"):
         raise ValueError(
             f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to an array of {dtype}, "
-            f"which {owner} holds: give an array, or the list of its elements"
+            f"which {owner} holds: pass an array, or a list of its elements"
         )
     if array.dtype.newbyteorder("=") != dtype:
         array_like = "value" if hasattr(value, "astype") else "np.asarray(value)"
-        remedy = f"{array_like}.astype({_spelled(dtype)!r})"
+        remedy = f"{array_like}.astype({_dtype_spelling(dtype)!r})"
         kind = kind_of(value)
         if kind is not None and kind.name == "torch.Tensor":
-            remedy = f"value.to(torch.{_spelled(dtype)})"
+            remedy = f"value.to(torch.{_dtype_spelling(dtype)})"
         raise ValueError(
-            f"{owner} holds {dtype}, and the value is an array of {array.dtype}: values of arrays are never "
-            f"converted on the way into a variable. Write {remedy}"
+            f"{owner} holds {dtype}, and the value is an array of {array.dtype}: arrays are not converted "
+            f"implicitly. Write {remedy}"
         )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ringlet.collectives import Op
-from ringlet.collectives.adapters.adapter_outputs import KindOutputs, outputs_for
+from ringlet.collectives.adapters.adapter_outputs import AdapterOutputs, outputs_for
 from ringlet.collectives.buffers import Outputs
 from tests.collectives.kinds import Frozen, Written
 
 
 def test_results_become_arrays_of_their_kinds_over_the_memory_that_was_written() -> None:
-    outputs = KindOutputs([Written(0), Frozen(0), 0], [(2,), (), (1,)], [np.dtype("int8")] * 3)
+    outputs = AdapterOutputs([Written(0), Frozen(0), 0], [(2,), (), (1,)], [np.dtype("int8")] * 3)
     for place in outputs.direct:
         place[...] = 5
     written, frozen, plain = outputs.store()
@@ -23,7 +23,7 @@ def test_results_become_arrays_of_their_kinds_over_the_memory_that_was_written()
 def test_only_what_users_may_write_to_needs_memory_of_its_own() -> None:
     buffers = [np.ones(2), np.ones(2)]
     assert outputs_for([Frozen(buffers[0]), buffers[1]], buffers, Op.SUM, None) is None
-    assert isinstance(outputs_for([Written(buffers[0]), buffers[1]], buffers, Op.SUM, None), KindOutputs)
+    assert isinstance(outputs_for([Written(buffers[0]), buffers[1]], buffers, Op.SUM, None), AdapterOutputs)
 
 
 def test_outputs_that_the_caller_gives_come_first() -> None:

@@ -102,7 +102,7 @@ def test_an_output_of_another_kind_is_filled_and_given_back(out: Written) -> Non
 
 
 def test_an_output_that_cannot_be_written_to_is_refused_with_its_kind() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"out is a other\.Frozen, which cannot be written to"):
+    with pytest.raises(InvalidArgumentError, match=r"out is a other\.Frozen, which is immutable"):
         Group(1).member(0).all_reduce(np.ones(2), out=Frozen(np.ones(2)))  # type: ignore[arg-type]
 
 

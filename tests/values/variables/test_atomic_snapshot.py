@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.values.variables.atomic_snapshot import NewValue, read_at_one_moment, write_at_one_moment
+from ringlet.values.variables.atomic_snapshot import NewValue, read_atomically, write_atomically
 
 
 def pair() -> ringlet.MirroredStrategy:
@@ -27,16 +27,16 @@ def test_components_that_share_memory_are_one_object():
         shared = ringlet.Variable([1.0, 2.0])
         apart = ringlet.Variable([1.0, 2.0])
     apart.values[1].assign([3.0, 4.0])
-    (first, second), (third, fourth) = read_at_one_moment([shared, apart])
+    (first, second), (third, fourth) = read_atomically([shared, apart])
     assert first is second
     assert [third.tolist(), fourth.tolist()] == [[1.0, 2.0], [3.0, 4.0]]
 
 
 def test_what_was_read_does_not_change():
     v = ringlet.Variable([1.0])
-    ((read,),) = read_at_one_moment([v])
+    ((read,),) = read_atomically([v])
     earlier = v.read_value()
-    write_at_one_moment([new_value(v, [2.0])])
+    write_atomically([new_value(v, [2.0])])
     v.assign_add([5.0])
     assert (read.tolist(), earlier.tolist(), v.numpy().tolist()) == ([1.0], [1.0], [7.0])
 
@@ -44,14 +44,14 @@ def test_what_was_read_does_not_change():
 def test_one_component_is_written_by_itself():
     with pair().scope():
         v = ringlet.Variable(1.0)
-    write_at_one_moment([new_value(v.values[1], 5.0)])
+    write_atomically([new_value(v.values[1], 5.0)])
     assert [float(component) for component in v.values] == [1.0, 5.0]
 
 
 def test_two_components_given_apart_are_both_written():
     with pair().scope():
         v = ringlet.Variable(1.0)
-    write_at_one_moment([new_value(v.values[1], 5.0), new_value(v.values[0], 4.0)])
+    write_atomically([new_value(v.values[1], 5.0), new_value(v.values[0], 4.0)])
     assert [float(component) for component in v.values] == [4.0, 5.0]
 
 
@@ -63,13 +63,13 @@ def test_readers_of_all_never_see_half_of_the_variables_written():
         number = 0.0
         while not stop.is_set():
             number += 1
-            write_at_one_moment([new_value(v, np.full(500, number)) for v in variables])
+            write_atomically([new_value(v, np.full(500, number)) for v in variables])
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
         for _ in range(300):
-            seen = read_at_one_moment(variables)
+            seen = read_atomically(variables)
             assert len({float(x) for (array,) in seen for x in (array[0], array[-1])}) == 1
     finally:
         stop.set()
@@ -86,7 +86,7 @@ def test_an_addition_is_never_lost_between_reading_and_writing():
     adder = threading.Thread(target=add)
     adder.start()
     for _ in range(100):
-        write_at_one_moment([new_value(v, np.full(2000, 1000.0))])
+        write_atomically([new_value(v, np.full(2000, 1000.0))])
     adder.join(30)
     assert len(set(v.numpy().tolist())) == 1
 
@@ -107,10 +107,10 @@ def test_an_interrupt_leaves_no_lock_taken():
 
     variables[2]._storage._lock = Lock()
     with pytest.raises(Interrupted):
-        read_at_one_moment(variables)
+        read_atomically(variables)
     variables[2]._storage._lock = taken
     done = []
-    thread = threading.Thread(target=lambda: done.extend(read_at_one_moment(variables)))
+    thread = threading.Thread(target=lambda: done.extend(read_atomically(variables)))
     thread.start()
     thread.join(10)
     assert len(done) == 3

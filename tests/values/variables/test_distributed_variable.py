@@ -251,7 +251,7 @@ def test_nothing_of_a_whole_total_is_lost(strategy, total):
 
 def test_a_total_of_what_cannot_be_added_is_refused_before_it_is_written(strategy):
     v = make(strategy, True, name="v", synchronization=SYNC.ON_READ, aggregation=AGG.SUM)
-    with pytest.raises(ringlet.errors.InvalidArgumentError, match=r"variable 'v:0' .* there is no SUM of bool"):
+    with pytest.raises(ringlet.errors.InvalidArgumentError, match=r"variable 'v:0' .* bool does not support SUM"):
         v.assign(False)
     assert values(v) == [True] * 3
 
@@ -274,7 +274,7 @@ def test_adding_to_a_total_outside_of_replicas_is_refused(strategy):
 
 def test_a_per_replica_is_not_assigned_outside_of_replicas(strategy):
     v = make(strategy, synchronization=SYNC.ON_READ, aggregation=AGG.MEAN)
-    with pytest.raises(TypeError, match=r"PerReplica cannot go into.*strategy.run"):
+    with pytest.raises(TypeError, match=r"PerReplica cannot be assigned to.*strategy.run"):
         v.assign(PerReplica([1.0, 2.0, 3.0]))
 
 
@@ -328,9 +328,9 @@ def test_variables_do_not_keep_a_strategy_and_stay_usable_without_it():
     v.assign_add(1.0)
     assert v.numpy() == 2
     assert values(total) == [1, 1]
-    with pytest.raises(RuntimeError, match="'v:0' is gone: keep the strategy"):
+    with pytest.raises(RuntimeError, match="'v:0' was deleted: keep a reference"):
         v.distribute_strategy  # noqa: B018
-    with pytest.raises(RuntimeError, match="'total:0' is gone: keep the strategy"):
+    with pytest.raises(RuntimeError, match="'total:0' was deleted: keep a reference"):
         total.read_value()
     assert copy.deepcopy(v).numpy() == 2
 

@@ -55,7 +55,7 @@ def test_a_number_is_the_only_size_of_a_shape():
 
 @pytest.mark.parametrize("partitioner", [MinSizePartitioner(), MaxSizePartitioner(8)])
 def test_a_dtype_is_asked_for_where_sizes_are_bytes(partitioner):
-    with pytest.raises(TypeError, match="dtype is what the variable holds, got None"):
+    with pytest.raises(TypeError, match="dtype is None: pass the dtype of the variable"):
         partitioner((3, 4), None)
 
 

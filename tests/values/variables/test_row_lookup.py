@@ -78,7 +78,7 @@ def test_a_look_up_names_the_first_id_that_has_no_row(table, ids):
 
 @pytest.mark.parametrize("table", [TABLE, SHARDED])
 def test_ids_are_whole_numbers(table):
-    with pytest.raises(TypeError, match="indices are integers"):
+    with pytest.raises(TypeError, match="indices must be integers"):
         embedding_lookup(table, [1.0])
 
 

@@ -10,7 +10,7 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.experimental import CentralStorageStrategy
 from ringlet.values import ShardedVariable
 from ringlet.values.indexed_slices import SCATTERS
-from ringlet.values.variables.scatter_nd import ND_SCATTERS, NdScatters, rows_of
+from ringlet.values.variables.scatter_nd import ND_SCATTERS, ScatterNdUpdates, rows_of
 
 FOUR = [1.0, 2.0, 3.0, 4.0]
 SQUARE = [[1.0, 2.0], [3.0, 4.0]]
@@ -69,7 +69,7 @@ def test_what_has_no_place_is_refused_and_nothing_is_written(indices, updates, t
 
 
 def test_indices_are_integers():
-    with pytest.raises(TypeError, match="indices are integers"):
+    with pytest.raises(TypeError, match="indices must be integers"):
         Variable(FOUR).scatter_nd_add([[1.0]], [5.0])
 
 
@@ -141,7 +141,7 @@ def test_a_sharded_variable_has_batches_of_one_row():
 def test_what_is_written_by_the_row_takes_tuples_of_one_index():
     change, slices = rows_of(ND_SCATTERS["scatter_nd_max"], IndexedSlices([[5.0, 6.0]], [[1]]), (2, 2))
     assert (change, slices.indices.tolist()) == (SCATTERS["scatter_max"], [1])
-    with pytest.raises(NotImplementedError, match="written by the row"):
+    with pytest.raises(NotImplementedError, match="updated by row"):
         rows_of(ND_SCATTERS["scatter_nd_max"], IndexedSlices([5.0], [[1, 1]]), (2, 2))
 
 
@@ -151,4 +151,4 @@ def test_a_variable_has_its_first_value():
 
 def test_a_class_without_a_value_says_so():
     with pytest.raises(NotImplementedError, match="does not say how"):
-        NdScatters().scatter_nd_add([[0]], [1.0])
+        ScatterNdUpdates().scatter_nd_add([[0]], [1.0])

@@ -7,7 +7,7 @@ import pytest
 
 from ringlet import IndexedSlices, Variable
 from ringlet.values.indexed_slices import SCATTERS
-from ringlet.values.variables.scatter_updates import Scatters
+from ringlet.values.variables.scatter_updates import ScatterUpdates
 from ringlet.values.variables.sharded_variable import ShardedVariable
 
 
@@ -22,9 +22,9 @@ def test_shards_together_change_as_one_variable_does(name):
 
 
 def test_there_is_a_method_for_each_change_and_no_other():
-    assert [name for name in vars(Scatters) if name.startswith("scatter_")] == list(SCATTERS)
+    assert [name for name in vars(ScatterUpdates) if name.startswith("scatter_")] == list(SCATTERS)
 
 
 def test_who_has_the_methods_says_what_they_do():
-    with pytest.raises(NotImplementedError, match="Scatters does not say how its rows are changed"):
-        Scatters().scatter_add(None)
+    with pytest.raises(NotImplementedError, match=r"ScatterUpdates does not define _scatter\(\)"):
+        ScatterUpdates().scatter_add(None)

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ringlet import _core
-from ringlet.collectives.available_memory import MemoryLeft
+from ringlet.collectives.available_memory import AvailableMemory
 from ringlet.errors import InvalidArgumentError, SharedMemoryFullError
 from ringlet.ipc.remote_exception import exception_of
 from ringlet.values.variables.table_server import TableServer
@@ -39,8 +39,8 @@ def test_what_cannot_be_done_is_answered_with_the_reason(request_, kind):
 
 
 def test_what_a_control_group_has_no_memory_for_is_refused_before_any_is_taken(monkeypatch):
-    left = MemoryLeft(5 << 20, "control group /job")
-    monkeypatch.setattr("ringlet.collectives.available_memory.memory_left", lambda: left)
+    left = AvailableMemory(5 << 20, "control group /job")
+    monkeypatch.setattr("ringlet.collectives.available_memory.available_memory", lambda: left)
     (what, failure), _ = TableServer().answer(("create", 1, (6, 1 << 20), "uint8"))
     error = exception_of(failure, "/job:ps/task:0")
     assert (what, type(error)) == ("failed", SharedMemoryFullError)

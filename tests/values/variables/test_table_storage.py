@@ -85,7 +85,7 @@ def test_tuples_of_one_index_name_rows():
     storage = stored(np.ones((3, 2)))
     storage.write(ND_SCATTERS["scatter_nd_add"], IndexedSlices(np.array([[1.0, 2.0], [3.0, 4.0]]), [[2], [2]]))
     assert storage.read(0).tolist() == [[1.0, 1.0], [1.0, 1.0], [5.0, 7.0]]
-    with pytest.raises(NotImplementedError, match="written by the row"):
+    with pytest.raises(NotImplementedError, match="updated by row"):
         storage.write(ND_SCATTERS["scatter_nd_add"], IndexedSlices(np.array([1.0]), [[2, 0]]))
 
 
@@ -94,7 +94,7 @@ def test_text_is_replaced_by_rows_and_never_added():
     table.write(SCATTERS["scatter_update"], IndexedSlices(np.array(["xyz"]), [1]))
     table.write(SCATTERS["scatter_update"], IndexedSlices(np.array([["g"], ["hi"]], "U3"), [[0], [2]]))
     assert table.read(0).tolist() == ["g", "xyz", "hi"]
-    with pytest.raises(InvalidArgumentError, match="scatter_max takes numbers, and the variable holds <U3"):
+    with pytest.raises(InvalidArgumentError, match="scatter_max requires numbers, but the variable holds <U3"):
         table.write(SCATTERS["scatter_max"], IndexedSlices(np.array(["xyz"]), [1]))
 
 

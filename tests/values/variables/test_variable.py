@@ -68,7 +68,7 @@ def test_without_an_initial_value_there_is_no_variable():
 def test_a_mistyped_argument_is_refused():
     with pytest.raises(TypeError, match="trainible"):
         Variable(1.0, trainible=True)
-    with pytest.raises(TypeError, match=r"everything else by its name, got \('n',\) besides: write ringlet.Variable\("):
+    with pytest.raises(TypeError, match=r"by position, got also \('n',\): use keywords .*ringlet.Variable\("):
         Variable(1.0, None, True, "n")
     assert "initial_value" in inspect.signature(Variable).parameters
 
@@ -169,7 +169,7 @@ def test_what_is_added_has_the_shape_of_the_value():
 @pytest.mark.parametrize("method", ["assign_add", "assign_sub"])
 def test_only_numbers_are_added(method, value):
     v = Variable(value, name="v")
-    with pytest.raises(InvalidArgumentError, match=f"{method} takes numbers, and variable 'v:0' holds "):
+    with pytest.raises(InvalidArgumentError, match=f"{method} requires numbers, but variable 'v:0' holds "):
         getattr(v, method)(value)
     assert v.numpy() == value
 
@@ -222,5 +222,5 @@ def test_it_goes_as_soon_as_nobody_holds_it():
 
 
 def test_subclasses_are_made_by_strategies_only():
-    with pytest.raises(TypeError, match=r"MirroredVariable is made by its strategy: call ringlet.Variable"):
+    with pytest.raises(TypeError, match=r"MirroredVariable cannot be made directly: call ringlet.Variable"):
         ringlet.values.MirroredVariable(1.0)

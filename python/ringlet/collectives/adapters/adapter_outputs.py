@@ -1,4 +1,4 @@
-"""Memory of their own for results that are arrays of other libraries, which users may write to."""
+"""Private output buffers for results that are mutable arrays of other libraries."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ringlet.collectives.buffers import Array, Outputs
 from ringlet.collectives.collective_dtypes import as_result
 from ringlet.collectives.op import Op
 
-__all__ = ["KindOutputs", "outputs_for"]
+__all__ = ["AdapterOutputs", "outputs_for"]
 
 
-class KindOutputs:
-    """What :class:`~ringlet.collectives.buffers.Outputs` is, where the caller gave no outputs and needs such.
+class AdapterOutputs:
+    """Fresh outputs for results of other libraries; same interface as :class:`~ringlet.collectives.buffers.Outputs`.
 
     Parameters
     ----------
     values : sequence
-        What the caller gave.
+        The inputs of the call.
     shapes : sequence of tuple of int
     dtypes : sequence of dtype
-        Those of the results.
+        Dtypes of the results.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class KindOutputs:
 
     Examples
     --------
-    >>> outputs = KindOutputs([[1, 2]], [(2,)], [np.dtype("int64")])
+    >>> outputs = AdapterOutputs([[1, 2]], [(2,)], [np.dtype("int64")])
     >>> outputs.direct[0][:] = 5
     >>> outputs.store()
     [array([5, 5])]
@@ -47,29 +47,29 @@ class KindOutputs:
         self.direct: list[Array] = [writeable for writeable, _ in self._memory]
 
     def store(self) -> list[Any]:
-        """Give the results, each of the kind of its value; those of NumPy refuse to be written to, as always."""
+        """Return the results as arrays of the library of each input; NumPy results are read-only."""
         return [in_memory(value, memory) for value, memory in zip(self._values, self._memory, strict=True)]
 
 
 def outputs_for(
     values: Sequence[Any], buffers: list[Array], op: Op, outs: Sequence[Any] | None
-) -> Outputs | KindOutputs | None:
-    """Give where the results of an all-reduce go.
+) -> Outputs | AdapterOutputs | None:
+    """Return the output buffers of an all-reduce.
 
     Parameters
     ----------
     values : sequence
-        What the caller gave.
+        The inputs of the call.
     buffers : list of ndarray
-        The same, as the core reads it.
+        The inputs as the core reads them.
     op : Op
     outs : sequence of ndarray or None
-        Where the caller wants them.
+        The caller's outputs.
 
     Returns
     -------
-    Outputs, KindOutputs or None
-        None where the core may let all ranks share the results.
+    Outputs, AdapterOutputs or None
+        None if all ranks may share the results.
 
     Examples
     --------
@@ -81,6 +81,6 @@ def outputs_for(
     kinds = [kind_of(value) for value in values]
     if not any(kind is not None and kind.is_mutable for kind in kinds):
         return None
-    return KindOutputs(
+    return AdapterOutputs(
         values, [buffer.shape for buffer in buffers], [as_result(buffer.dtype, op) for buffer in buffers]
     )

@@ -1,8 +1,8 @@
-"""Arrays of other libraries: how they are seen as NumPy's, and how results become arrays of their kind.
+"""Adapters between NumPy and the arrays of other libraries.
 
-A collective is given arrays of NumPy, and gives such. Where a caller's array is of another kind, the core reads it as
-NumPy sees it, without a copy, and writes the result once, into memory that becomes an array of that kind, without a
-copy either. Neither library is imported here: whoever has such an array has imported it.
+Collectives work on NumPy arrays. An array of another library is read through a NumPy view of its memory, and the result
+is written once, into memory that becomes an array of that library, without a copy. The libraries are not imported here:
+the program that made such an array has imported its library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ringlet import _core
 from ringlet.errors import InvalidArgumentError
 
 __all__ = [
-    "ArrayKind",
+    "ArrayAdapter",
     "common_kind",
     "in_kind_of",
     "in_memory",
@@ -31,20 +31,20 @@ __all__ = [
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class ArrayKind(ABC):
-    """What is known of the arrays of one library.
+class ArrayAdapter(ABC):
+    """Base class of adapters; an adapter converts the arrays of one library.
 
     Attributes
     ----------
     name : str
-        What messages call such an array, such as ``"torch.Tensor"``.
+        Name of the array type in messages, such as ``"torch.Tensor"``.
     is_mutable : bool
-        Whether users may write to such arrays: each result then has memory of its own. Others may share theirs.
+        Whether users may write to such arrays. Results of mutable arrays have their own memory; others may share it.
 
     Examples
     --------
     >>> class Reversed(np.ndarray): pass
-    >>> class ReversedKind(ArrayKind):
+    >>> class ReversedKind(ArrayAdapter):
     ...     name, is_mutable = "Reversed", False
     ...     def as_ndarray(self, value, name="the array"):
     ...         return value.view(np.ndarray)[::-1]
@@ -60,36 +60,36 @@ class ArrayKind(ABC):
 
     @abstractmethod
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Give an array as NumPy sees it, in the same memory.
+        """Return a NumPy view of an array.
 
         Parameters
         ----------
         value : object
             An array of this kind.
         name : str
-            What messages call it.
+            Name of the array in messages.
 
         Raises
         ------
         InvalidArgumentError
-            If it cannot be seen so: it is on another device, or needs gradients; the message says what to call first.
+            If no view is possible, for example because the array is on another device or requires gradients.
         """
 
     @abstractmethod
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Give an array of this kind in the memory of NumPy's.
+        """Return an array of this kind that uses the memory of a NumPy array.
 
         Parameters
         ----------
         array : ndarray
-            C-contiguous, in native byte order, aligned to a cache line where :func:`result_memory` gave it. Nobody else
-            writes to it any more. Writeable if `is_mutable`; otherwise it may be read by others.
+            C-contiguous, in native byte order, aligned to a cache line if :func:`result_memory` allocated it. No longer
+            written to by others. Writeable if `is_mutable`; otherwise it may be shared with readers.
         like : object
-            An array of this kind that the result belongs with: for example, it is to be on the same device.
+            An array of this kind whose properties, such as the device, the result has.
         """
 
     def reader(self, value: Any) -> Callable[[Array], Any] | None:
-        """Tell what a variable that begins with an array of this kind makes of its value for those who read it.
+        """Return the function that converts the value of a variable for its readers.
 
         Parameters
         ----------
@@ -99,12 +99,12 @@ class ArrayKind(ABC):
         Returns
         -------
         callable or None
-            Takes the read-only ndarray; holds no memory of `value`. None, unless overridden: they get the ndarray.
+            Takes the read-only ndarray; holds no memory of `value`. None by default: reads return the ndarray.
         """
         return None
 
-    def note_write(self, value: Any) -> None:  # noqa: B027 - most have nobody to tell
-        """Tell the library that the memory of an array was written to without it.
+    def note_write(self, value: Any) -> None:  # noqa: B027 - most libraries keep no record
+        """Notify the library that the memory of an array was modified outside of it.
 
         Parameters
         ----------
@@ -113,30 +113,29 @@ class ArrayKind(ABC):
         """
 
 
-# --- which kind -------------------------------------------------------------------------------------------------------
+# --- lookup of adapters -----------------------------------------------------------------------------------------------
 
-# Classes whose kinds are known, and None for those that are of none; looked at first, because it is cheap.
-_kinds: dict[type[Any], ArrayKind | None] = {np.ndarray: None}
-_registered: dict[type[Any], ArrayKind] = {}
+# Cache of adapters by class; None for classes without an adapter.
+_kinds: dict[type[Any], ArrayAdapter | None] = {np.ndarray: None}
+_registered: dict[type[Any], ArrayAdapter] = {}
 _MOST_KNOWN = 4096
-_lock = threading.RLock()  # a finalizer may ask in the middle
+_lock = threading.RLock()  # a finalizer may call kind_of while the lock is held
 
 
-def _load_torch() -> ArrayKind:
-    from ringlet.collectives.adapters.torch_arrays import TorchKind  # loaded where such an array was seen
+def _load_torch() -> ArrayAdapter:
+    from ringlet.collectives.adapters.torch_arrays import TorchAdapter  # loaded on first use
 
-    return TorchKind()
-
-
-def _load_jax() -> ArrayKind:
-    from ringlet.collectives.adapters.jax_arrays import JaxKind  # loaded where such an array was seen
-
-    return JaxKind()
+    return TorchAdapter()
 
 
-# Package and name of a class: what gives its kind, and that of its subclasses. Packages move their classes between
-# modules.
-_LIBRARIES: dict[tuple[str, str], Callable[[], ArrayKind]] = {
+def _load_jax() -> ArrayAdapter:
+    from ringlet.collectives.adapters.jax_arrays import JaxAdapter  # loaded on first use
+
+    return JaxAdapter()
+
+
+# (package, class name): loader of the adapter, also for subclasses. Without the module, which packages may change.
+_LIBRARIES: dict[tuple[str, str], Callable[[], ArrayAdapter]] = {
     ("torch", "Tensor"): _load_torch,
     ("jaxlib", "ArrayImpl"): _load_jax,
     ("jax", "ArrayImpl"): _load_jax,
@@ -146,25 +145,25 @@ _LIBRARIES: dict[tuple[str, str], Callable[[], ArrayKind]] = {
 }
 
 
-def register_kind(array_type: type[Any], kind: ArrayKind) -> None:
-    """Make a class, and its subclasses, one whose arrays collectives take and give.
+def register_kind(array_type: type[Any], kind: ArrayAdapter) -> None:
+    """Register the adapter of a class and its subclasses, so that collectives accept and return its arrays.
 
     Parameters
     ----------
     array_type : type
-    kind : ArrayKind
+    kind : ArrayAdapter
 
     Examples
     --------
-    See :class:`ArrayKind`.
+    See :class:`ArrayAdapter`.
     """
     with _lock:
         _registered[array_type] = kind
-        _forget()
+        _clear_cache()
 
 
-def kind_of(value: Any) -> ArrayKind | None:
-    """Give the kind of an array of another library.
+def kind_of(value: Any) -> ArrayAdapter | None:
+    """Return the adapter of an array of another library.
 
     Parameters
     ----------
@@ -172,8 +171,8 @@ def kind_of(value: Any) -> ArrayKind | None:
 
     Returns
     -------
-    ArrayKind or None
-        None for arrays of NumPy, and for everything that is no array.
+    ArrayAdapter or None
+        None for NumPy arrays and for objects that are not arrays.
 
     Examples
     --------
@@ -183,27 +182,27 @@ def kind_of(value: Any) -> ArrayKind | None:
     try:
         return _kinds[type(value)]
     except KeyError:
-        return _learn(type(value))
+        return _cache_adapter(type(value))
 
 
-def _learn(array_type: type[Any]) -> ArrayKind | None:
+def _cache_adapter(array_type: type[Any]) -> ArrayAdapter | None:
     with _lock:
         if len(_kinds) > _MOST_KNOWN:
-            _forget()
-        _kinds[array_type] = kind = _found(array_type)
+            _clear_cache()
+        _kinds[array_type] = kind = _find_adapter(array_type)
         return kind
 
 
-def _forget() -> None:
+def _clear_cache() -> None:
     _kinds.clear()
     _kinds[np.ndarray] = None
 
 
 def _package_of(given: type[Any]) -> str:
-    return str(given.__module__).partition(".")[0]  # the module of classes that ctypes makes is None
+    return str(given.__module__).partition(".")[0]  # classes made by ctypes have no module
 
 
-def _found(array_type: type[Any]) -> ArrayKind | None:
+def _find_adapter(array_type: type[Any]) -> ArrayAdapter | None:
     for base in array_type.__mro__:
         if base in _registered:
             return _registered[base]
@@ -213,28 +212,28 @@ def _found(array_type: type[Any]) -> ArrayKind | None:
     return None
 
 
-# --- arrays of one call -----------------------------------------------------------------------------------------------
+# --- conversions ------------------------------------------------------------------------------------------------------
 
 
-def common_kind(values: Sequence[Any], whose: str = "replica") -> ArrayKind | None:
-    """Give the kind of arrays that are combined with each other.
+def common_kind(values: Sequence[Any], whose: str = "replica") -> ArrayAdapter | None:
+    """Return the adapter that all arrays of one reduction have in common.
 
     Parameters
     ----------
     values : sequence
         One array for each replica.
     whose : str
-        What messages count them by.
+        The word for one contributor in messages.
 
     Returns
     -------
-    ArrayKind or None
-        None where all are NumPy's, or what NumPy makes arrays of.
+    ArrayAdapter or None
+        None if all are NumPy arrays or array-likes.
 
     Raises
     ------
     InvalidArgumentError
-        If they are of several kinds; names them.
+        If the arrays belong to different libraries.
 
     Examples
     --------
@@ -246,12 +245,12 @@ def common_kind(values: Sequence[Any], whose: str = "replica") -> ArrayKind | No
         if kind is not kinds[0]:
             raise InvalidArgumentError(
                 f"{whose} 0 gives {_named(values[0], kinds[0])}, {whose} {number} {_named(values[number], kind)}: "
-                "arrays of different libraries are not combined with each other. Convert them to one kind first"
+                "arrays of different libraries cannot be combined. Convert them to one kind first"
             )
     return kinds[0] if kinds else None
 
 
-def _named(value: Any, kind: ArrayKind | None) -> str:
+def _named(value: Any, kind: ArrayAdapter | None) -> str:
     given = type(value)
     package = _package_of(given)
     name = kind.name if kind is not None else given.__name__ if package == "builtins" else f"{package}.{given.__name__}"
@@ -259,16 +258,16 @@ def _named(value: Any, kind: ArrayKind | None) -> str:
 
 
 def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
-    """Give a result as an array of the kind of the value that it came from.
+    """Return a result as an array of the library of the corresponding input.
 
     Parameters
     ----------
     value : object
-        What a call was given.
+        The input of the call.
     result : ndarray
-        Read-only, or :func:`result_memory` that is written to no more.
+        Read-only, or finished memory of :func:`result_memory`.
     is_own : bool
-        Whether nobody else has the memory of the result. Otherwise a kind that may be written to gets a copy.
+        Whether the result has its own memory. If not, a mutable array is made from a copy.
 
     Returns
     -------
@@ -288,17 +287,17 @@ def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
         memory = result_memory(result.shape, result.dtype)
         memory[0][...] = result
         return in_memory(value, memory)
-    return kind.from_ndarray(result if result.flags.writeable else _Lent.writeable(result), value)
+    return kind.from_ndarray(result if result.flags.writeable else _WriteableView.writeable(result), value)
 
 
-class _Lent:
-    """Gives memory to NumPy once more, as memory that may be written to. Made by :meth:`writeable`."""
+class _WriteableView:
+    """Array-interface object that exposes the memory of a read-only array as writeable."""
 
     __slots__ = ("__array_interface__", "_owner")
 
     def __init__(self, array: Array) -> None:
         self._owner = array
-        # As bytes: this protocol cannot name the dtypes of other packages.
+        # As raw bytes: the array interface cannot express dtypes of other packages.
         bytes_of_one = {"typestr": f"|V{array.dtype.itemsize}", "descr": [("", f"|V{array.dtype.itemsize}")]}
         self.__array_interface__ = {
             **array.__array_interface__,
@@ -308,17 +307,17 @@ class _Lent:
 
     @classmethod
     def writeable(cls, array: Array) -> Array:
-        """Give the memory of an array that refuses to be written to, because it is most often shared."""
+        """Return a writeable view of a read-only array."""
         return np.asarray(cls(array)).view(array.dtype)
 
 
 def own_copy(value: Any) -> Any:
-    """Give an array of another library anew: another object, in other memory where it may be written to.
+    """Return a new array object of the same library; with its own memory if mutable.
 
     Parameters
     ----------
     value : object
-        An array of a known kind.
+        An array that has an adapter.
 
     Returns
     -------
@@ -327,7 +326,7 @@ def own_copy(value: Any) -> Any:
 
     Examples
     --------
-    See :class:`ArrayKind`.
+    See :class:`ArrayAdapter`.
     """
     kind = kind_of(value)
     assert kind is not None
@@ -335,7 +334,7 @@ def own_copy(value: Any) -> Any:
 
 
 def result_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """Give memory for one result, as an array to write to and one that refuses to be written to.
+    """Allocate memory for one result; return a writeable and a read-only array on it.
 
     Parameters
     ----------
@@ -345,8 +344,8 @@ def result_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Ar
     Returns
     -------
     writeable, readable : ndarray
-        Over the same memory, which is aligned to a cache line, belongs to nobody else, and is used again when the last
-        view of it dies.
+        Both use the same memory, which is aligned to a cache line, not shared with other arrays, and returned to the
+        pool when its last view is freed.
 
     Examples
     --------
@@ -359,19 +358,19 @@ def result_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Ar
 
 
 def in_memory(value: Any, memory: tuple[Array, Array]) -> Any:
-    """Give a result of :func:`result_memory` that is written as an array of the kind of a value.
+    """Return a finished result in :func:`result_memory` as an array of the library of an input.
 
     Parameters
     ----------
     value : object
-        What a call was given.
+        The input of the call.
     memory : tuple of ndarray
-        Both arrays.
+        The writeable and the read-only array.
 
     Returns
     -------
     object
-        Read-only if it is NumPy's.
+        Read-only if it is a NumPy array.
 
     Examples
     --------

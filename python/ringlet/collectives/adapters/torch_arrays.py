@@ -1,4 +1,4 @@
-"""PyTorch's tensors in the memory of the CPU."""
+"""Adapter for PyTorch tensors in CPU memory."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.adapters.array_adapters import ArrayKind
+from ringlet.collectives.adapters.array_adapters import ArrayAdapter
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["TorchKind"]
+__all__ = ["TorchAdapter"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# dtypes that torch's own conversion does not know, and what they are seen as on the way: bits are moved, not values.
+# dtypes that Tensor.numpy() does not support are reinterpreted as integers of the same size.
 _BITS = {1: "uint8", 2: "int16"}
 _ML_NAMES = ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 
 
-class TorchKind(ArrayKind):
-    """Tensors of torch: results are tensors whose memory nobody else has, so that each replica may write to its own.
-
-    Parameters go in, too; results are plain tensors.
-    """
+class TorchAdapter(ArrayAdapter):
+    """Adapter for torch tensors and parameters: results are plain tensors, each with its own memory."""
 
     name = "torch.Tensor"
     is_mutable = True
@@ -34,12 +31,12 @@ class TorchKind(ArrayKind):
         self._ml_names = {getattr(self._torch, name): name for name in _ML_NAMES if hasattr(self._torch, name)}
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Give the memory of a tensor as an array; a conjugated or negated view of another tensor is copied.
+        """Return a NumPy view of a tensor; a lazily conjugated or negated tensor is copied.
 
         Raises
         ------
         InvalidArgumentError
-            If the tensor is on another device, has no memory of one value after the other, or needs gradients.
+            If the tensor is on another device, is not strided, or requires gradients.
         """
         try:
             self._refuse(value, name)
@@ -52,44 +49,46 @@ class TorchKind(ArrayKind):
             return bits.view(_ml_dtype(ml_name, name))
         except InvalidArgumentError:
             raise
-        except (TypeError, RuntimeError, ValueError) as error:  # ValueError: parameters of lazy modules
+        except (TypeError, RuntimeError, ValueError) as error:  # ValueError: uninitialized parameters of lazy modules
             raise InvalidArgumentError(
                 f"{name} is a {type(value).__name__} of {value.dtype} that NumPy cannot read: "
-                f"{str(error).strip().rstrip('.')}. Give a plain tensor of one of NumPy's dtypes, of bfloat16 or float8"
+                f"{str(error).strip().rstrip('.')}. Pass a plain tensor of a NumPy dtype, of bfloat16 or of float8"
             ) from error
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Give a tensor in the memory of an array."""
+        """Return a tensor on the memory of an array."""
         if array.dtype.type.__module__ != "ml_dtypes":
             return self._torch.from_numpy(array)
         bits = self._torch.from_numpy(array.view(_BITS[array.dtype.itemsize]))
         return bits.view(getattr(self._torch, array.dtype.name))
 
     def note_write(self, value: Any) -> None:
-        """Count a write, so that autograd refuses to go backward through values that are there no more."""
-        if not value.is_inference():  # which count none
+        """Increment the version counter, so that autograd detects that saved values were overwritten."""
+        if not value.is_inference():  # inference tensors have no version counter
             self._torch.autograd.graph.increment_version(value)
 
     def _refuse(self, value: Any, name: str) -> None:
         kind, device = type(value).__name__, value.device.type
         remedy = ""
         if device == "meta":
-            remedy = f"is a {kind} on the device meta, which has a shape and no values: make one with values first"
+            remedy = (
+                f"is a {kind} on the device meta, which has a shape but no values: create a tensor with values first"
+            )
         elif device != "cpu":
             remedy = (
-                f"is a {kind} on the device {value.device}: ringlet works in the memory of the CPU. Give its .cpu()"
+                f"is a {kind} on the device {value.device}: ringlet requires tensors in CPU memory. Pass its .cpu()"
             )
         elif value.is_nested:
-            remedy = f"is a {kind} of rows of different lengths (nested): give its .to_padded_tensor(0)"
+            remedy = f"is a {kind} of rows of different lengths (nested): pass its .to_padded_tensor(0)"
         elif value.layout is not self._torch.strided:
             remedy = (
-                f"is a {kind} of the layout {value.layout}, whose values do not follow each other: give its .to_dense()"
+                f"is a {kind} of the layout {value.layout}; only strided tensors are supported: pass its .to_dense()"
             )
         elif value.is_quantized:
-            remedy = f"is a quantized {kind}, whose bits alone are no values: give its .dequantize()"
+            remedy = f"is a quantized {kind}, whose integers need a scale to be interpreted: pass its .dequantize()"
         elif value.requires_grad and self._torch.is_grad_enabled():
             remedy = (
-                f"is a {kind} that requires gradients, which cannot be followed through a call of ringlet: give its "
+                f"is a {kind} that requires gradients, but ringlet calls are not differentiable: pass its "
                 ".detach(), or make the call under torch.no_grad()"
             )
         if remedy:
@@ -101,8 +100,8 @@ def _ml_dtype(ml_name: str, name: str) -> np.dtype[Any]:
         package = importlib.import_module("ml_dtypes")
     except ImportError:
         raise InvalidArgumentError(
-            f"{name} is a tensor of {ml_name}, which is a dtype of the package ml_dtypes for NumPy, and that is not "
-            "installed here: pip install ml_dtypes"
+            f"{name} is a tensor of {ml_name}, a dtype that NumPy gets from the package ml_dtypes, which is not "
+            "installed: pip install ml_dtypes"
         ) from None
     found: np.dtype[Any] = np.dtype(getattr(package, ml_name))
     return found

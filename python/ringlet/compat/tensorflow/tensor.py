@@ -8,7 +8,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.collectives.adapters.array_adapters import ArrayKind, kind_of, register_kind
+from ringlet.collectives.adapters.array_adapters import ArrayAdapter, kind_of, register_kind
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
 from ringlet.compat.tensorflow.operators import BINARY, REFLECTED, UNARY, DtypeError, compute
@@ -16,7 +16,7 @@ from ringlet.devices import canonicalize
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding import ShardedArray
 from ringlet.values import DistributedValues
-from ringlet.values.ndarray_protocol import Operand
+from ringlet.values.ndarray_protocol import NDArrayProtocol
 from ringlet.values.operator_proxy import plain
 from ringlet.values.variables.variable_handle import VariableReference
 
@@ -339,7 +339,7 @@ def check_dtype(value: Any, dtype: Any) -> None:
     >>> check_dtype(as_tensor(1.5), "float32"), check_dtype(1.5, "int32")
     (None, None)
     """
-    if dtype is None or not isinstance(value, (Tensor, ShardedArray, Operand)):
+    if dtype is None or not isinstance(value, (Tensor, ShardedArray, NDArrayProtocol)):
         return
     given, wanted = dtype_name(value.dtype), dtype_name(as_dtype(dtype))  # type: ignore[union-attr]  # operands have one
     if given != wanted:
@@ -349,7 +349,7 @@ def check_dtype(value: Any, dtype: Any) -> None:
         )
 
 
-class _TensorKind(ArrayKind):
+class _TensorKind(ArrayAdapter):
     """Adapter of tensors: they are immutable, so replicas share the memory of results."""
 
     name = "tf.Tensor"

@@ -1,4 +1,4 @@
-"""AggregatingVariable: one buffer that several replicas use, which write to it together."""
+"""AggregatingVariable: a variable with one buffer that several replicas update together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AggregatingVariable"]
 
 
 class AggregatingVariable(Variable):
-    """A variable in one place; what replicas write to it is combined first. Made by CentralStorageStrategy.
+    """A variable with one buffer, for which the updates of replicas are aggregated. Made by CentralStorageStrategy.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class AggregatingVariable(Variable):
         return self._write(change, value, read_value)
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
-        """As in TensorFlow each replica scatters its own rows, whatever the aggregation is."""
+        """Apply each replica's scatter separately, whatever the aggregation, as TensorFlow does."""
         mode = context.current()
         if mode is None or mode.local_replica_id is None:
             return super()._scatter(name, sparse_delta)
@@ -64,19 +64,19 @@ class AggregatingVariable(Variable):
                 self._refuse_mean()
             return self._write(change, reduced(self, strategy, merged), read_value)
 
-        # Lists would be taken apart on the way.
+        # merge_call would flatten lists.
         given = self._checked(value) if isinstance(value, (list, tuple)) else value
         return mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,))
 
     def _refuse_mean(self) -> None:
         if self.dtype.kind in "biu":
             raise ValueError(
-                f"variable '{self.name}' holds {self.dtype}, and the MEAN of what replicas give is no whole number: "
-                "make it with dtype='float64', or with another aggregation"
+                f"variable '{self.name}' holds {self.dtype}, which cannot represent the MEAN of the replicas' values: "
+                "create it with dtype='float64', or with another aggregation"
             )
 
     def _write(self, change: Change, value: Any, read_value: bool) -> Any:
-        # Of a distributed value the first component is taken, as TensorFlow does.
+        # The first component of a distributed value is used, as in TensorFlow.
         first = value.values[0] if isinstance(value, DistributedValues) else value
         written = self._write_one(0, change, self._checked(first))
-        return self._seen(written.view()) if read_value else None
+        return self._as_read(written.view()) if read_value else None

@@ -1,4 +1,4 @@
-"""Several variables at one moment: what all of them hold, and new values for all of them."""
+"""Atomic reads and writes of several variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ringlet.values.variables.storage import Array, Shape, Storage, _Block
 from ringlet.values.variables.table_variable import TableVariable
 from ringlet.values.variables.variable import Variable
 
-__all__ = ["NewValue", "read_at_one_moment", "write_at_one_moment"]
+__all__ = ["NewValue", "read_atomically", "write_atomically"]
 
 T = TypeVar("T")
 
@@ -27,12 +27,12 @@ _release = operator.methodcaller("release")
 _set_blocks = vars(Storage)["_blocks"].__set__
 
 
-# A variable that is read and written as a whole, whatever it consists of; or one with components of its own.
+# Table and sharded variables (RowReader) are read and written as a whole, others by component.
 AnyVariable = Variable | ShardedVariable
 
 
 def components_of(variable: AnyVariable) -> range:
-    """Which components of its storage a variable has: all, or one if it is a component itself, or is made of rows.
+    """Return the storage components of a variable: all, or one for a component or a RowReader.
 
     Examples
     --------
@@ -46,10 +46,10 @@ def components_of(variable: AnyVariable) -> range:
     return range(variable._component, variable._component + 1)
 
 
-def read_at_one_moment(variables: Sequence[AnyVariable]) -> list[list[Array]]:
-    """Give what the components of variables hold, all at one moment: no write is half done or comes in between.
+def read_atomically(variables: Sequence[AnyVariable]) -> list[list[Array]]:
+    """Return the components of variables as an atomic snapshot.
 
-    What other processes write to, too, is read row by row: each row is whole, others may be newer or older.
+    Variables shared between processes are read row by row: each row is consistent, but rows may differ in age.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ def read_at_one_moment(variables: Sequence[AnyVariable]) -> list[list[Array]]:
     Returns
     -------
     list of list of ndarray
-        For each variable its components, read-only, without copies; one copy of the whole of those made of rows.
-        Components that share memory are one object.
+        The read-only components of each variable, not copied; for a RowReader one copy of the whole. Components that
+        share memory are one object.
 
     Examples
     --------
-    >>> read_at_one_moment([Variable(1.5), Variable([2, 3])])
+    >>> read_atomically([Variable(1.5), Variable([2, 3])])
     [[array(1.5)], [array([2, 3])]]
     """
     parts = [variable.variables if isinstance(variable, ShardedVariable) else [variable] for variable in variables]
@@ -75,7 +75,7 @@ def read_at_one_moment(variables: Sequence[AnyVariable]) -> list[list[Array]]:
 
 
 def _whole(variable: TableVariable | ShardedVariable, read: dict[int, list[Array]]) -> Array:
-    """All rows of a variable, those of private shards as they were read."""
+    """Return all rows of a variable, taking those of private shards from `read`."""
     if isinstance(variable, TableVariable):
         return np.asarray(variable.read_value())
     memory, whole = _core.allocate(variable.shape, variable.dtype)
@@ -100,26 +100,25 @@ def _read_private(variables: Sequence[Variable]) -> list[list[Array]]:
             values.append([views[id(storage._blocks[i])] for i in components_of(variable)])
         return values
 
-    return _while_nobody_writes(storages, read)
+    return _without_writers(storages, read)
 
 
 @dataclasses.dataclass(frozen=True)
 class NewValue:
-    """Memory for what a variable is going to hold: fill it, then :func:`write_at_one_moment` puts it in its place.
+    """Memory for a new value of a variable: fill it, then pass it to :func:`write_atomically`.
 
     Parameters
     ----------
     variable : Variable or ShardedVariable
     blocks : tuple
-        Memory for each component, or a single one for all of them to share. One of the whole for a variable that is
-        made of rows.
+        A block for each component, or one that all share. One block for the whole of a RowReader.
 
     Examples
     --------
     >>> v = Variable([1.0, 2.0])
     >>> value = NewValue.of(v, [(2,)])
     >>> value.arrays[0][...] = 5.0
-    >>> write_at_one_moment([value])
+    >>> write_atomically([value])
     >>> v.numpy()
     array([5., 5.])
     """
@@ -129,31 +128,31 @@ class NewValue:
 
     @classmethod
     def of(cls, variable: AnyVariable, shapes: Sequence[Shape]) -> NewValue:
-        """Give memory for every component, or one for all of them."""
+        """Allocate a block for each component, or one for all."""
         kind = np.ndarray if isinstance(variable, RowReader) else variable._storage._array_type
         return cls(variable, tuple([_Block(shape, variable.dtype, kind) for shape in shapes]))
 
     @property
     def arrays(self) -> list[Array]:
-        """What to fill: uninitialized, contiguous, writeable."""
+        """The arrays to fill: uninitialized, contiguous, writeable."""
         return [block.memory for block in self.blocks]
 
     def among(self, present: tuple[_Block, ...]) -> tuple[_Block, ...]:
-        """Give what the storage of the variable holds with this in its place."""
+        """Return the blocks of the storage with this variable's components replaced."""
         places = components_of(self.variable)
         mine = self.blocks * len(places) if len(self.blocks) == 1 else self.blocks
         return (*present[: places.start], *mine, *present[places.stop :])
 
 
-def write_at_one_moment(values: Sequence[NewValue]) -> None:
-    """Put new values in the place of what variables hold: in all of them, or in none if Ctrl-C comes first.
+def write_atomically(values: Sequence[NewValue]) -> None:
+    """Replace the values of all variables atomically; Ctrl-C cannot interrupt between variables.
 
-    Arrays that were read before do not change. What is made of rows is written after that, row by row.
+    Arrays read before do not change. RowReader variables are written afterwards, row by row.
 
     Parameters
     ----------
     values : sequence of NewValue
-        Filled; nobody may write to them any more.
+        The filled values; they must not be modified afterwards.
 
     Examples
     --------
@@ -167,20 +166,20 @@ def write_at_one_moment(values: Sequence[NewValue]) -> None:
         for value, storage in zip(private, storages, strict=True):
             blocks[id(storage)] = value.among(blocks.get(id(storage), storage._blocks))
         targets = [blocks[id(storage)] for storage in storages]
-        # One call, in which no signal handler runs.
+        # In a single C call, during which no signal handler runs.
         collections.deque(map(_set_blocks, storages, targets), 0)
 
-    _while_nobody_writes(storages, write)
+    _without_writers(storages, write)
     for value in values:
         if isinstance(value.variable, RowReader):
             value.variable.assign(value.arrays[0])
 
 
-def _while_nobody_writes(storages: Sequence[Storage], action: Callable[[], T]) -> T:
-    """Call a function while this thread has the locks of all storages, which all threads take in the same order."""
+def _without_writers(storages: Sequence[Storage], action: Callable[[], T]) -> T:
+    """Call a function while holding the locks of all storages, acquired in a global order."""
     locks = [storage._lock for storage in sorted({id(storage): storage for storage in storages}.values(), key=id)]
     taken: list[bool] = []
-    # Neither taking and noting nor giving back lets a signal handler in between: it would leave a lock taken for ever.
+    # Acquiring and releasing run in single C calls: a signal handler in between could leave a lock held for ever.
     releases = map(_release, itertools.compress(locks, taken))
     try:
         taken.extend(map(_acquire, locks))

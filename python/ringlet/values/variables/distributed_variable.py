@@ -1,4 +1,4 @@
-"""Variables with a component for each replica: mirrored ones, and those that are combined when they are read."""
+"""Variables with a component for each replica: mirrored and sync-on-read variables."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Array = NDArray[Any]
 V = TypeVar("V", bound="DistributedVariable")
 
 _COMBINING = frozenset({VariableAggregation.SUM, VariableAggregation.MEAN})
-# Scatters whose result depends on which replica is asked first, so that there is nothing to aggregate.
+# Scatters that cannot be aggregated with SUM or MEAN.
 _SCATTERS_OF_ONE = frozenset({"scatter_min", "scatter_max", "scatter_update"})
 
 
 def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
-    """Refuse the use of a variable while another strategy than its own is current."""
+    """Raise because another strategy than that of the variable is current."""
     strategy = None if variable._strategy is None else variable._strategy()
-    mine = "a strategy that is gone" if strategy is None else repr(strategy)
+    mine = "a deleted strategy" if strategy is None else repr(strategy)
     raise RuntimeError(
         f"Mixing different strategies: {mode.strategy!r} is current and is not {mine}, which made variable "
         f"'{variable.name}'. Leave the scope of the first before using variables of the second"
@@ -47,39 +47,39 @@ def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
 
 
 def refuse_late(variable: Variable, mode: context.Mode) -> None:
-    """Refuse a change by a replica whose run has raised: the variable belongs to the caller again."""
+    """Raise if the replica's run has already raised: the variable belongs to the caller again."""
     if mode.is_abandoned:
         raise FailedPreconditionError(
-            f"variable '{variable.name}' was to be changed by replica {mode.local_replica_id} after its strategy.run "
-            "had raised. Allow the run more time with RINGLET_TIMEOUT_SECONDS, or let the step function end earlier"
+            f"replica {mode.local_replica_id} tried to update variable '{variable.name}' after its strategy.run "
+            "had raised. Increase the time-out with RINGLET_TIMEOUT_SECONDS, or shorten the step function"
         )
 
 
 def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
-    """Combine what the replicas gave, as the variable's aggregation says.
+    """Aggregate the values of the replicas according to the variable's aggregation.
 
     Parameters
     ----------
     variable : Variable
     strategy : Strategy
-        The variable's.
+        The strategy of the variable.
     value : object
-        As ``merge_call`` hands it on: a PerReplica, or what is the same object in all replicas.
+        The argument of ``merge_call``: a PerReplica, or an object that is identical on all replicas.
 
     Returns
     -------
     object
-        What all components are to be changed with.
+        The value with which all components are updated.
     """
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return value.values[0] if isinstance(value, DistributedValues) else value
     op = ReduceOp.from_variable_aggregation(variable.aggregation)
     if op is ReduceOp.MEAN and isinstance(value, MirroredVariable):
-        return value  # taken to be its own mean; each component gets its part, even where they have come to differ
+        return value  # treated as its own mean; each component is updated with its counterpart
     if not isinstance(value, PerReplica):
         if strategy.extended._workers is None or isinstance(value, DistributedValues):
             return strategy.extended._reduce(op, value)
-        # The same object for the replicas of this process, where there are replicas of others.
+        # Identical on the replicas of this process, but other processes have replicas too.
         value = PerReplica((value,) * strategy.extended._num_local_replicas)
     spec = variable._spec
     if isinstance(value.values[0], IndexedSlices):
@@ -88,7 +88,6 @@ def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
         if strategy.extended._workers is None:
             return reduce_slices(op, slices)
         return strategy.extended._reduce(op, PerReplica(slices))
-    # Python numbers take the variable's dtype before they are combined.
     numbers = [np.asarray(variable._checked(part), spec.dtype) for part in value.values]
     return strategy.extended._reduce(op, PerReplica(numbers))
 
@@ -121,23 +120,23 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         return variable
 
     def component(self, local_replica_id: int) -> Any:
-        """Give the variable itself: replicas use it as a whole, and it knows which of them asks."""
+        """Return the variable itself: it selects the component of the current replica at each use."""
         return self
 
     @property
     def device(self) -> str:
-        """The full name of the device of the component that would be read."""
+        """Full name of the device of the component that a read uses."""
         return self._values[self._reader()]._device
 
     def read_value(self) -> Any:
-        """Give the current replica's value, or outside of replicas that of all; read-only, without a copy."""
+        """Return the current replica's value, or outside replica context the combined one; read-only, not copied."""
         mode = context.current()
         if mode is not None and mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
         return self._as_operand()
 
     def _reader(self) -> int:
-        """Whose component is read here: the current replica's, that of the update that goes on, else the first."""
+        """Return the index of the component to read: of the current replica or update, else 0."""
         mode = context.current()
         if mode is None:
             return 0
@@ -149,7 +148,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         return replica
 
     def _as_operand(self) -> Any:
-        return self._seen(self._storage.read(self._reader()))
+        return self._as_read(self._storage.read(self._reader()))
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
         mode = context.current()
@@ -167,7 +166,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 
     def _update_one(self, replica: int, change: Change, value: Any, read_value: bool) -> Any:
         written = self._write_one(replica, change, self._checked(value))
-        return self._seen(written.view()) if read_value else None
+        return self._as_read(written.view()) if read_value else None
 
     def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
         raise NotImplementedError
@@ -176,9 +175,9 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         raise NotImplementedError
 
     def _write_all(self, change: Change, value: Any) -> tuple[Array, ...]:
-        """Change every component: each with its own part of a distributed value, or all with the same value.
+        """Update every component, each with its component of a distributed value, or all with the same value.
 
-        Gives what each component has now, for views of it to be given away.
+        Return the new array of each component; expose only views of them.
         """
         parts = self._parts(value) if isinstance(value, DistributedValues) else None
         if parts is None or all(part is parts[0] for part in parts):
@@ -188,7 +187,6 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         return self._storage.write_each(change, values, [self._new_shape(change, part) for part in values])
 
     def _parts(self, value: DistributedValues[Any]) -> tuple[Any, ...]:
-        """What each component is given of a distributed value."""
         check_components(value, len(self._values), f"variable '{self.name}' was given")
         if not isinstance(value, DistributedVariable):
             return value.values
@@ -207,16 +205,16 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         twin = self._over(self._spec, copy.deepcopy(self._storage, memo), devices, None)
         variables: tuple[Variable, ...] = (twin, *twin._values)
         for variable in variables:
-            variable._strategy = self._strategy  # as in TensorFlow the copy belongs to the same strategy
+            variable._strategy = self._strategy  # the copy belongs to the same strategy, as in TensorFlow
         memo[id(self)] = twin
         return twin
 
 
 class MirroredVariable(DistributedVariable):
-    """A variable whose components are kept equal; made by strategies (ON_WRITE, which AUTO means).
+    """A variable whose components are kept equal; made by strategies (ON_WRITE, the meaning of AUTO).
 
-    Replicas write to it together: what they give is combined as the aggregation says. With the aggregation NONE each
-    writes its own component, and the components may come to differ.
+    Updates by replicas are collective: the values are combined according to the aggregation. With the aggregation NONE
+    each replica updates its own component, and the components may diverge.
 
     Examples
     --------
@@ -234,14 +232,14 @@ class MirroredVariable(DistributedVariable):
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
         if name in ND_SCATTERS:
             raise NotImplementedError(
-                f"{name} is not supported for variable '{self.name}', which has a component for each replica: change a "
+                f"{name} is not supported for variable '{self.name}', which has a component for each replica: modify a "
                 "copy of its value and assign it, or scatter whole rows (scatter_update)"
             )
         if name in _SCATTERS_OF_ONE and self.aggregation in _COMBINING:
             raise NotImplementedError(
                 f"{name} is only supported for mirrored variable (variable created within certain "
                 "`tf.distribute.Strategy` scope) with NONE or `ONLY_FIRST_REPLICA` aggregation, got: "
-                f"{self.aggregation}. Make the variable with one of these, or assign a changed copy of its value"
+                f"{self.aggregation}. Create the variable with one of these, or assign a modified copy of its value"
             )
         return super()._scatter(name, sparse_delta)
 
@@ -253,23 +251,23 @@ class MirroredVariable(DistributedVariable):
             refuse_late(self, mode)
             return PerReplica(self._write_all(change, reduced(self, strategy, merged)))
 
-        # Lists would be taken apart on the way.
+        # merge_call would flatten lists.
         given = self._checked(value) if isinstance(value, (list, tuple)) else value
-        # What was written here: another thread may have written since.
+        # The result of this update; another thread may have written since.
         written = mode._merge_named(f"{NAMES[change]} of '{self.name}'", merge_fn, (given,))
-        return self._seen(written.view()) if read_value else None
+        return self._as_read(written.view()) if read_value else None
 
     def _update_all(self, change: Change, value: Any, read_value: bool) -> Any:
         written = self._write_all(change, value)
         if not read_value:
             return None
         if len(written) == 1:
-            return self._seen(written[0].view())
-        return Mirrored([self._seen(array.view()) for array in written])
+            return self._as_read(written[0].view())
+        return Mirrored([self._as_read(array.view()) for array in written])
 
 
 class SyncOnReadVariable(DistributedVariable):
-    """A variable that each replica writes to by itself; reads outside of replicas combine them; made by strategies.
+    """A variable that each replica updates separately; reads outside replica context aggregate the components.
 
     Examples
     --------
@@ -286,25 +284,28 @@ class SyncOnReadVariable(DistributedVariable):
     def _as_operand(self) -> Any:
         mode = context.current()
         if mode is None:
-            return self._combined(self._storage.read_all())
+            return self._aggregated(self._storage.read_all())
         if mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
         if mode.local_replica_id is not None:
-            return self._seen(self._storage.read(mode.local_replica_id))
+            return self._as_read(self._storage.read(mode.local_replica_id))
         replica = mode.update_replica_id
-        return self._combined(self._storage.read_all()) if replica is None else self._seen(self._storage.read(replica))
+        return (
+            self._aggregated(self._storage.read_all())
+            if replica is None
+            else self._as_read(self._storage.read(replica))
+        )
 
-    def _combined(self, components: Sequence[Array]) -> Any:
-        """Combine what the replicas had at one moment."""
+    def _aggregated(self, components: Sequence[Array]) -> Any:
         if self._spec.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-            return self._seen(components[0])
+            return self._as_read(components[0])
         op = ReduceOp.from_variable_aggregation(self._spec.aggregation)
-        return self._seen(self.distribute_strategy.extended._reduce(op, PerReplica(components)))
+        return self._as_read(self.distribute_strategy.extended._reduce(op, PerReplica(components)))
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
         raise NotImplementedError(
-            f"Variables with `synchronization=ON_READ` doesn't support `{name}`: read the value, change it and assign "
-            "it inside strategy.run, or make the variable with synchronization=ON_WRITE"
+            f"Variables with `synchronization=ON_READ` doesn't support `{name}`: modify a copy of the value and assign "
+            "it inside strategy.run, or create the variable with synchronization=ON_WRITE"
         )
 
     def _update_in_replica(self, mode: Any, change: Change, value: Any, read_value: bool) -> Any:
@@ -316,41 +317,40 @@ class SyncOnReadVariable(DistributedVariable):
             name = change.__name__
             raise ValueError(
                 f"SyncOnReadVariable does not support `{name}` in cross-replica context when aggregation is set to "
-                "`tf.VariableAggregation.SUM`: it would count once for each replica. Call it inside strategy.run, or "
+                "`tf.VariableAggregation.SUM`: it would be applied once per replica. Call it inside strategy.run, or "
                 "assign the new total"
             )
         if isinstance(value, PerReplica):
             raise TypeError(
-                f"a PerReplica cannot go into '{self.name}' outside of replicas: one value is written to all its "
-                "components there. Pass the value to strategy.run, and assign it inside"
+                f"a PerReplica cannot be assigned to '{self.name}' outside replica context, where all components "
+                "receive one value. Pass the value to strategy.run, and assign it inside"
             )
         value = self._checked(np.asarray(value) if isinstance(value, DistributedValues) else value)
         if is_sum:
-            written = self._share_out(np.asarray(value, self.dtype))
+            written = self._write_parts(np.asarray(value, self.dtype))
         else:
             written = self._storage.write_all(change, value, self._new_shape(change, value))
-        return self._combined([array.view() for array in written]) if read_value else None
+        return self._aggregated([array.view() for array in written]) if read_value else None
 
-    def _share_out(self, total: Array) -> tuple[Array, ...]:
-        """Give each replica its part, so that the total is what was assigned; the first one gets what is left over."""
+    def _write_parts(self, total: Array) -> tuple[Array, ...]:
+        """Write components whose sum is `total`; the first replica receives the remainder."""
         if self.dtype.kind in "bSU":
             raise InvalidArgumentError(
-                f"variable '{self.name}' is the SUM of its components, and there is no SUM of {self.dtype}: make it "
-                "with an integer dtype, or with the aggregation ONLY_FIRST_REPLICA"
+                f"variable '{self.name}' is the SUM of its components, and {self.dtype} does not support SUM: "
+                "create it with an integer dtype, or with the aggregation ONLY_FIRST_REPLICA"
             )
-        parts = self._shares(total)
+        parts = self._split_total(total)
         shapes = [self._new_shape(replace, part) for part in parts]
         if len(parts) == 1:
             return self._storage.write_all(replace, parts[0], shapes[0])
         return self._storage.write_each(replace, parts, shapes)
 
-    def _shares(self, total: Array) -> list[Array]:
-        """What the components get of a total; one array if all get the same."""
+    def _split_total(self, total: Array) -> list[Array]:
         strategy = self.distribute_strategy
         count = strategy.num_replicas_in_sync
         if total.dtype.kind not in "iu":
             return [np.asarray(np.true_divide(total, count).astype(self.dtype))]
-        # The number of replicas may be more than the dtype holds; sums wrap round, so that the total is right again.
+        # Computed in 64 bits, because the number of replicas may exceed the dtype; wrapping sums restore the total.
         wide = total.astype(np.int64 if total.dtype.kind == "i" else np.uint64)
         share, rest = np.divmod(wide, wide.dtype.type(count))
         mine = np.asarray(share.astype(self.dtype))

@@ -1,4 +1,4 @@
-"""Partitioners: into how many shards a variable on parameter servers is cut."""
+"""Partitioners, which determine the number of shards of a variable on parameter servers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ringlet.values.value_conversion import as_dtype
 
 __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner", "Partitioner"]
 
-# Text has no size of its own: it is given per element. Objects are text in datasets and in TensorFlow's names.
+# Kinds of text, whose element size is an argument. Object arrays hold text in datasets and TensorFlow's dtype names.
 _TEXT = "SUO"
 
 
 class Partitioner:
-    """Base of partitioners (``tf.distribute.experimental.partitioners.Partitioner``): callables of a shape and a dtype.
+    """Base class of partitioners (``tf.distribute.experimental.partitioners.Partitioner``).
 
-    Write a subclass, or any callable that takes what :meth:`__call__` takes.
+    Any callable with the parameters of :meth:`__call__` is a partitioner too.
 
     Examples
     --------
@@ -31,32 +31,32 @@ class Partitioner:
     """
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
-        """Give the number of shards along each axis.
+        """Return the number of shards along each axis.
 
         Parameters
         ----------
         shape : sequence of int
-            Of the variable.
+            Shape of the variable.
         dtype : dtype-like
-            What it holds.
+            Dtype of the variable.
         axis : int
-            The one to cut; strategies cut axis 0.
+            Axis to split; strategies split axis 0.
 
         Returns
         -------
         list of int, length ``len(shape)``
-            All are 1, but for that axis.
+            1 for all other axes.
 
         Raises
         ------
         ValueError
-            If the shape has no such axis, or is not known.
+            If `axis` is out of range, or the shape is not fully known.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say how it cuts: it lacks __call__")
+        raise NotImplementedError(f"{type(self).__name__} does not define __call__")
 
 
 class FixedShardsPartitioner(Partitioner):
-    """As many shards as are asked for, or one per row where there are fewer rows.
+    """Partitioner with a fixed number of shards, at most one per row.
 
     (``tf.distribute.experimental.partitioners.FixedShardsPartitioner``.)
 
@@ -74,13 +74,13 @@ class FixedShardsPartitioner(Partitioner):
         self._num_shards = num_shards
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
-        """Give the number of shards along each axis; see :class:`Partitioner`."""
+        """Return the number of shards along each axis; see :class:`Partitioner`."""
         sizes = _known_sizes(shape, axis)
         return _along(sizes, axis, min(self._num_shards, sizes[axis]))
 
 
 class MinSizePartitioner(Partitioner):
-    """As many shards as there can be of at least so many bytes each.
+    """Partitioner with the largest number of shards of at least `min_shard_bytes` each.
 
     (``tf.distribute.experimental.partitioners.MinSizePartitioner``.)
 
@@ -88,14 +88,14 @@ class MinSizePartitioner(Partitioner):
     ----------
     min_shard_bytes : int
     max_shards : int
-        There are never more.
+        Maximum number of shards.
     bytes_per_string : int
-        What an element counts for where the variable holds text.
+        Assumed size of an element of text.
 
     Raises
     ------
     ValueError
-        If one of them is less than 1.
+        If an argument is less than 1.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class MinSizePartitioner(Partitioner):
         self._bytes_per_string = bytes_per_string
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
-        """Give the number of shards along each axis; see :class:`Partitioner`."""
+        """Return the number of shards along each axis; see :class:`Partitioner`."""
         sizes = _known_sizes(shape, axis)
         size_bytes = math.prod(sizes) * _element_bytes(dtype, self._bytes_per_string)
         wanted = math.ceil(size_bytes / self._min_shard_bytes)
@@ -119,23 +119,23 @@ class MinSizePartitioner(Partitioner):
 
 
 class MaxSizePartitioner(Partitioner):
-    """As few shards as there can be of at most so many bytes each.
+    """Partitioner with the smallest number of shards of at most `max_shard_bytes` each.
 
     (``tf.distribute.experimental.partitioners.MaxSizePartitioner``.)
 
     Parameters
     ----------
     max_shard_bytes : int
-        A row that is larger has a shard of its own.
+        A larger row forms its own shard.
     max_shards : int, optional
-        There are never more, however large they become.
+        Maximum number of shards; takes precedence over `max_shard_bytes`.
     bytes_per_string : int
-        What an element counts for where the variable holds text.
+        Assumed size of an element of text.
 
     Raises
     ------
     ValueError
-        If one of them is less than 1.
+        If an argument is less than 1.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class MaxSizePartitioner(Partitioner):
         self._bytes_per_string = bytes_per_string
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
-        """Give the number of shards along each axis; see :class:`Partitioner`."""
+        """Return the number of shards along each axis; see :class:`Partitioner`."""
         sizes = _known_sizes(shape, axis)
         count, rows = math.prod(sizes), sizes[axis]
         if not count:
@@ -168,10 +168,9 @@ def _check_positive(name: str, value: int) -> None:
 
 
 def _known_sizes(shape: Any, axis: int) -> tuple[int, ...]:
-    """A shape as a tuple, which has the axis; a number is the only size."""
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else None if shape is None else tuple(shape)
     if sizes is None or None in sizes:
-        raise ValueError(f"shape is not fully defined: {'<unknown>' if sizes is None else sizes}. Give all its sizes")
+        raise ValueError(f"shape is not fully defined: {'<unknown>' if sizes is None else sizes}. Pass all its sizes")
     if not -len(sizes) <= axis < len(sizes):
         raise ValueError(
             f"Cannot partition variable along axis {axis} when shape is only {sizes}: it has {len(sizes)} axes"
@@ -186,7 +185,7 @@ def _along(shape: Sequence[int], axis: int, shards: int) -> list[int]:
 
 
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
-    if dtype is None:  # which NumPy takes for float64
-        raise TypeError("dtype is what the variable holds, got None: give 'float32', for example")
+    if dtype is None:  # float64 in NumPy
+        raise TypeError("dtype is None: pass the dtype of the variable, for example 'float32'")
     known = as_dtype(dtype)
     return bytes_per_string if known.kind in _TEXT else known.itemsize

@@ -1,4 +1,4 @@
-"""Variables that are read by the row, because reading all of one would cost more: indexing and look-ups."""
+"""Row reads of variables: indexing, sparse reads and embedding lookups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.indexed_slices import checked_indices
-from ringlet.values.ndarray_protocol import Operand
+from ringlet.values.ndarray_protocol import NDArrayProtocol
 from ringlet.values.value_conversion import is_floating
 
 __all__ = ["RowReader", "SparseReader", "copy_rows", "embedding_lookup", "gather_rows"]
@@ -19,8 +19,8 @@ __all__ = ["RowReader", "SparseReader", "copy_rows", "embedding_lookup", "gather
 Array = NDArray[Any]
 
 
-class SparseReader(Operand):
-    """Base of variables, of which some rows can be read.
+class SparseReader(NDArrayProtocol):
+    """Base class of variables that support sparse reads.
 
     Examples
     --------
@@ -32,14 +32,14 @@ class SparseReader(Operand):
     shape: Any
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Any:
-        """Read some rows.
+        """Return selected rows.
 
         Parameters
         ----------
         indices : array-like of int
-            Which; one may occur more than once.
+            Row numbers; a row may occur more than once.
         name : str, optional
-            Accepted as TensorFlow accepts it.
+            Ignored; for compatibility with TensorFlow.
 
         Returns
         -------
@@ -48,15 +48,15 @@ class SparseReader(Operand):
         Raises
         ------
         InvalidArgumentError
-            If there is no such row.
+            If an index is out of range.
         TypeError
-            If the indices are no integers.
+            If the indices are not integers.
         """
         return gather_rows(self, checked_indices(indices, self.shape))
 
 
 class RowReader(SparseReader):
-    """Base of variables whose rows are read one by one.
+    """Base class of variables that read rows without reading the whole value.
 
     Examples
     --------
@@ -71,19 +71,18 @@ class RowReader(SparseReader):
     dtype: Any
 
     def _read_rows(self, begin: int, end: int) -> Any:
-        """Give the rows from `begin` up to `end`, all of which there are."""
-        raise NotImplementedError(f"{type(self).__name__} does not read rows")
+        """Return the rows in [begin, end), which are in range."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _read_rows()")
 
     def _copy_rows(self, begin: int, end: int, out: Array) -> None:
-        """Read the rows from `begin` up to `end` into contiguous memory."""
         out[...] = self._read_rows(begin, end)
 
     def _gather(self, indices: Array) -> Any:
-        """Give a row for each index, all of which are in range."""
-        raise NotImplementedError(f"{type(self).__name__} does not look up rows")
+        """Return a row for each index; all are in range."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _gather()")
 
     def numpy(self) -> Any:
-        """Give a copy of the value that may be written to; a NumPy scalar if it has no dimension."""
+        """Return a writeable copy of the value; a NumPy scalar if it has no dimensions."""
         if not self.shape:
             return as_ndarray(self._as_operand())[()]
         out = np.empty(self.shape, self.dtype)
@@ -100,7 +99,7 @@ class RowReader(SparseReader):
         if not self.shape or isinstance(first, (bool, np.bool_)):
             return self._as_operand()[key]
         if not rest and isinstance(first, (list, np.ndarray)):
-            return self._looked_up(key)
+            return self._index_with_array(key)
         if isinstance(first, slice):
             rows = self._rows_of(first)
             low, high = (min(rows[0], rows[-1]), max(rows[0], rows[-1])) if rows else (0, -1)
@@ -114,8 +113,8 @@ class RowReader(SparseReader):
         local = (0, *rest)
         return self._read_rows(row, row + 1)[local]
 
-    def _looked_up(self, key: Any) -> Any:
-        """What an array in brackets gives: rows, if it consists of whole numbers."""
+    def _index_with_array(self, key: Any) -> Any:
+        """Index with an array or list; integers select rows."""
         numbers = np.asarray(key)
         if numbers.dtype.kind not in "iu" or not numbers.ndim:
             return self._as_operand()[key]
@@ -127,7 +126,7 @@ class RowReader(SparseReader):
         return self._gather(rows)
 
     def _rows_of(self, key: slice) -> range:
-        """Which rows a slice names, as NumPy reads it."""
+        """Return the rows that a slice selects, with NumPy's semantics."""
         return range(*key.indices(self.shape[0]))
 
     def _row(self, number: int) -> int:
@@ -138,12 +137,11 @@ class RowReader(SparseReader):
         return row
 
     def _refuse_row(self, number: int) -> None:
-        """Raise what the arrays raise that are read."""
         self._as_operand()[number]
 
 
 def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
-    """Copy rows of a variable of any kind into contiguous memory.
+    """Copy rows of any variable to contiguous memory.
 
     Examples
     --------
@@ -160,7 +158,7 @@ def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
 
 
 def gather_rows(table: Any, indices: Array) -> Any:
-    """Give a row of a table for each index, all of which are in range.
+    """Return a row of a table for each index; all are in range.
 
     Examples
     --------
@@ -169,20 +167,20 @@ def gather_rows(table: Any, indices: Array) -> Any:
     """
     if isinstance(table, RowReader):
         return table._gather(indices)
-    return (table._as_operand() if isinstance(table, Operand) else as_ndarray(table))[indices]
+    return (table._as_operand() if isinstance(table, NDArrayProtocol) else as_ndarray(table))[indices]
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> Any:
-    """Give the rows of a table, as ``tf.nn.embedding_lookup`` does.
+    """Return rows of a table (``tf.nn.embedding_lookup``).
 
     Parameters
     ----------
     params : Variable, ShardedVariable or array-like, shape (n, ...)
-        The table. Of one on parameter servers only the rows that are asked for are read.
+        The table. On parameter servers only the requested rows are read.
     ids : array-like of int
-        Of any shape.
+        Row numbers, in an array of any shape.
     max_norm : float, optional
-        Longer rows are cut to this length (their Euclidean norm).
+        Maximum Euclidean norm; longer rows are scaled to it.
 
     Returns
     -------
@@ -191,10 +189,10 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     Raises
     ------
     InvalidArgumentError
-        If there is no such row, the table has no dimension, or `max_norm` is given and the table is not of
-        floating-point numbers.
+        If an id is out of range, the table has no dimensions, or `max_norm` is given and the table is not
+        floating-point.
     TypeError
-        If the ids are no integers.
+        If the ids are not integers.
 
     Examples
     --------
@@ -203,15 +201,17 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     array([[[0.6, 0.8],
             [1. , 0. ]]])
     """
-    table: Any = params if isinstance(params, Operand) else as_ndarray(params)
+    table: Any = params if isinstance(params, NDArrayProtocol) else as_ndarray(params)
     indices = checked_indices(ids, table.shape)
     rows = gather_rows(table, indices)
     if max_norm is None:
         return rows
     if not max_norm > 0:
-        raise InvalidArgumentError(f"max_norm is the length that rows may have, more than 0, got {max_norm!r}")
+        raise InvalidArgumentError(f"max_norm is {max_norm!r}: expected a norm greater than 0")
     if not is_floating(rows.dtype):
-        raise InvalidArgumentError(f"max_norm cuts rows of floating-point numbers, and the table holds {rows.dtype}")
+        raise InvalidArgumentError(
+            f"max_norm requires a floating-point table, but the table holds {rows.dtype}: leave out max_norm"
+        )
     axes = tuple(range(indices.ndim, rows.ndim))
     lengths = np.sqrt(np.sum(np.square(rows), axis=axes, keepdims=True))
     return rows * (max_norm / np.maximum(lengths, max_norm)).astype(rows.dtype)

@@ -1,4 +1,4 @@
-"""Reads and changes of single elements, or of parts of a variable, by tuples of indices."""
+"""Reads and updates of variables by index tuples (``gather_nd``, ``scatter_nd_*``)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import RowReader, gather_rows
 from ringlet.values.variables.storage import Change, quietly
 
-__all__ = ["ALL_SCATTERS", "ND_SCATTERS", "NdScatters", "checked_tuples", "rows_of"]
+__all__ = ["ALL_SCATTERS", "ND_SCATTERS", "ScatterNdUpdates", "checked_tuples", "rows_of"]
 
 Array = NDArray[Any]
 
 
 def checked_tuples(indices: Any, shape: tuple[int, ...]) -> Array:
-    """Read tuples of indices into an array.
+    """Return validated index tuples into an array.
 
     Parameters
     ----------
     indices : array-like of int, shape (..., depth)
         Each tuple indexes the first `depth` dimensions.
     shape : tuple of int
-        Of the array.
+        Shape of the array.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def checked_tuples(indices: Any, shape: tuple[int, ...]) -> Array:
     Raises
     ------
     InvalidArgumentError
-        If a tuple is longer than `shape`, or names no place in it.
+        If a tuple is longer than `shape`, or out of range.
     TypeError
         If the indices are not integers.
 
@@ -49,14 +49,14 @@ def checked_tuples(indices: Any, shape: tuple[int, ...]) -> Array:
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"indices are integers, got an array of {array.dtype}: {indices!r}")
+        raise TypeError(f"indices must be integers, got an array of {array.dtype}: {indices!r}")
     if not array.ndim:
         raise InvalidArgumentError(f"indices must be at least a vector, got {indices!r}: write [[i]] or [[i, j]]")
     depth = array.shape[-1]
     if depth > len(shape):
         raise InvalidArgumentError(
             f"index innermost dimension length must be <= params rank; saw: {depth} vs. {len(shape)}. The variable has "
-            f"the shape {shape}: give at most {len(shape)} indices in each tuple"
+            f"the shape {shape}: pass at most {len(shape)} indices in each tuple"
         )
     is_outside = ((array < 0) | (array >= np.array(shape[:depth], np.int64))).any(-1)
     if is_outside.any():
@@ -68,12 +68,12 @@ def checked_tuples(indices: Any, shape: tuple[int, ...]) -> Array:
 
 
 def _columns(tuples: Array) -> tuple[Array, ...]:
-    """What NumPy indexes with: an array for each dimension."""
+    """Return a NumPy index: an array for each dimension."""
     return tuple(np.moveaxis(tuples, -1, 0))
 
 
 def _in_batches(slices: IndexedSlices) -> IndexedSlices:
-    """Tuples of indices for the last dimension of the indices of a batch."""
+    """Convert the row numbers of each batch element to index tuples."""
     last = as_ndarray(slices.indices)
     ahead = np.indices(last.shape)[:-1] if last.ndim else ()
     return IndexedSlices(slices.values, np.stack([*ahead, last], -1))
@@ -110,7 +110,7 @@ def _update_at(array: Array, indices: tuple[Array, ...], updates: Array) -> None
     array[indices] = updates
 
 
-# Name of a scatter: the change that it makes of an IndexedSlices, whose indices are tuples.
+# Storage updates by method name; the indices of the IndexedSlices are tuples.
 ND_SCATTERS = {f"scatter_nd_{name}": _nd_scatter(name) for name in ("add", "sub", "update", "min", "max")}
 ALL_SCATTERS = SCATTERS | ND_SCATTERS
 _ROW_CHANGES = {
@@ -119,12 +119,12 @@ _ROW_CHANGES = {
 
 
 def rows_of(change: Change, slices: IndexedSlices, shape: tuple[int, ...]) -> tuple[Change, IndexedSlices]:
-    """Return the change of whole rows that a scatter by tuples is; any other change as it is.
+    """Convert a scatter by 1-tuples to the equivalent scatter of rows; other updates are returned unchanged.
 
     Raises
     ------
     NotImplementedError
-        If the tuples index more than rows.
+        If the tuples have several indices.
 
     Examples
     --------
@@ -137,14 +137,14 @@ def rows_of(change: Change, slices: IndexedSlices, shape: tuple[int, ...]) -> tu
     tuples = checked_tuples(slices.indices, shape)
     if tuples.shape[-1] != 1:
         raise NotImplementedError(
-            f"tuples of {tuples.shape[-1]} indices into a variable on parameter servers, which is written by the row: "
-            "give tuples of one index, [[row], ...], and updates of whole rows"
+            f"variables on parameter servers are updated by row, got tuples of {tuples.shape[-1]} indices: "
+            "pass tuples of one index, [[row], ...], and updates of whole rows"
         )
     return _ROW_CHANGES[change], IndexedSlices(slices.values, tuples[..., 0])
 
 
-class NdScatters:
-    """Methods that read and change what tuples of indices name.
+class ScatterNdUpdates:
+    """Mixin of variables: reads and updates by index tuples.
 
     Examples
     --------
@@ -161,13 +161,13 @@ class NdScatters:
     shape: Any
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not say how its elements are changed")
+        raise NotImplementedError(f"{type(self).__name__} does not define _scatter()")
 
     def _as_operand(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not say what it stands for")
+        raise NotImplementedError(f"{type(self).__name__} does not define _as_operand()")
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Add to the places that tuples of indices name.
+        """Add to the elements or slices at index tuples.
 
         Parameters
         ----------
@@ -175,71 +175,71 @@ class NdScatters:
             Each tuple indexes the first `depth` dimensions; one may occur more than once.
         updates : array-like, shape ``indices.shape[:-1] + shape[depth:]``
         name : str, optional
-            Accepted as TensorFlow accepts it.
+            Ignored; for compatibility with TensorFlow.
 
         Returns
         -------
         Variable or ndarray
-            What :meth:`scatter_add` returns.
+            As for :meth:`scatter_add`.
 
         Raises
         ------
         InvalidArgumentError
-            If there is no such place, or the updates have another shape; nothing is written.
+            If a tuple is out of range, or the updates do not fit; the variable is unchanged.
         NotImplementedError
             If the variable has a component for each replica.
         """
         return self._scatter("scatter_nd_add", IndexedSlices(updates, indices))
 
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Subtract from the places that tuples of indices name; otherwise as :meth:`scatter_nd_add`."""
+        """Subtract from the elements or slices at index tuples; see :meth:`scatter_nd_add`."""
         return self._scatter("scatter_nd_sub", IndexedSlices(updates, indices))
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Write to the places that tuples of indices name; otherwise as :meth:`scatter_nd_add`."""
+        """Replace the elements or slices at index tuples; see :meth:`scatter_nd_add`."""
         return self._scatter("scatter_nd_update", IndexedSlices(updates, indices))
 
     def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Put the lesser of both in the places that tuples of indices name; otherwise as :meth:`scatter_nd_add`."""
+        """Take the minimum with the elements or slices at index tuples; see :meth:`scatter_nd_add`."""
         return self._scatter("scatter_nd_min", IndexedSlices(updates, indices))
 
     def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Put the greater of both in the places that tuples of indices name; otherwise as :meth:`scatter_nd_add`."""
+        """Take the maximum with the elements or slices at index tuples; see :meth:`scatter_nd_add`."""
         return self._scatter("scatter_nd_max", IndexedSlices(updates, indices))
 
     def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Write to rows of each element of a batch: ``variable[i, indices[i, j]] = values[i, j]``.
+        """Replace rows within each batch element: ``variable[i, indices[i, j]] = values[i, j]``.
 
         Parameters
         ----------
         sparse_delta : IndexedSlices
-            Its indices have the leading dimensions of the variable, and one for the rows.
+            Its indices have the batch dimensions of the variable, and one for the rows.
         use_locking, name
-            Accepted as TensorFlow accepts them; nothing depends on them.
+            Ignored; for compatibility with TensorFlow.
 
         Returns
         -------
         Variable or ndarray
-            What :meth:`scatter_update` returns.
+            As for :meth:`scatter_update`.
 
         Raises
         ------
         TypeError
-            If it is not an IndexedSlices.
+            If `sparse_delta` is not an IndexedSlices.
         InvalidArgumentError
-            If there is no such row, or the values have another shape; nothing is written.
+            If a row is out of range, or the values do not fit; the variable is unchanged.
         """
         return self._scatter("scatter_nd_update", _in_batches(as_slices(sparse_delta)))
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Any:
-        """Read what tuples of indices name.
+        """Return the elements or slices at index tuples.
 
         Parameters
         ----------
         indices : array-like of int, shape (..., depth)
             Each tuple indexes the first `depth` dimensions.
         name : str, optional
-            Accepted as TensorFlow accepts it.
+            Ignored; for compatibility with TensorFlow.
 
         Returns
         -------
@@ -248,7 +248,7 @@ class NdScatters:
         Raises
         ------
         InvalidArgumentError
-            If there is no such place.
+            If a tuple is out of range.
         """
         tuples = checked_tuples(indices, self.shape)
         if not tuples.shape[-1]:

@@ -1,14 +1,14 @@
-"""The changes of single rows that variables have in common."""
+"""Row updates of variables with IndexedSlices."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Scatters"]
+__all__ = ["ScatterUpdates"]
 
 
-class Scatters:
-    """Methods that change the rows which an :class:`~ringlet.IndexedSlices` names, for variables of all kinds.
+class ScatterUpdates:
+    """Mixin of variables: updates of the rows in an :class:`~ringlet.IndexedSlices`.
 
     Examples
     --------
@@ -21,33 +21,33 @@ class Scatters:
     __slots__ = ()
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
-        """Make the change of a name, such as ``"scatter_add"``."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how its rows are changed")
+        """Apply the update of a name, such as ``"scatter_add"``."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _scatter()")
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Add to the rows that an :class:`~ringlet.IndexedSlices` names; results are those of :meth:`assign`."""
+        """Add an :class:`~ringlet.IndexedSlices` to its rows; returns the same as :meth:`assign`."""
         return self._scatter("scatter_add", sparse_delta)
 
     def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Subtract from the rows that an IndexedSlices names."""
+        """Subtract an IndexedSlices from its rows."""
         return self._scatter("scatter_sub", sparse_delta)
 
     def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Multiply the rows that an IndexedSlices names."""
+        """Multiply rows by an IndexedSlices."""
         return self._scatter("scatter_mul", sparse_delta)
 
     def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Divide the rows that an IndexedSlices names; integers are cut towards zero."""
+        """Divide rows by an IndexedSlices; integer division truncates toward zero."""
         return self._scatter("scatter_div", sparse_delta)
 
     def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Put the lesser of both in the rows that an IndexedSlices names."""
+        """Replace rows by their minimum with an IndexedSlices."""
         return self._scatter("scatter_min", sparse_delta)
 
     def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Put the greater of both in the rows that an IndexedSlices names."""
+        """Replace rows by their maximum with an IndexedSlices."""
         return self._scatter("scatter_max", sparse_delta)
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Put other values in the rows that an IndexedSlices names."""
+        """Replace rows by those of an IndexedSlices."""
         return self._scatter("scatter_update", sparse_delta)

@@ -1,4 +1,4 @@
-"""ShardedVariable: variables that are the rows of a larger one."""
+"""ShardedVariable: a variable whose rows are divided into shards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ringlet import _core
 from ringlet.values.indexed_slices import IndexedSlices, as_slices, checked_rows
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import RowReader, copy_rows, gather_rows
-from ringlet.values.variables.scatter_updates import Scatters
+from ringlet.values.variables.scatter_updates import ScatterUpdates
 from ringlet.values.variables.storage import Change, replace
 from ringlet.values.variables.synchronization import VariableAggregation
 from ringlet.values.variables.update_opcodes import assign_add, assign_sub
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 
 def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
-    """Give how many rows each shard has: as many as the others, or one more if it is one of the first.
+    """Return the number of rows of each shard; sizes differ by at most one, larger shards first.
 
     Examples
     --------
@@ -38,28 +38,28 @@ def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
     return [base + (i < extra) for i in range(num_shards)]
 
 
-class ShardedVariable(RowReader, Scatters):
-    """Variables, one behind the other, as one variable that is too large for one place.
+class ShardedVariable(RowReader, ScatterUpdates):
+    """The concatenation of several variables along axis 0, used as one variable.
 
-    In expressions it behaves as its value, an array. Strategies with a partitioner make them; so can anybody. It is no
-    :class:`ringlet.Variable` itself, but its shards are.
+    In expressions it behaves as its value, an array. Created by strategies with a partitioner, or directly. It is not a
+    :class:`ringlet.Variable`; its shards are.
 
     Parameters
     ----------
     variables : sequence of Variable
-        The shards, which have one dtype and differ in their numbers of rows only. At least one.
+        The shards, at least one, of the same dtype and of shapes that differ in the number of rows only.
     name : str
 
     Raises
     ------
     TypeError
-        If they are no variables, or hold values of any shape.
+        If `variables` are not variables, or do not have a static shape.
     ValueError
-        If they do not fit together, or have no rows.
+        If dtypes or shapes do not match, or a shard has no dimensions.
 
     Notes
     -----
-    Each shard changes for itself: a read while somebody writes may find some of them changed.
+    Shards are updated one after another: a concurrent read may see some of them updated.
 
     Examples
     --------
@@ -78,10 +78,10 @@ class ShardedVariable(RowReader, Scatters):
         self._ends = list(itertools.accumulate(variable.shape[0] for variable in variables))
         first = variables[0]
         shape = (self._ends[-1], *first.shape[1:])
-        # Of the whole: what checkpoints ask of any variable.
+        # The spec of the whole variable, for checkpoints.
         self._spec = dataclasses.replace(first._spec, name=name, shape=shape)
 
-    # What it is
+    # Properties
 
     @property
     def variables(self) -> list[Variable]:
@@ -90,7 +90,7 @@ class ShardedVariable(RowReader, Scatters):
 
     @property
     def name(self) -> str:
-        """Its name; the shards have names of their own."""
+        """The name of the whole variable; the shards have their own names."""
         return self._spec.name
 
     @property
@@ -100,32 +100,32 @@ class ShardedVariable(RowReader, Scatters):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the whole."""
+        """The shape of the whole variable."""
         return (self._ends[-1], *self._variables[0].shape[1:])
 
     @property
     def aggregation(self) -> VariableAggregation:
-        """How what replicas write to a shard becomes one value."""
+        """The aggregation of the values that replicas write."""
         return self._spec.aggregation
 
     @property
     def trainable(self) -> bool:
-        """Whether optimizers should change it."""
+        """Whether optimizers should update the variable."""
         return self._spec.trainable
 
     @property
     def distribute_strategy(self) -> Any:
-        """The strategy that made the shards; None if none did."""
+        """The strategy that made the shards, or None."""
         return self._variables[0].distribute_strategy
 
     @property
     def is_sharded_variable(self) -> bool:
-        """Whether it consists of shards: yes."""
+        """Always True."""
         return True
 
     @property
     def _var_offsets(self) -> list[list[int]]:
-        """Where each shard begins, along each dimension; only the first is cut."""
+        """The offset of each shard along each dimension; only axis 0 is split."""
         return [[begin, *[0] * (len(self.shape) - 1)] for begin in self._begins()]
 
     def _begins(self) -> list[int]:
@@ -139,8 +139,8 @@ class ShardedVariable(RowReader, Scatters):
 
     def __len__(self) -> int:
         raise TypeError(
-            f"{self!r} has no len(), as in TensorFlow: shape[0] tells how many rows it has, len(variables) how many "
-            "shards"
+            f"{self!r} has no len(), as in TensorFlow: use shape[0] for the number of rows, or len(variables) for the "
+            "number of shards"
         )
 
     __hash__ = object.__hash__  # by identity, as in TensorFlow
@@ -148,7 +148,7 @@ class ShardedVariable(RowReader, Scatters):
     # Reading
 
     def read_value(self) -> Any:
-        """Give the value of the whole as a new array that never changes."""
+        """Return the whole value as a new read-only array."""
         return self._as_operand()
 
     def _as_operand(self) -> Any:
@@ -157,7 +157,7 @@ class ShardedVariable(RowReader, Scatters):
     def _read_rows(self, begin: int, end: int) -> Any:
         memory, rows = _core.allocate((end - begin, *self.shape[1:]), self.dtype)
         self._copy_rows(begin, end, memory)
-        return self._given(rows)
+        return self._as_array_type(rows)
 
     def _copy_rows(self, begin: int, end: int, out: Array) -> None:
         for variable, first, last in zip(self._variables, self._begins(), self._ends, strict=True):
@@ -166,7 +166,7 @@ class ShardedVariable(RowReader, Scatters):
                 copy_rows(variable, low - first, high - first, out[low - begin : high - begin])
 
     def _rows_of(self, key: slice) -> range:
-        """Which rows a slice names: as in TensorFlow it begins to count where it says, even if there is no row."""
+        """Return the rows that a slice selects; as in TensorFlow, an out-of-range start is not clamped."""
         count = self._ends[-1]
         start, stop, step = (None if part is None else operator.index(part) for part in (key.start, key.stop, key.step))
         step = 1 if step is None else step
@@ -175,7 +175,7 @@ class ShardedVariable(RowReader, Scatters):
         first, behind = (0, count) if step > 0 else (count - 1, -1)
         start = first if start is None else start + count if start < 0 else start
         stop = behind if stop is None else stop + count if stop < 0 else stop
-        # How many steps it takes to the first row that there is.
+        # The number of steps to the first existing row.
         missed = max(0, -((start - first) // step))
         return range(start + missed * step, max(stop, -1) if step < 0 else min(stop, count), step)
 
@@ -183,9 +183,9 @@ class ShardedVariable(RowReader, Scatters):
         flat = indices.reshape(-1)
         memory, rows = _core.allocate(indices.shape + self.shape[1:], self.dtype)
         found = memory.reshape(flat.shape + self.shape[1:])
-        for variable, chosen, local in self._of_shards(flat):
+        for variable, chosen, local in self._by_shard(flat):
             found[chosen] = gather_rows(variable, local)
-        return self._given(rows)
+        return self._as_array_type(rows)
 
     def _refuse_row(self, number: int) -> NoReturn:
         row = number + self.shape[0] if number < 0 else number
@@ -194,18 +194,18 @@ class ShardedVariable(RowReader, Scatters):
             f"index is {number}"
         )
 
-    def _given(self, array: Array) -> Any:
+    def _as_array_type(self, array: Array) -> Any:
         kind = self._variables[0]._storage._array_type
         return array if kind is np.ndarray else array.view(kind)
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Any:
-        """Read some rows, in the order in which they are asked for.
+        """Return selected rows, in the order of `indices`.
 
         Parameters
         ----------
         indices : array-like of int, shape (n,)
         name : str, optional
-            Accepted as TensorFlow accepts it.
+            Ignored; for compatibility with TensorFlow.
 
         Returns
         -------
@@ -214,17 +214,17 @@ class ShardedVariable(RowReader, Scatters):
         Raises
         ------
         InvalidArgumentError
-            If there is no such row.
+            If an index is out of range.
         ValueError
-            If the indices have another number of dimensions.
+            If the indices are not one-dimensional.
         NotImplementedError
-            If the shards are not as :func:`shard_sizes` has them.
+            If the shard sizes are not those of :func:`shard_sizes`.
         """
         self._check_sparse(np.shape(indices))
         return super().sparse_read(indices)
 
-    def _of_shards(self, indices: Array) -> Iterator[tuple[Any, Any, Array]]:
-        """For each shard that has some of these rows: the shard, which of the indices, and what they are there."""
+    def _by_shard(self, indices: Array) -> Iterator[tuple[Any, Any, Array]]:
+        """Yield for each shard with some of the rows: the shard, positions in `indices`, and indices in the shard."""
         shards = np.searchsorted(self._ends, indices, side="right")
         for number in np.unique(shards).tolist():
             chosen = np.flatnonzero(shards == number)
@@ -235,24 +235,24 @@ class ShardedVariable(RowReader, Scatters):
     def assign(
         self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Put another value in the place of the present one.
+        """Assign a new value.
 
         Parameters
         ----------
         value : array-like
-            Of the shape and the dtype of the whole.
+            Of the shape and dtype of the whole variable.
         use_locking, name, read_value
-            Accepted as TensorFlow accepts them; nothing depends on them.
+            Ignored; for compatibility with TensorFlow.
 
         Returns
         -------
         ShardedVariable
-            Itself.
+            The variable itself.
 
         Raises
         ------
         ValueError
-            If the value has another dtype or shape; nothing is written.
+            If the value has another dtype or shape; the variable is unchanged.
         """
         return self._update(replace, value)
 
@@ -278,12 +278,12 @@ class ShardedVariable(RowReader, Scatters):
         slices = as_slices(sparse_delta)
         self._check_sparse(np.shape(slices.indices))
         indices, rows = checked_rows(slices, self.shape, self.dtype, name == "scatter_div")
-        for variable, chosen, local in self._of_shards(indices):
+        for variable, chosen, local in self._by_shard(indices):
             getattr(variable, name)(IndexedSlices(rows[chosen], local))
         return self
 
     def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Put other values in the rows that an IndexedSlices names, as :meth:`scatter_update` does."""
+        """Replace rows by those of an IndexedSlices; same as :meth:`scatter_update`."""
         return self._scatter("scatter_update", sparse_delta)
 
     def _check_sparse(self, shape: tuple[int, ...]) -> None:
@@ -297,10 +297,10 @@ class ShardedVariable(RowReader, Scatters):
         if sizes != wanted:
             raise NotImplementedError(
                 'scatter_xxx ops are not supported in ShardedVariable that does not conform to "div" sharding: the '
-                f"shards have {sizes} rows, and would have {wanted}"
+                f"shards have {sizes} rows, expected {wanted}"
             )
 
-    # As an object
+    # Representation
 
     def __repr__(self) -> str:
         return (
@@ -320,7 +320,7 @@ def _check(variables: Any) -> None:
         raise ValueError(f"All elements in argument `variables` must have the same dtype. Received dtypes: {names}")
     if not all(variable._spec.is_static for variable in variables):
         raise TypeError(
-            "variables for values of any shape cannot be shards, whose rows are counted once. Received shapes: "
+            "variables without a static shape cannot be shards. Received shapes: "
             f"{[variable._spec.shape for variable in variables]}"
         )
     shapes = [variable.shape for variable in variables]

@@ -1,7 +1,7 @@
-"""The memory of a variable: one buffer that all replicas share, until one of them writes its own.
+"""Storage of a variable: one buffer that all replicas share until a replica writes a different value.
 
-A value that was read never changes. Readers get views of an array that NumPy refuses to make writeable. A write goes
-into the same memory if no such view is left, and into memory of the pool otherwise. Reading takes no lock.
+Arrays returned by reads never change. Readers get views of a read-only array. A write reuses the memory if no such view
+exists, and allocates a new block from the pool otherwise. Reads take no lock.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["Change", "Storage", "quietly", "replace"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
-# Writes what becomes of `old` and `value` to `new`, which may be the same memory as `old`.
+# update(old, value, new) writes the result to `new`, which may be the same memory as `old`.
 Change = Callable[[Array, Any, Array], Any]
 
-# Without the lock of the interpreter the count of an object's references says nothing about other threads.
+# In free-threaded builds a reference count does not exclude concurrent readers.
 _COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
-# np.errstate is a context variable from NumPy 2 on, and a property of threads before.
+# np.errstate is a context variable since NumPy 2, and thread-local before.
 _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
 _QUIET = contextvars.Context()
 if _CONTEXTS_CARRY_ERRSTATE:
@@ -37,15 +37,15 @@ if _CONTEXTS_CARRY_ERRSTATE:
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> None:
-    """Call a function of NumPy that neither warns nor raises when a number overflows, whatever ``np.errstate`` says.
+    """Call a NumPy function with all floating-point warnings and errors ignored.
 
-    For what writes in place: NumPy would raise after it has written, which leaves the value half changed. As in
-    TensorFlow the result is then infinite, or not a number.
+    For in-place writes: NumPy raises after writing, which would leave a partly updated value. As in TensorFlow, results
+    are infinite or NaN instead.
 
     Parameters
     ----------
     function : callable
-        Asks for no context variable of ours.
+        Must not read context variables of the caller.
     *args : object
 
     Examples
@@ -56,7 +56,7 @@ def quietly(function: Callable[..., Any], *args: Any) -> None:
     >>> total
     array([inf])
     """
-    if _CONTEXTS_CARRY_ERRSTATE:  # a twentieth of what np.errstate costs, and Ctrl-C does not leave it behind
+    if _CONTEXTS_CARRY_ERRSTATE:  # 20 times faster than np.errstate, and safe against Ctrl-C
         _QUIET.copy().run(function, *args)
         return
     with np.errstate(all="ignore"):
@@ -64,7 +64,7 @@ def quietly(function: Callable[..., Any], *args: Any) -> None:
 
 
 def replace(old: Array, value: Any, new: Array) -> None:
-    """The change that :meth:`Storage.write_all` knows to leave all components alike.
+    """Update that assigns `value`; :meth:`Storage.write_all` lets all components share its result.
 
     Examples
     --------
@@ -77,9 +77,9 @@ def replace(old: Array, value: Any, new: Array) -> None:
 
 
 class _Block:
-    """Memory with two arrays on it: `memory` to write to, and one whose views readers hold, alone in a list.
+    """A memory block with two arrays: writeable `memory`, and a read-only one, kept in a list, for readers.
 
-    `open` is the second one as well, for readers to find; None while the memory is being written to.
+    `open` is the read-only array as well; None during a write.
     """
 
     __slots__ = ("memory", "open", "readable")
@@ -92,7 +92,7 @@ class _Block:
         self.open: Array | None = array
 
     def is_held(self) -> bool:
-        """Whether there is a view of the array, or a reader on its way to one; the block must be closed."""
+        """Return whether a reader has, or is creating, a view of the array; `open` must be None."""
         return not (_COUNTS_ARE_EXACT and _core.holds_alone(self.readable))
 
 
@@ -102,15 +102,15 @@ class Storage:
     Parameters
     ----------
     value : ndarray
-        Copied; every component has it at first. Its dtype is kept and holds no objects.
+        Initial value of every component; copied. Its dtype is fixed and must not hold objects.
     num_components : int
     array_type : type, optional
-        A subclass of ndarray that reads are of.
+        The ndarray subclass of arrays returned by reads.
 
     Notes
     -----
-    Ctrl-C may come between any two instructions. A write first makes its result and then puts it in its place for all
-    components in one instruction, and what it closed for readers it opens again without any call.
+    KeyboardInterrupt may occur between any two instructions. A write computes its result, then installs it for all
+    components in one instruction; it reopens closed blocks without a function call.
 
     Examples
     --------
@@ -129,52 +129,51 @@ class Storage:
         self._array_type = array_type
         block = _Block(value.shape, value.dtype, array_type)
         block.memory[...] = value
-        # One for each component; never changed, but replaced by others.
+        # One for each component; the tuple is replaced, never modified.
         self._blocks: tuple[_Block, ...] = (block,) * num_components
         self._lock = threading.RLock()
         _storages.add(self)
 
     @property
     def is_shared(self) -> bool:
-        """Whether all components are one buffer."""
+        """Whether all components share one block."""
         blocks = self._blocks
         return blocks.count(blocks[0]) == len(blocks)
 
     def shape(self, component: int) -> Shape:
-        """Give the shape of one component."""
+        """Return the shape of one component."""
         return self._blocks[component].memory.shape
 
     def read(self, component: int) -> Array:
-        """Give a new read-only array of one component's value, which never changes."""
+        """Return one component's value as a new read-only array, which never changes."""
         array = self._blocks[component].open
         view: Array = self._read_after_writer(component) if array is None else array.view()
         return view
 
     def read_all(self) -> list[Array]:
-        """Give what :meth:`read` gives, of all components at one moment."""
+        """Return an atomic snapshot of all components."""
         with self._lock:
             return [self.read(component) for component in range(len(self._blocks))]
 
     def _read_after_writer(self, component: int) -> Array:
-        # Once the writer lets go of the lock, what it wrote is there.
+        # Wait for the writer, which holds the lock.
         with self._lock:
             block = self._blocks[component]
             if block.open is not None:
                 view: Array = block.open.view()
                 return view
-            # The writer is this very thread, in which a signal handler or a finalizer reads.
+            # This thread is the writer; the read is in a signal handler or a finalizer.
             copied: Array = block.memory.copy()
         copied.setflags(write=False)
         return copied.view(self._array_type)
 
     def _reopen(self) -> None:
-        """In a child process: forget the writers of the parent, which will never finish here."""
         self._lock = threading.RLock()
         for block in self._blocks:
             block.open = block.readable[0]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Storage:
-        """Components of the same values; all are one buffer if they are here."""
+        """Copy the components; they share one block if they do here."""
         with self._lock:
             values = [block.readable[0] for block in self._blocks]
             twin = Storage(values[0], len(values), self._array_type)
@@ -183,31 +182,31 @@ class Storage:
         return twin
 
     def write_one(self, component: int, change: Change, value: Any, shape: Shape | None = None) -> Array:
-        """Change one component, which has memory of its own from then on.
+        """Update one component; it no longer shares its block afterwards.
 
         Parameters
         ----------
         component : int
         change : callable
-            Takes the old array, the value and the array to write to.
+            Called with the old array, the value and the array to write to.
         value : object
         shape : tuple of int, optional
-            What the new value has; as before unless given.
+            Shape of the new value; unchanged by default.
 
         Returns
         -------
         ndarray
-            What was written, read-only. It never changes while it is held; give away views of it only.
+            The new value, read-only and never modified while referenced. Expose only views of it.
         """
         with self._lock:
             blocks = self._blocks
             block = blocks[component]
-            target = self._changed(block, change, value, shape, blocks.count(block) == 1)
+            target = self._updated_block(block, change, value, shape, blocks.count(block) == 1)
             self._blocks = (*blocks[:component], target, *blocks[component + 1 :])
             return target.readable[0]
 
     def write_all(self, change: Change, value: Any, shape: Shape | None = None) -> tuple[Array, ...]:
-        """Change every component in the same way; with :func:`replace` they are one buffer afterwards.
+        """Apply the same update to every component; after :func:`replace` all share one block.
 
         Parameters
         ----------
@@ -217,7 +216,7 @@ class Storage:
         Returns
         -------
         tuple of ndarray
-            What :meth:`write_one` gives, of each component.
+            The result of :meth:`write_one` for each component.
         """
         with self._lock:
             blocks = self._blocks
@@ -225,49 +224,50 @@ class Storage:
             is_shared = blocks.count(blocks[0]) == count
             if not is_shared and change is not replace:
                 return self.write_each(change, (value,) * count, (shape,) * count)
-            target = self._changed(blocks[0], change, value, shape, is_shared)
+            target = self._updated_block(blocks[0], change, value, shape, is_shared)
             self._blocks = (target,) * count
             return (target.readable[0],) * count
 
     def write_each(self, change: Change, values: Sequence[Any], shapes: Sequence[Shape | None]) -> tuple[Array, ...]:
-        """Change every component with a value of its own: all of them, or none if a change raises.
+        """Update every component with its own value; if an update raises, no component changes.
 
         Parameters
         ----------
         change : callable
         values, shapes : sequence
-            For each component what :meth:`write_one` takes. Neighbours that are replaced by one object share memory.
+            The arguments of :meth:`write_one` for each component. Consecutive components replaced by one object share a
+            block.
 
         Returns
         -------
         tuple of ndarray
-            What :meth:`write_one` gives, of each component.
+            The result of :meth:`write_one` for each component.
         """
         with self._lock:
             targets: list[_Block] = []
             for component, (block, value, shape) in enumerate(zip(self._blocks, values, shapes, strict=True)):
                 is_same = component > 0 and change is replace and value is values[component - 1]
-                targets.append(targets[-1] if is_same else self._changed(block, change, value, shape, False))
+                targets.append(targets[-1] if is_same else self._updated_block(block, change, value, shape, False))
             self._blocks = tuple(targets)
             return tuple([target.readable[0] for target in targets])
 
-    def _changed(self, block: _Block, change: Change, value: Any, shape: Shape | None, may_reuse: bool) -> _Block:
-        """Give a block with the new value: this very one if that may be, and nobody holds the old value."""
-        # A closed block is being written to by this very thread, in which a signal handler or a finalizer writes.
+    def _updated_block(self, block: _Block, change: Change, value: Any, shape: Shape | None, may_reuse: bool) -> _Block:
+        """Return a block with the new value; the same block if reuse is allowed and no reader holds the old value."""
+        # A closed block means a nested write of this thread, in a signal handler or a finalizer.
         if not may_reuse or block.open is None:
-            target = self._fresh(block, shape)
+            target = self._new_block(block, shape)
             change(block.readable[0], value, target.memory)
             return target
         try:
             block.open = None
             fits = shape is None or shape == block.memory.shape
-            target = block if fits and not block.is_held() else self._fresh(block, shape)
+            target = block if fits and not block.is_held() else self._new_block(block, shape)
             change(block.readable[0], value, target.memory)
         finally:
             block.open = block.readable[0]
         return target
 
-    def _fresh(self, block: _Block, shape: Shape | None) -> _Block:
+    def _new_block(self, block: _Block, shape: Shape | None) -> _Block:
         return _Block(block.memory.shape if shape is None else shape, self._dtype, self._array_type)
 
 

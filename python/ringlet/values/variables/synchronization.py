@@ -1,4 +1,4 @@
-"""When the components of a variable are brought together, and how."""
+"""Synchronization and aggregation modes of variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["VariableAggregation", "VariableSynchronization", "check_aggregation"
 
 
 class VariableSynchronization(enum.Enum):
-    """When the components of a variable are brought together (``tf.VariableSynchronization``).
+    """When the components of a variable are synchronized (``tf.VariableSynchronization``).
 
     Examples
     --------
@@ -19,17 +19,17 @@ class VariableSynchronization(enum.Enum):
     """
 
     AUTO = 0
-    """The strategy decides: ON_WRITE wherever there are several components."""
+    """Chosen by the strategy: ON_WRITE for variables with several components."""
     NONE = 1
     """Never; only for variables with one component."""
     ON_WRITE = 2
     """Every write goes to all components."""
     ON_READ = 3
-    """Replicas write to their own component; a read outside of replicas combines them."""
+    """Replicas write to their own component; a read outside replica context aggregates them."""
 
 
 class VariableAggregation(enum.Enum):
-    """How what replicas write to a variable becomes one value (``tf.VariableAggregation``).
+    """How the values that replicas write to a variable are aggregated (``tf.VariableAggregation``).
 
     Examples
     --------
@@ -39,23 +39,23 @@ class VariableAggregation(enum.Enum):
     """
 
     NONE = 0
-    """Not at all: every replica writes its own component."""
+    """No aggregation: every replica writes its own component."""
     SUM = 1
     """The sum over the replicas."""
     MEAN = 2
     """The mean over the replicas; only for floating-point variables."""
     ONLY_FIRST_REPLICA = 3
-    """What the first replica gives; the others' values are not used."""
+    """The value of the first replica; others are ignored."""
 
 
 def check_synchronization(value: Any, name: str | None) -> VariableSynchronization:
-    """Read the synchronization of a variable.
+    """Validate the synchronization of a variable.
 
     Parameters
     ----------
     value : VariableSynchronization
     name : str or None
-        Of the variable.
+        Name of the variable.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def check_synchronization(value: Any, name: str | None) -> VariableSynchronizati
     Raises
     ------
     ValueError
-        If it is anything else.
+        If the value is not a member of the enumeration.
 
     Examples
     --------
@@ -79,14 +79,14 @@ def check_synchronization(value: Any, name: str | None) -> VariableSynchronizati
 
 
 def check_aggregation(value: Any, name: str | None) -> VariableAggregation:
-    """Read the aggregation of a variable.
+    """Validate the aggregation of a variable.
 
     Parameters
     ----------
     value : VariableAggregation or None
         None means NONE.
     name : str or None
-        Of the variable.
+        Name of the variable.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def check_aggregation(value: Any, name: str | None) -> VariableAggregation:
     Raises
     ------
     ValueError
-        If it is anything else.
+        If the value is not a member of the enumeration.
 
     Examples
     --------
@@ -112,6 +112,6 @@ def check_aggregation(value: Any, name: str | None) -> VariableAggregation:
 def _invalid(what: str, value: Any, name: str | None, kind: type[enum.Enum]) -> ValueError:
     members = ", ".join(member.name for member in kind)
     return ValueError(
-        f"Invalid variable {what} mode: {value} for variable: {name}. It is a {type(value).__name__}: give a member of "
+        f"Invalid variable {what} mode: {value} for variable: {name}. It is a {type(value).__name__}: pass a member of "
         f"ringlet.{kind.__name__} ({members})"
     )

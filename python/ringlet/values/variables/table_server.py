@@ -1,4 +1,4 @@
-"""What a parameter server does for variables: it makes the tables that they are in, and keeps them."""
+"""TableServer: creates and owns the tables of variables on a parameter server."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import os
 from typing import Any
 
 from ringlet import _core
-from ringlet.collectives.available_memory import refuse_more_than_is_left
+from ringlet.collectives.available_memory import check_available_memory
 from ringlet.collectives.collective_dtypes import is_known
 from ringlet.ipc.remote_exception import failure_of
 from ringlet.values.value_conversion import as_dtype
 
 __all__ = ["TableServer"]
 
-# Smaller tables are made without a look at what is left, which would cost more than they do.
+# Below this size the available memory is not checked, because the check would cost more than the allocation.
 _CHECKED_BYTES = 1 << 22
 
 
 class TableServer:
     """The tables of one parameter server.
 
-    Requests and replies are tuples, of which the first item says what they are::
+    Requests and replies are tuples that begin with their type::
 
         ("create", key, shape, name of the dtype)     ("created", key), with a descriptor
-        ("forget", keys)                              ("forgotten", how many tables are left)
-        anything that raises                          ("failed", Failure)
+        ("forget", keys)                              ("forgotten", number of tables left)
+        any request that raises                       ("failed", Failure)
 
     Examples
     --------
@@ -43,11 +43,11 @@ class TableServer:
         self._tables: dict[int, _core.Table] = {}
 
     def keys(self) -> set[int]:
-        """Give the keys of all tables that there are."""
+        """Return the keys of all tables."""
         return set(self._tables)
 
     def answer(self, request: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int]]:
-        """Do what is asked for.
+        """Execute a request.
 
         Parameters
         ----------
@@ -57,7 +57,7 @@ class TableServer:
         -------
         reply : tuple
         descriptors : list of int
-            Open files to send with it; the caller closes them.
+            File descriptors to send with the reply; the caller closes them.
         """
         kind, *arguments = request
         try:
@@ -67,16 +67,16 @@ class TableServer:
                 for key in arguments[0]:
                     self._tables.pop(key, None)
                 return ("forgotten", len(self._tables)), []
-            raise ValueError(f"a parameter server is asked to create or forget tables, not to {kind!r}")
+            raise ValueError(f"unknown request {kind!r}: expected 'create' or 'forget'")
         except Exception as error:
             return ("failed", failure_of(error)), []
 
     def _create(self, key: int, shape: tuple[int, ...], dtype_name: str) -> tuple[tuple[Any, ...], list[int]]:
         dtype = as_dtype(dtype_name)
-        is_known(dtype)  # introduces it to the core
+        is_known(dtype)  # registers it with the core
         num_bytes = math.prod(shape) * dtype.itemsize
         if num_bytes >= _CHECKED_BYTES:
-            refuse_more_than_is_left(num_bytes, f"a variable of shape {shape}")
+            check_available_memory(num_bytes, f"a variable of shape {shape}")
         descriptor = _core.Table.create(shape, dtype)
         try:
             self._tables[key] = _core.Table(descriptor)

@@ -1,7 +1,7 @@
-"""The memory of a variable that several processes share: a table of the core, beside which :class:`Storage` is private.
+"""TableStorage: storage of a variable in a table that several processes map.
 
-Reads give arrays of their own, which never change. Writes go to all processes that have mapped the table, row by row or
-a few short rows at a time; each of these is as some writer left it.
+Reads return private copies. Writes are visible to all processes that map the table; each row, or group of short rows,
+is written atomically.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["TableForm", "TableStorage", "new_table_key"]
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-# What the core calls each change.
+# The core's opcode of each update.
 _OPS: dict[Change, int] = {replace: 0, assign_add: 1, assign_sub: 2} | {
     SCATTERS[f"scatter_{name}"]: code for code, name in enumerate(("update", "add", "sub", "mul", "div", "min", "max"))
 }
@@ -36,7 +36,7 @@ _keys = itertools.count(secrets.randbits(62))
 
 
 def new_table_key() -> int:
-    """Give a number that no other table has, in this process or in another.
+    """Return a key that is unique across processes.
 
     Examples
     --------
@@ -47,13 +47,13 @@ def new_table_key() -> int:
 
 
 class TableForm:
-    """How the values of a variable lie in a table: as they are, or as bytes where the core does not compute with them.
+    """Layout of a variable's values in a table: unchanged, or as bytes if the core does not support the dtype.
 
     Parameters
     ----------
     shape : tuple of int
     dtype : dtype
-        Text and points in time are bytes there, one row for each of theirs.
+        Text and times are stored as rows of bytes.
 
     Examples
     --------
@@ -73,22 +73,22 @@ class TableForm:
         self.stored: tuple[Shape, np.dtype[Any]] = (shape, dtype) if self._is_numeric else bytes_form
 
     def stored_as_text(self) -> tuple[Shape, str]:
-        """Give the shape and the name of the dtype of the table, for a message."""
+        """Return the shape and dtype name of the table, for requests."""
         return self.stored[0], self.stored[1].name
 
     def to_table(self, rows: Array) -> Array:
-        """Give rows of values, or a whole value, as the table has them."""
+        """Convert rows, or a whole value, to the layout of the table."""
         if self._is_numeric:
             return rows
         ahead = rows.shape[: rows.ndim - len(self.shape) + 1] if self.shape else (1,)
         return np.ascontiguousarray(rows).reshape(-1).view(np.uint8).reshape(ahead + self.stored[0][1:])
 
     def from_table(self, stored: Array, shape: Shape) -> Array:
-        """Give what :meth:`to_table` was given, without a copy."""
+        """Undo :meth:`to_table`, without a copy."""
         return stored if self._is_numeric else np.ndarray(shape, self.dtype, stored)
 
     def check(self, change: Change) -> None:
-        """Refuse what would compute with bytes.
+        """Raise if an update would compute with bytes.
 
         Raises
         ------
@@ -96,22 +96,22 @@ class TableForm:
         """
         if not self._is_numeric and _OPS[change]:
             raise InvalidArgumentError(
-                f"{NAMES[change]} takes numbers, and the variable holds {self.dtype}: compute the new value yourself, "
+                f"{NAMES[change]} requires numbers, but the variable holds {self.dtype}: compute the new value "
                 "and assign it"
             )
 
 
 class TableStorage:
-    """The one component of a variable, in a table.
+    """The single component of a variable, stored in a table.
 
     Parameters
     ----------
     key : int
-        Which of all tables this is.
+        Key of the table.
     table : _core.Table
     form : TableForm
     array_type : type, optional
-        A subclass of ndarray that reads are of.
+        The ndarray subclass of arrays returned by reads.
 
     Examples
     --------
@@ -134,32 +134,32 @@ class TableStorage:
 
     @property
     def array_type(self) -> type[Array]:
-        """What reads are of."""
+        """The type of arrays returned by reads."""
         return self._array_type
 
     def fileno(self) -> int:
-        """Give an open file of the table, for other processes; it belongs to this object."""
+        """Return the file descriptor of the table, to pass to other processes; owned by this object."""
         return self._table.fileno()
 
     def shape(self, component: int) -> Shape:
-        """Give the shape of the value, which never changes."""
+        """Return the shape of the value, which is fixed."""
         return self._form.shape
 
     def read(self, component: int) -> Array:
-        """Give a new read-only array of the value."""
-        return self._given(self._form.from_table(self._table.read(), self._form.shape))
+        """Return a new read-only array of the value."""
+        return self._as_array_type(self._form.from_table(self._table.read(), self._form.shape))
 
     def copy_rows(self, begin: int, end: int, out: Array) -> None:
-        """Read the rows from `begin` up to `end`, which are rows that there are, into a contiguous array."""
+        """Copy the rows in [begin, end), which are in range, to a contiguous array."""
         self._table.read(begin, end, self._form.to_table(out))
 
     def read_rows(self, begin: int, end: int) -> Array:
-        """Give a new read-only array of the rows from `begin` up to `end`, which are rows that there are."""
+        """Return a new read-only array of the rows in [begin, end), which are in range."""
         rows = self._table.read(begin, end)
-        return self._given(self._form.from_table(rows, (end - begin, *self._form.shape[1:])))
+        return self._as_array_type(self._form.from_table(rows, (end - begin, *self._form.shape[1:])))
 
     def gather(self, indices: Array) -> Array:
-        """Give a new array with a row for each index.
+        """Return a new array with a row for each index.
 
         Parameters
         ----------
@@ -168,25 +168,25 @@ class TableStorage:
         Raises
         ------
         InvalidArgumentError
-            If there is no such row.
+            If an index is out of range.
         """
         rows = self._table.gather(indices.astype(np.int64, copy=False))
-        return self._given(self._form.from_table(rows, indices.shape + self._form.shape[1:]))
+        return self._as_array_type(self._form.from_table(rows, indices.shape + self._form.shape[1:]))
 
     def write(self, change: Change, value: Any) -> None:
-        """Change the value, or rows of it.
+        """Update the value, or some of its rows.
 
         Parameters
         ----------
         change : callable
-            One that assignments and scatters of variables make.
+            The update of an assignment or scatter method.
         value : ndarray, number or IndexedSlices
-            Of the dtype of the variable.
+            The operand, of the dtype of the variable.
 
         Raises
         ------
         InvalidArgumentError
-            If it has another shape, there is no such row, or the change is none that values of this dtype know.
+            If the shape differs, an index is out of range, or the dtype does not support the update.
         """
         form = self._form
         if type(value) is IndexedSlices:
@@ -201,5 +201,5 @@ class TableStorage:
         if array.size:
             self._table.update(_OPS[change], form.to_table(array))
 
-    def _given(self, array: Array) -> Array:
+    def _as_array_type(self, array: Array) -> Array:
         return array if self._array_type is np.ndarray else array.view(self._array_type)

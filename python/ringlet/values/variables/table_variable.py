@@ -1,4 +1,4 @@
-"""TableVariable: a variable on a parameter server, which all processes of its cluster share."""
+"""TableVariable: a variable on a parameter server, shared by all processes of a cluster."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Array = NDArray[Any]
 
 
 class TableVariable(RowReader, Variable):
-    """A variable in memory that the processes of a cluster share; made by ParameterServerStrategy.
+    """A variable in memory shared by the processes of a cluster; made by ParameterServerStrategy.
 
-    Any process reads and writes it without asking another. A read gives an array that never changes; each row of it is
-    as some write left it, but other rows may be newer or older. Writes to the same row come one after the other.
+    Processes read and write it directly, without messages. A read returns a copy in which each row is consistent, but
+    rows may differ in age. Writes to the same row are serialized.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class TableVariable(RowReader, Variable):
     True
     """
 
-    # Does as much of what a Storage does as is asked for here.
+    # Implements the part of Storage's interface that is used here.
     _storage: TableStorage  # type: ignore[assignment]
 
     @classmethod
@@ -42,11 +42,11 @@ class TableVariable(RowReader, Variable):
 
     @property
     def table_key(self) -> int:
-        """Which of all tables its value is in."""
+        """Key of the table."""
         return self._storage.key
 
     def fileno(self) -> int:
-        """Give an open file of the table, for other processes; it belongs to the variable."""
+        """Return the file descriptor of the table, to pass to other processes; owned by the variable."""
         return self._storage.fileno()
 
     def _as_operand(self) -> Any:
@@ -73,7 +73,7 @@ class TableVariable(RowReader, Variable):
     def __deepcopy__(self, memo: dict[int, Any]) -> TableVariable:
         strategy = self.distribute_strategy
         if strategy is None:
-            raise TypeError(f"cannot copy variable '{self.name}', which no strategy made: make another of its value")
+            raise TypeError(f"cannot copy variable '{self.name}', which has no strategy: make a new one of its value")
         twin: TableVariable = strategy.extended._copy_of(self)
         memo[id(self)] = twin
         return twin
@@ -82,8 +82,8 @@ class TableVariable(RowReader, Variable):
 # --- in the processes of a cluster ------------------------------------------------------------------------------------
 
 
-class _Attached:
-    """A table that was handed to this process, and the variable on it once that was asked for."""
+class _AttachedTable:
+    """A table that this process maps, and its variable once requested."""
 
     def __init__(self, descriptor: int) -> None:
         self.table = _core.Table(descriptor)
@@ -91,33 +91,33 @@ class _Attached:
         self.count = 1
 
 
-_attached: dict[int, _Attached] = {}
+_attached: dict[int, _AttachedTable] = {}
 _lock = threading.Lock()
 
 
 def attach_table(key: int, descriptor: int) -> None:
-    """Make a table known in this process, under its key.
+    """Map a table in this process and register it under its key.
 
     Parameters
     ----------
     key : int
     descriptor : int
-        The caller's own, who may close it.
+        Remains owned by the caller.
     """
     with _lock:
-        if key in _attached:  # of several tasks that are threads of one process
+        if key in _attached:  # several tasks may be threads of one process
             _attached[key].count += 1
         else:
-            _attached[key] = _Attached(descriptor)
+            _attached[key] = _AttachedTable(descriptor)
 
 
 def forget_tables(keys: Iterable[int]) -> None:
-    """Undo one :func:`attach_table` of each; variables that somebody holds stay usable.
+    """Undo one :func:`attach_table` for each key; existing variables stay usable.
 
     Parameters
     ----------
     keys : iterable of int
-        Those that are not known are left out.
+        Keys of tables; unknown keys are ignored.
     """
     with _lock:
         for key in keys:
@@ -129,7 +129,7 @@ def forget_tables(keys: Iterable[int]) -> None:
 
 
 def reduce_table_variable(variable: TableVariable) -> tuple[Callable[..., TableVariable], tuple[Any, ...]]:
-    """Give what makes of a variable the same one in another process of the cluster, where its table is attached.
+    """Return the ``__reduce__`` value of a variable, for processes in which its table is attached.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def reduce_table_variable(variable: TableVariable) -> tuple[Callable[..., TableV
     Returns
     -------
     tuple
-        A function and its arguments, as ``__reduce__`` gives them.
+        :func:`find_table_variable` and its arguments.
     """
     strategy = None if variable._strategy is None else variable._strategy()
     storage = variable._storage
@@ -146,10 +146,10 @@ def reduce_table_variable(variable: TableVariable) -> tuple[Callable[..., TableV
     return find_table_variable, (storage.key, variable._spec, shape, device, storage.array_type, strategy)
 
 
-def find_table_variable(  # noqa: PLR0917  # what a pickle holds
+def find_table_variable(  # noqa: PLR0917  # the arguments stored in a pickle
     key: int, spec: VariableSpec, shape: tuple[int, ...], device: str, array_type: type[Array], strategy: Any
 ) -> TableVariable:
-    """Give the variable on a table that is attached, the same object for every call."""
+    """Return the variable of an attached table; the same object for every call."""
     with _lock:
         attached = _attached[key]
         if attached.variable is None:

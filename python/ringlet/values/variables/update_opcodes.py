@@ -1,4 +1,4 @@
-"""What assignments do to the memory of a variable, and what messages call each of these changes."""
+"""Storage updates of assignment methods, and the names of all updates."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Array = NDArray[Any]
 
 
 def assign_add(old: Array, value: Any, new: Array) -> None:
-    """The change that adds a value of the same shape.
+    """Update that adds a value of the same shape.
 
     Raises
     ------
     InvalidArgumentError
-        If it has another one.
+        If the shapes differ.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def assign_add(old: Array, value: Any, new: Array) -> None:
 
 
 def assign_sub(old: Array, value: Any, new: Array) -> None:
-    """The change that subtracts a value of the same shape; errors are those of :func:`assign_add`.
+    """Update that subtracts a value of the same shape; raises the same errors as :func:`assign_add`.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def assign_sub(old: Array, value: Any, new: Array) -> None:
 
 
 def _check_equal_shapes(old: Array, value: Any) -> None:
-    # Only variables whose shape may change come here with values of another one.
+    # Shapes can differ only for variables without a static shape.
     shape = getattr(value, "shape", ())
     if shape != old.shape:
         raise InvalidArgumentError(
@@ -59,6 +59,6 @@ def _check_equal_shapes(old: Array, value: Any) -> None:
         )
 
 
-# What messages call a change.
+# Method name of each update, for messages.
 NAMES: dict[Change, str] = {replace: "assign", assign_add: "assign_add", assign_sub: "assign_sub"}
 NAMES.update((change, name) for name, change in ALL_SCATTERS.items())

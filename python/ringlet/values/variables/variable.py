@@ -1,4 +1,4 @@
-"""Variable: a value that programs change."""
+"""Variable: a mutable value."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.values.indexed_slices import IndexedSlices, as_slices, dense_of
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import SparseReader
-from ringlet.values.variables.scatter_nd import ALL_SCATTERS, NdScatters
-from ringlet.values.variables.scatter_updates import Scatters
+from ringlet.values.variables.scatter_nd import ALL_SCATTERS, ScatterNdUpdates
+from ringlet.values.variables.scatter_updates import ScatterUpdates
 from ringlet.values.variables.storage import Change, Storage, replace
 from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variables.update_opcodes import assign_add, assign_sub
@@ -31,7 +31,7 @@ V = TypeVar("V", bound="Variable")
 
 
 class VariableType(type):
-    """The type of :class:`Variable`: a call of that class asks the current strategy for a variable.
+    """Metaclass of :class:`Variable`: calling the class creates a variable through the current strategy.
 
     Examples
     --------
@@ -54,15 +54,15 @@ class VariableType(type):
         aggregation: VariableAggregation | None = VariableAggregation.NONE,
         shape: Any = None,
     ) -> Any:
-        """Make a variable."""
+        """Create a variable."""
         if cls is not Variable:
             raise TypeError(
-                f"a {cls.__name__} is made by its strategy: call ringlet.Variable(...) inside `with strategy.scope()`"
+                f"a {cls.__name__} cannot be made directly: call ringlet.Variable(...) inside `with strategy.scope()`"
             )
         if more:
             raise TypeError(
-                "Variable takes initial_value, trainable and validate_shape by position, and everything else by its "
-                f"name, got {more} besides: write ringlet.Variable(value, name=...)"
+                "Variable takes only initial_value, trainable and validate_shape by position, got also "
+                f"{more}: use keywords for the other arguments, as in ringlet.Variable(value, name=...)"
             )
         request = VariableRequest(
             initial_value, trainable, validate_shape, name, dtype, constraint, synchronization, aggregation, shape
@@ -71,7 +71,7 @@ class VariableType(type):
 
 
 def create_variable(request: VariableRequest) -> Any:
-    """Ask the current strategy for a variable.
+    """Create a variable through the current strategy.
 
     Parameters
     ----------
@@ -89,49 +89,48 @@ def create_variable(request: VariableRequest) -> Any:
     mode = context.current()
     if mode is not None:
         return mode.strategy.extended._create_variable(request)
-    from ringlet.values.variables.variable_factory import create_plain  # which knows this class
+    from ringlet.values.variables.variable_factory import create_plain  # imports this module
 
     return create_plain(None, request)
 
 
-class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
-    """A value that programs change (``tf.Variable``); in expressions it behaves as its value, an array.
+class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=VariableType):
+    """A mutable value (``tf.Variable``); in expressions it behaves as its value, an array.
 
-    Made in the scope of a strategy, it is what that strategy makes: a variable with a component for each replica, for
-    example, which is a subclass of this. An array that was read from a variable never changes: it is read-only, and
-    a later assignment goes to other memory while anybody holds it.
+    In the scope of a strategy the result is a subclass chosen by the strategy, for example with a component for each
+    replica. Arrays read from a variable are read-only and never change: a later assignment uses other memory while such
+    an array exists.
 
     Parameters
     ----------
     initial_value : array-like or callable
-        Copied. A callable without arguments gives it.
+        Copied. A callable without arguments returns the value.
     trainable : bool, optional
-        Whether optimizers should change it; yes, unless `synchronization` is ON_READ.
+        Whether optimizers should update the variable; by default True unless `synchronization` is ON_READ.
     validate_shape : bool
-        Whether assigned values must have the shape of the first one.
+        Whether assigned values must have the shape of the initial value.
     *more
-        Refused: everything else goes by its name.
+        Raises TypeError: pass the other arguments by keyword.
     name : str, optional
-        Need not be unique.
+        Name of the variable; need not be unique.
     dtype : dtype-like, optional
-        What the initial value is converted to; what NumPy makes of it, unless given. Numbers, bools, strings of a fixed
-        length.
+        Dtype of the variable: numbers, bool, or strings of a fixed length. By default that of the initial value.
     constraint : callable, optional
-        Kept for optimizers.
+        Function that optimizers apply after an update.
     synchronization : VariableSynchronization
-        When the components are brought together.
+        When the components are synchronized.
     aggregation : VariableAggregation, optional
-        How what replicas write becomes one value.
+        How the values that replicas write are aggregated.
     shape : sequence of int or None, or int, optional
-        What values must have, if other than the shape of the first one; None stands for any size.
+        Shape of assigned values if other than that of the initial value; None stands for any size.
 
     Raises
     ------
     ValueError
-        If there is no initial value, its shape is another one than `shape`, or the strategy does not support the
+        If there is no initial value, its shape does not match `shape`, or the strategy does not support the
         synchronization or the aggregation.
     TypeError
-        If the initial value does not fit the dtype, or consists of Python objects.
+        If the initial value cannot be represented in the dtype, or consists of Python objects.
 
     Examples
     --------
@@ -148,12 +147,12 @@ class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
     _storage: Storage
     _component: int
     _device: str
-    # None outside of strategies. Weak: variables that live on do not keep a strategy's threads.
+    # None outside strategies. Weak, so that variables do not keep a strategy's threads alive.
     _strategy: weakref.ref[Any] | None
-    # Leads from a component to its variable; None for a variable that is none.
+    # The distributed variable of a component; None for other variables.
     _container: weakref.ref[Any] | None
 
-    if TYPE_CHECKING:  # what VariableType.__call__ takes
+    if TYPE_CHECKING:  # the parameters of VariableType.__call__
 
         def __init__(
             self,
@@ -178,7 +177,7 @@ class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
         variable._container = None
         return variable
 
-    # What it is
+    # Properties
 
     @property
     def name(self) -> str:
@@ -197,109 +196,110 @@ class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
 
     @property
     def ndim(self) -> int:
-        """How many dimensions the value has."""
+        """The number of dimensions of the value."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements the value has."""
+        """The number of elements of the value."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
     def trainable(self) -> bool:
-        """Whether optimizers should change it."""
+        """Whether optimizers should update the variable."""
         return self._spec.trainable
 
     @property
     def synchronization(self) -> VariableSynchronization:
-        """When the components are brought together."""
+        """When the components are synchronized."""
         return self._spec.synchronization
 
     @property
     def aggregation(self) -> VariableAggregation:
-        """How what replicas write becomes one value."""
+        """How the values that replicas write are aggregated."""
         return self._spec.aggregation
 
     @property
     def constraint(self) -> Callable[..., Any] | None:
-        """What optimizers apply to the value after they have changed it."""
+        """Function that optimizers apply after an update, or None."""
         return self._spec.constraint
 
     @property
     def initializer(self) -> None:
-        """What would give it its first value: None, because it has one, as in TensorFlow's eager programs."""
+        """Always None, as in TensorFlow's eager mode: variables are initialized on creation."""
         return None
 
     @property
     def device(self) -> str:
-        """The full name of the device that holds it."""
+        """Full name of the device that holds the variable."""
         return self._device
 
     @property
     def distribute_strategy(self) -> Any:
-        """The strategy that made it; None for a variable made outside of strategies."""
+        """The strategy that made the variable, or None."""
         if self._strategy is None:
             return None
         strategy = self._strategy()
         if strategy is None:
-            raise RuntimeError(f"the strategy that made variable '{self.name}' is gone: keep the strategy")
+            raise RuntimeError(
+                f"the strategy that made variable '{self.name}' was deleted: keep a reference to the strategy"
+            )
         return strategy
 
     # Reading
 
     def read_value(self) -> Any:
-        """Give the value as an array that never changes: read-only, without a copy; a new object for every call.
+        """Return the value as a read-only array that never changes; not copied, a new object for every call.
 
-        It is a sharded array if the variable began with one.
+        The result is a sharded array if the initial value was one.
         """
         return self._as_operand()
 
     def value(self) -> Any:
-        """Give the value, as :meth:`read_value` does."""
+        """Return the value; same as :meth:`read_value`."""
         return self._as_operand()
 
     def numpy(self) -> Any:
-        """Give a copy of the value that may be written to; a NumPy scalar if it has no dimension."""
+        """Return a writeable copy of the value; a NumPy scalar if it has no dimensions."""
         array = as_ndarray(self.read_value())
         return array.copy() if array.ndim else array[()]
 
     def _as_operand(self) -> Any:
-        return self._seen(self._storage.read(self._component))
+        return self._as_read(self._storage.read(self._component))
 
-    def _seen(self, array: Array) -> Any:
-        """What readers get of a value."""
+    def _as_read(self, array: Array) -> Any:
         reader = self._spec.reader
         return array if reader is None else reader(array)
 
     # Writing
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        """Put another value in the place of the present one.
+        """Assign a new value.
 
         Parameters
         ----------
         value : array-like
-            Arrays must have the variable's dtype and shape; Python numbers are converted. An IndexedSlices stands for
-            the whole array.
+            Arrays must have the variable's dtype and shape; Python numbers are converted. An IndexedSlices is converted
+            to the dense array.
         use_locking, name
-            Accepted as TensorFlow accepts them; nothing depends on them.
+            Ignored; for compatibility with TensorFlow.
         read_value : bool
-            Whether anything is returned.
+            Whether to return a result.
 
         Returns
         -------
         Variable, ndarray, Mirrored or None
-            A variable with one component gives itself. Otherwise what was written: inside a replica the read-only
-            array of this replica, outside of replicas all of them.
+            A variable with one component returns itself. Otherwise the new value: inside a replica the read-only array
+            of this replica, outside replica context those of all replicas.
 
         Raises
         ------
         ValueError
-            If the value has another dtype or shape, or the aggregation cannot combine what the replicas gave.
+            If the value has another dtype or shape, or the values of the replicas cannot be aggregated.
         TypeError
-            If a Python number does not fit the dtype.
+            If a Python number cannot be represented in the dtype.
         RuntimeError
-            If another strategy is current than the variable's.
+            If another strategy than that of the variable is current.
         """
         return self._update(replace, dense_of(value, self.dtype), read_value)
 
@@ -316,11 +316,11 @@ class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
         return self._update(self._arithmetic(assign_sub), dense_of(delta, self.dtype), read_value)
 
     def _arithmetic(self, change: Change) -> Change:
-        """A change that variables of numbers can make: bools are none, and text would be cut off."""
+        """Return an arithmetic update, after checking that the variable holds numbers."""
         if self._spec.dtype.kind in "bSU":
             raise InvalidArgumentError(
-                f"{change.__name__} takes numbers, and variable '{self.name}' holds {self.dtype}: compute the new "
-                "value yourself, and assign it"
+                f"{change.__name__} requires numbers, but variable '{self.name}' holds {self.dtype}: compute the new "
+                "value and assign it"
             )
         return change
 
@@ -328,14 +328,14 @@ class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
         return self._update(ALL_SCATTERS[name], as_slices(sparse_delta), True)
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
-        """Change the component that this is, wherever it is called."""
+        """Update this component, in any context."""
         written = self._write_one(self._component, change, self._checked(value))
         if not read_value:
             return None
-        return self if self._container is None else self._seen(written.view())
+        return self if self._container is None else self._as_read(written.view())
 
     def _checked(self, value: Any) -> Any:
-        """What a change of the storage takes: rows are checked when they are scattered."""
+        """Validate the operand of an update; an IndexedSlices is validated by the scatter."""
         spec, kind = self._spec, type(value)
         if kind is np.ndarray:
             if value.dtype is spec.dtype and value.shape == spec.shape:
@@ -345,16 +345,16 @@ class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
         return as_value(value, spec.dtype, spec.shape, spec.name)
 
     def _new_shape(self, change: Change, value: Any) -> tuple[int, ...] | None:
-        """What the new value has; None if it cannot be another one."""
+        """Return the shape of the new value; None if the shape is static."""
         return None if self._spec.is_static or change is not replace else np.shape(value)
 
     def _write_one(self, component: int, change: Change, value: Any) -> Array:
         return self._storage.write_one(component, change, value, self._new_shape(change, value))
 
-    # As an object
+    # References, copies and representation
 
     def ref(self) -> VariableReference:
-        """Give an object that stands for this variable as a key of dictionaries and sets."""
+        """Return a hashable reference to this variable, for dictionaries and sets."""
         return VariableReference(self)
 
     def __repr__(self) -> str:
@@ -373,6 +373,6 @@ class Variable(SparseReader, Scatters, NdScatters, metaclass=VariableType):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"cannot pickle variable '{self.name}': where it is unpickled no strategy would know of it. Pickle "
-            "variable.numpy(), and make a variable of it there"
+            f"cannot pickle variable '{self.name}', because it would lose its strategy. Pickle "
+            "variable.numpy(), and create a variable with it after unpickling"
         )

@@ -1,4 +1,4 @@
-"""What strategies make of a request for a variable."""
+"""Creation of variables for strategies."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
 
 __all__ = ["create_aggregating", "create_mirrored", "create_on_table", "create_plain"]
 
-# Where a variable is that no strategy made.
-_HOST = "CPU:0"
+_HOST = "CPU:0"  # device of variables without a strategy
 
 
 def create_plain(strategy: Any, request: VariableRequest) -> Variable:
-    """Make a variable with one buffer.
+    """Create a variable with one buffer.
 
     Parameters
     ----------
     strategy : Strategy or None
-        The one that makes it; None outside of strategies.
+        The creating strategy; None outside strategies.
     request : VariableRequest
 
     Returns
@@ -52,7 +51,7 @@ def create_plain(strategy: Any, request: VariableRequest) -> Variable:
 
 
 def create_aggregating(strategy: Any, request: VariableRequest) -> Variable:
-    """Make a variable with one buffer, to which replicas write together.
+    """Create a variable with one buffer that aggregates the updates of replicas.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ def create_aggregating(strategy: Any, request: VariableRequest) -> Variable:
     Returns
     -------
     AggregatingVariable
-        The same one for all replicas that ask together; a plain Variable if there is one replica.
+        The same object on all replicas; a plain Variable if there is one replica.
 
     Examples
     --------
@@ -73,28 +72,28 @@ def create_aggregating(strategy: Any, request: VariableRequest) -> Variable:
     3.0
     """
     kind = AggregatingVariable if strategy.num_replicas_in_sync > 1 else Variable
-    variable: Variable = _once_for_all(request, lambda: _create_single(kind, strategy, request))
+    variable: Variable = _create_once(request, lambda: _create_single(kind, strategy, request))
     return variable
 
 
 def create_mirrored(strategy: Any, request: VariableRequest) -> DistributedVariable:
-    """Make a variable with a component for each replica of this process.
+    """Create a variable with a component for each replica of this process.
 
     Parameters
     ----------
     strategy : Strategy
-        Its ``extended.worker_devices`` name the components' devices.
+        Its ``extended.worker_devices`` are the devices of the components.
     request : VariableRequest
 
     Returns
     -------
     MirroredVariable or SyncOnReadVariable
-        The same one for all replicas that ask together; it begins with what replica 0 asks for.
+        The same object on all replicas, with the initial value of replica 0.
 
     Raises
     ------
     ValueError
-        If the synchronization is NONE, or MEAN is asked of a dtype that is no floating-point one.
+        If the synchronization is NONE, or the aggregation is MEAN and the dtype is not floating-point.
 
     Examples
     --------
@@ -105,30 +104,32 @@ def create_mirrored(strategy: Any, request: VariableRequest) -> DistributedVaria
       1: <ringlet.Variable 'v/replica_1:0' shape=() dtype=float64, numpy=1.5>
     }
     """
-    variable: DistributedVariable = _once_for_all(request, lambda: _create_distributed(strategy, request))
+    variable: DistributedVariable = _create_once(request, lambda: _create_distributed(strategy, request))
     return variable
 
 
 def create_on_table(
     strategy: Any, request: VariableRequest, device: str, make: Callable[[TableForm, type[Any]], TableStorage]
 ) -> TableVariable:
-    """Make a variable that several processes share.
+    """Create a variable that several processes share.
 
     Parameters
     ----------
     strategy : Strategy
     request : VariableRequest
     device : str
-        Full name of where it is.
+        Full name of the device.
     make : callable
-        Gives memory of zeros, of a form and an array type.
+        Returns zero-filled storage for a form and an array type.
 
     Returns
     -------
     TableVariable
     """
     spec, value = _single(request)
-    spec = dataclasses.replace(spec, shape=value.shape, reader=None)  # a table has one shape for ever, and plain arrays
+    spec = dataclasses.replace(
+        spec, shape=value.shape, reader=None
+    )  # a table has a fixed shape, and reads return plain arrays
     storage = make(TableForm(value.shape, value.dtype), request.array_type)
     storage.write(replace, value)
     return TableVariable._on(spec, storage, device, strategy)
@@ -141,7 +142,6 @@ def _create_single(cls: type[Any], strategy: Any, request: VariableRequest) -> A
 
 
 def _single(request: VariableRequest) -> tuple[VariableSpec, Any]:
-    """What a variable with one buffer is, and what it begins with."""
     asked = request.synchronization
     synchronization = VariableSynchronization.AUTO if asked is None else check_synchronization(asked, request.name)
     aggregation = check_aggregation(request.aggregation, request.name)
@@ -172,8 +172,8 @@ def _create_distributed(strategy: Any, request: VariableRequest) -> DistributedV
     return KINDS[synchronization]._over(spec, storage, devices, strategy)
 
 
-def _once_for_all(request: VariableRequest, create: Callable[[], Any]) -> Any:
-    """Call a function once for all replicas that come here together, with requests for one variable."""
+def _create_once(request: VariableRequest, create: Callable[[], Any]) -> Any:
+    """Call a function once for all replicas, which must make equal requests."""
     mode: Any = context.current()
     if mode is None or mode.local_replica_id is None:
         return create()

@@ -1,4 +1,4 @@
-"""VariableReference: a key that stands for a variable."""
+"""VariableReference: a hashable reference to a variable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["VariableReference"]
 
 
 class VariableReference:
-    """What :meth:`Variable.ref` gives: equal and hashable by the identity of the variable. Made by that method.
+    """Reference to a variable with equality and hash by identity; made by :meth:`Variable.ref`.
 
     Examples
     --------
@@ -24,7 +24,7 @@ class VariableReference:
         self._variable = variable
 
     def deref(self) -> Any:
-        """Give the variable."""
+        """Return the variable."""
         return self._variable
 
     def __eq__(self, other: object) -> bool:

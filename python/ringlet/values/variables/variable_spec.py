@@ -1,4 +1,4 @@
-"""What is asked of a new variable, and what is known about one for as long as it lives."""
+"""Arguments of a new variable, and immutable properties of a variable."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NUMBERS = re.compile(r"_\d+(?=/|$)")
 
 @dataclasses.dataclass(frozen=True)
 class VariableRequest:
-    """The arguments of one call of :class:`ringlet.Variable`, as they were given.
+    """The arguments of a call of :class:`ringlet.Variable`, unmodified.
 
     Attributes
     ----------
     array_type : type
-        A subclass of ndarray that reads of the variable are of.
+        The ndarray subclass of arrays returned by reads.
 
     Examples
     --------
@@ -49,13 +49,13 @@ class VariableRequest:
 
     @functools.cached_property
     def beginning(self) -> Any:
-        """The initial value, or what it gives if it is a callable, which is called once."""
+        """The initial value; a callable is called once."""
         return self.initial_value() if callable(self.initial_value) else self.initial_value
 
     def describe(self) -> str:
-        """Tell which variable is asked for: its name, and the dtype and the shape of what it begins with if known.
+        """Describe the request by name, dtype and shape, for comparison between replicas.
 
-        Without numbers that make a name unique, as in ``v_1``: replicas may number variables that are one.
+        Without the suffix of unique names, as in ``v_1``, because replicas may number one variable differently.
 
         Examples
         --------
@@ -67,19 +67,19 @@ class VariableRequest:
             return text
         try:
             array = as_initial_value(self.initial_value, self.dtype, self.name)
-        except (TypeError, ValueError):  # refused when the variable is made
+        except (TypeError, ValueError):  # raised when the variable is created
             return text
         return f"{text} {array.dtype}{list(array.shape)}"
 
     def first_value(self) -> NDArray[Any]:
-        """Give the array that the variable begins with; calls the initial value if it is a callable.
+        """Return the initial value as an array.
 
         Raises
         ------
         ValueError
-            If there is none, its shape is not the one that was asked for, or the constraint is no callable.
+            If there is no initial value, its shape does not match `shape`, or the constraint is not callable.
         TypeError
-            If it does not fit the dtype.
+            If the value cannot be represented in the dtype.
 
         Examples
         --------
@@ -91,24 +91,24 @@ class VariableRequest:
         if self.constraint is not None and not callable(self.constraint):
             raise ValueError(
                 f"Argument `constraint` must be None or a callable. Got a {type(self.constraint)}: "
-                f"{self.constraint!r}. Give a function that takes the value and returns the one to hold"
+                f"{self.constraint!r}. Pass a function from the updated value to the value to store"
             )
         array = as_initial_value(self.beginning, self.dtype, self.name)
         shape = self.wanted_shape()
         if shape is not None and not fits(array.shape, shape):
             raise ValueError(
                 f"The initial value's shape {array.shape} is not compatible with the explicitly supplied `shape` "
-                f"argument {shape} of variable: {self.name}. Leave out one of them, or reshape the value"
+                f"argument {shape} of variable: {self.name}. Omit `shape`, or reshape the value"
             )
         return array
 
     def wanted_shape(self) -> Shape:
-        """Give the shape that was asked for, if any; a number stands for that of a vector.
+        """Return the requested shape, or None; a number means a 1-d shape.
 
         Raises
         ------
         TypeError
-            If it is no shape.
+            If `shape` is not a shape.
 
         Examples
         --------
@@ -122,14 +122,14 @@ class VariableRequest:
             return tuple(None if size is None else operator.index(size) for size in sizes)
         except TypeError:
             raise TypeError(
-                f"the shape of variable {self.name} is a tuple of sizes, with None for any size, got {self.shape!r}: "
-                "write shape=(3, None)"
+                f"shape of variable {self.name} is {self.shape!r}: expected a tuple of sizes, with None for any size, "
+                "such as shape=(3, None)"
             ) from None
 
 
 @dataclasses.dataclass(frozen=True)
 class VariableSpec:
-    """What never changes about a variable.
+    """The immutable properties of a variable.
 
     Parameters
     ----------
@@ -137,13 +137,13 @@ class VariableSpec:
         Ends in ``:0``, as TensorFlow's names do.
     dtype : dtype
     shape : tuple of int or None, or None
-        What values must have; None in place of a size, or of the whole, if any will do.
+        Shape of values; None for an arbitrary size or shape.
     trainable : bool
     synchronization : VariableSynchronization
     aggregation : VariableAggregation
     constraint : callable or None
     reader : callable or None
-        What makes of an array what readers of the variable get; None where they get the array.
+        Converts an array to the type that reads return; None if reads return the array.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class VariableSpec:
 
     @functools.cached_property
     def is_static(self) -> bool:
-        """Whether all values have one shape."""
+        """Whether the shape is fixed."""
         return self.shape is not None and None not in self.shape
 
     @classmethod
@@ -175,7 +175,7 @@ class VariableSpec:
         synchronization: VariableSynchronization,
         aggregation: VariableAggregation,
     ) -> VariableSpec:
-        """Give the spec of the variable that a request asks for, with what the strategy decided."""
+        """Return the spec of a request, with the modes chosen by the strategy."""
         asked = request.wanted_shape()
         shape: Shape = value.shape if asked is None else asked
         kind = kind_of(request.beginning)
@@ -192,7 +192,7 @@ class VariableSpec:
         )
 
     def renamed(self, name: str) -> VariableSpec:
-        """Give the spec of another component."""
+        """Return a copy with another name."""
         return dataclasses.replace(self, name=f"{name}:0")
 
 
