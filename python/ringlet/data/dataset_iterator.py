@@ -12,7 +12,7 @@ from ringlet.cancellation import check_cancelled
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, has_datasets, is_dataset
 from ringlet.data.graph.node import State
-from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.operations.with_options import with_options_applied
 from ringlet.data.optional import Optional
 from ringlet.data.state.fingerprint import restored, saved
@@ -47,7 +47,7 @@ class DatasetIterator(Iterator[Nest]):
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
-        self._opened = Opened(with_options_applied(dataset.node))
+        self._opened = PipelineHandle(with_options_applied(dataset.node))
         self._stream = self._opened.stream
 
     def __next__(self) -> Nest:

@@ -9,7 +9,7 @@ from ringlet.data.dataset import Dataset
 from ringlet.data.distribution.auto_shard import reads_files
 from ringlet.data.distribution.distributed_dataset import DistributedDataset
 from ringlet.data.distribution.distribution_plan import Decision
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
@@ -139,7 +139,7 @@ def _steps(dataset: DistributedDataset, count: int) -> Iterator[str]:
             yield f"step {number}: {', '.join(_parts(step, place))}"
 
 
-def _parts(step: Nest, place: Place) -> Iterator[str]:
+def _parts(step: Nest, place: InputPlacement) -> Iterator[str]:
     first = flatten(step)[0][0]
     parts: tuple[Any, ...] = getattr(first, "values", (first,))
     for number, part in enumerate(parts, place.worker_index * place.num_replicas):

@@ -10,7 +10,7 @@ from ringlet.data.optional import Optional
 from ringlet.errors import OutOfRangeError
 from ringlet.values import regroup
 
-__all__ = ["CalledSteps", "InputIterator"]
+__all__ = ["FunctionSteps", "InputIterator"]
 
 
 class InputIterator(Iterator[Nest]):
@@ -89,7 +89,7 @@ class InputIterator(Iterator[Nest]):
         self._iterator = iter(())
 
 
-class CalledSteps(Iterable[Nest]):
+class FunctionSteps(Iterable[Nest]):
     """Steps without end, for which functions are called once for each replica.
 
     Parameters
@@ -101,7 +101,7 @@ class CalledSteps(Iterable[Nest]):
     Examples
     --------
     >>> numbers = iter(range(10))
-    >>> next(iter(CalledSteps([lambda: next(numbers)] * 2)))
+    >>> next(iter(FunctionSteps([lambda: next(numbers)] * 2)))
     PerReplica:{
       0: 0,
       1: 1

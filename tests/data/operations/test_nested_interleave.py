@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.data import Dataset
-from ringlet.data.graph.mapped_stream import RestoredFailure
-from ringlet.data.graph.node import Run
+from ringlet.data.graph.mapped_stream import RestoredError
+from ringlet.data.graph.node import IterationContext
 from ringlet.data.operations.nested_interleave import DatasetFunction
 from tests.data.state_cases import through_a_file
 
@@ -41,7 +41,7 @@ def test_threads_change_nothing_and_a_state_of_either_continues_in_the_other(fou
 
 
 def test_a_dataset_is_opened_in_a_round_of_its_own():
-    opened = DatasetFunction(Dataset.range).open(7, 3, Run())
+    opened = DatasetFunction(Dataset.range).open(7, 3, IterationContext())
     assert opened.run.rounds == (7,)
     assert list(opened.stream) == [0, 1, 2]
 
@@ -54,7 +54,7 @@ def test_an_exception_on_its_way_is_saved_as_text():
     iterator, restored = iter(dataset), iter(dataset)
     assert next(iterator) == -6
     restored.set_state(through_a_file(iterator.get_state()))
-    with pytest.raises(RestoredFailure, match="ZeroDivisionError"):
+    with pytest.raises(RestoredError, match="ZeroDivisionError"):
         next(restored)
     with pytest.raises(ZeroDivisionError):
         next(iterator)

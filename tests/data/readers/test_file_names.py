@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.graph.iteration_context import Run
+from ringlet.data.graph.iteration_context import IterationContext
 from ringlet.data.readers.file_names import name_list, names_node, text_name
 
 
 def names_of(filenames):
-    return [text_name(name) for name in names_node(filenames).open(Run())]
+    return [text_name(name) for name in names_node(filenames).open(IterationContext())]
 
 
 @pytest.mark.parametrize(

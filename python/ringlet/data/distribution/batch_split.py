@@ -16,17 +16,17 @@ import numpy as np
 
 from ringlet.data.distribution.replica_rows import chunk_slices
 from ringlet.data.graph.element_structure import Nest, paths
-from ringlet.data.graph.node import Node, PassedOn, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, OneToOneStream, Stream
 from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
 from ringlet.values import PerReplica
 
-__all__ = ["CutBatches", "CutStream", "check_rows", "nothing_to_cut"]
+__all__ = ["BatchSplit", "BatchSplitStream", "check_rows", "nothing_to_cut"]
 
 
 @dataclass(frozen=True, eq=False)
-class CutBatches:
+class BatchSplit:
     """A plan of distribution: each element is a global batch, and a step cuts one for the replicas of the only worker.
 
     Raises
@@ -47,7 +47,7 @@ class CutBatches:
         return (self.node,)
 
     @property
-    def carried(self) -> Node:
+    def position_graph(self) -> Node:
         """The dataset: each step is one of its elements, for any number of replicas."""
         return self.node
 
@@ -73,12 +73,12 @@ class CutBatches:
         part = None if size is None or size % self.num_replicas else size // self.num_replicas
         return PerReplicaSpec(*[spec.with_rows(part)] * self.num_replicas)
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of one nest of PerReplica for each step."""
-        return CutStream(self.node.open(run), self.num_replicas)
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of one nest of PerReplica for each step."""
+        return BatchSplitStream(self.node.open(context), self.num_replicas)
 
 
-class CutStream(PassedOn):
+class BatchSplitStream(OneToOneStream):
     """The elements of another stream, each cut into views for the replicas."""
 
     __slots__ = ("_num_replicas", "_size", "_slices_of", "_take_parts")

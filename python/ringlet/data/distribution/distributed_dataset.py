@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 from ringlet.data.dataset import Dataset
 from ringlet.data.distribution.distributed_iterator import DistributedIterator
 from ringlet.data.distribution.distribution_plan import Decision, Uneven, decide, decide_dealing, decide_per_replica
-from ringlet.data.distribution.element_distribution import DealElements
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.element_distribution import ElementDistribution
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.iterable import iterable_source
 from ringlet.data.graph.node import Node
@@ -91,7 +91,7 @@ class DistributedDataset:
         buffer_size: int = 1,
         uneven: Uneven = None,
     ) -> None:
-        place = Place(num_replicas, num_workers, worker_index, sum_over_workers, exchange)
+        place = InputPlacement(num_replicas, num_workers, worker_index, sum_over_workers, exchange)
         if rebatch:
             self._decision = decide(_node(dataset), place, buffer_size=buffer_size, uneven=uneven)
         else:
@@ -132,7 +132,7 @@ class DistributedDataset:
         plan = self._decision.plan
         twin = type(self).__new__(type(self))
         vars(twin).update(vars(self))
-        if isinstance(plan, DealElements):
+        if isinstance(plan, ElementDistribution):
             twin._decision = replace(self._decision, plan=replace(plan, may_pad=False))
         return twin
 

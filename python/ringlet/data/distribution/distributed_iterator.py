@@ -10,7 +10,7 @@ from ringlet.data.distribution.distribution_plan import Plan
 from ringlet.data.distribution.element_distribution import next_padded
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import State
-from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.optional import Optional
 from ringlet.data.state.fingerprint import restored, saved
 from ringlet.data.state.user_state import check_external_state
@@ -45,7 +45,7 @@ class DistributedIterator(Iterator[Nest]):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._opened = Opened(plan)
+        self._opened = PipelineHandle(plan)
         self._stream = self._opened.stream
 
     def __next__(self) -> Nest:

@@ -8,13 +8,17 @@ from typing import Literal, Protocol
 
 from ringlet.data.distribution.auto_shard import Sharding, auto_shard
 from ringlet.data.distribution.batch_size import batch_size_of
-from ringlet.data.distribution.batch_split import CutBatches, check_rows
-from ringlet.data.distribution.element_distribution import DealElements
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.batch_split import BatchSplit, check_rows
+from ringlet.data.distribution.element_distribution import ElementDistribution
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.distribution.replica_rows import batch_sizes_for_worker
-from ringlet.data.distribution.weighted_remainder import KeepAlone, KeepBatches, KeepDealt
+from ringlet.data.distribution.weighted_remainder import (
+    WeightedBatchSplit,
+    WeightedElementDistribution,
+    WeightedSingleReplica,
+)
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.operations.legacy_rebatch import LegacyRebatch
 from ringlet.data.operations.prefetch import Prefetch
 from ringlet.data.operations.rebatch import Rebatch
@@ -49,8 +53,8 @@ class Plan(Protocol):
         """What a step looks like."""
         ...
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of steps."""
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of steps."""
         ...
 
 
@@ -61,7 +65,7 @@ class Decision:
     Attributes
     ----------
     plan : Plan
-    place : Place
+    place : InputPlacement
     policy : AutoShardPolicy or None
         What was applied; None where nothing is sharded, since a function made the dataset.
     reason : str
@@ -71,19 +75,19 @@ class Decision:
     """
 
     plan: Plan
-    place: Place
+    place: InputPlacement
     policy: AutoShardPolicy | None
     reason: str
     cut: str
 
 
-def decide(node: Node, place: Place, *, buffer_size: int = 1, uneven: Uneven = None) -> Decision:
+def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: Uneven = None) -> Decision:
     """Choose the plan of one dataset of global batches for one worker.
 
     Parameters
     ----------
     node : Node
-    place : Place
+    place : InputPlacement
     buffer_size : int, default 1
         How many elements are made ahead for each replica, where a thread pays.
     uneven : "keep" or None
@@ -102,7 +106,7 @@ def decide(node: Node, place: Place, *, buffer_size: int = 1, uneven: Uneven = N
     Examples
     --------
     >>> from ringlet.data import Dataset
-    >>> decision = decide(Dataset.range(9).batch(5).node, Place(2))
+    >>> decision = decide(Dataset.range(9).batch(5).node, InputPlacement(2))
     >>> decision.policy.name, decision.cut
     ('DATA', 'each global batch is cut into 2 chunks of ceil(rows / 2) rows')
     """
@@ -126,25 +130,27 @@ def decide(node: Node, place: Place, *, buffer_size: int = 1, uneven: Uneven = N
 
 def _alone(share: Node, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
     share = _buffered(share, buffer_size)
-    return KeepAlone(share) if uneven else share, "the only replica gets the elements as they are"
+    return WeightedSingleReplica(share) if uneven else share, "the only replica gets the elements as they are"
 
 
-def _cut_whole(node: Node, place: Place, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
+def _cut_whole(node: Node, place: InputPlacement, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
     """Every worker reads all global batches, and keeps the rows of its replicas."""
     total, workers = place.total, place.num_workers
     if uneven:
         cut = f"each global batch is cut into {total} shares that differ by one row at most"
-        return KeepBatches(_buffered(node, buffer_size), place), cut
+        return WeightedBatchSplit(_buffered(node, buffer_size), place), cut
     cut = f"each global batch is cut into {total} chunks of ceil(rows / {total}) rows"
     if workers == 1:
-        return CutBatches(_buffered(node, buffer_size), total), cut
+        return BatchSplit(_buffered(node, buffer_size), total), cut
     check_rows(node, total)
     kept = tuple(range(place.worker_index, total, workers))
     chunks = _buffered(LegacyRebatch(node, total, kept), buffer_size * place.num_replicas)
-    return DealElements((chunks,), place, node), f"{cut}; this worker keeps the chunks {', '.join(map(str, kept))}"
+    return ElementDistribution(
+        (chunks,), place, node
+    ), f"{cut}; this worker keeps the chunks {', '.join(map(str, kept))}"
 
 
-def _deal_share(node: Node, share: Node, place: Place, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
+def _deal_share(node: Node, share: Node, place: InputPlacement, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
     """Every worker reads a share of its own, and counts off the rows of its replicas."""
     if uneven and place.num_workers > 1 and place.sum_over_workers is None:
         raise InvalidArgumentError(
@@ -160,21 +166,21 @@ def _deal_share(node: Node, share: Node, place: Place, buffer_size: int, uneven:
         parts = LegacyRebatch(share, place.total)
         cut = f"each batch, whose size is not known before, is cut into {place.total} chunks"
     parts = _buffered(parts, buffer_size * place.num_replicas)
-    return (KeepDealt if uneven else DealElements)((parts,), place, node), cut
+    return (WeightedElementDistribution if uneven else ElementDistribution)((parts,), place, node), cut
 
 
-def decide_dealing(node: Node, place: Place, *, buffer_size: int = 1) -> Decision:
+def decide_dealing(node: Node, place: InputPlacement, *, buffer_size: int = 1) -> Decision:
     """Choose the plan of a dataset whose elements are made for replicas already.
 
     Examples
     --------
     >>> from ringlet.data import Dataset
-    >>> decide_dealing(Dataset.range(9).batch(5).node, Place(2)).cut
+    >>> decide_dealing(Dataset.range(9).batch(5).node, InputPlacement(2)).cut
     'elements go to the replicas in turn, whole'
     """
     node = with_options_applied(node)
     share = _buffered(node, buffer_size * place.num_replicas)
-    plan: Plan = share if place.total == 1 else DealElements((share,), place, node)
+    plan: Plan = share if place.total == 1 else ElementDistribution((share,), place, node)
     return Decision(plan, place, None, "a function made the dataset", "elements go to the replicas in turn, whole")
 
 
@@ -187,9 +193,9 @@ def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decisi
     >>> decide_per_replica([Dataset.range(9).batch(5).node] * 2).cut
     'each replica gets the elements of its own dataset'
     """
-    place = Place(len(nodes))
+    place = InputPlacement(len(nodes))
     shares = tuple(_buffered(with_options_applied(node), buffer_size) for node in nodes)
-    plan: Plan = shares[0] if place.total == 1 else DealElements(shares, place)
+    plan: Plan = shares[0] if place.total == 1 else ElementDistribution(shares, place)
     cut = "each replica gets the elements of its own dataset"
     return Decision(plan, place, None, "a function made the datasets", cut)
 

@@ -11,29 +11,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringlet.data.distribution.empty_part import empty_part, known_spec
-from ringlet.data.distribution.input_placement import Place
-from ringlet.data.distribution.worker_sync import Others
+from ringlet.data.distribution.input_placement import InputPlacement
+from ringlet.data.distribution.worker_sync import WorkerSync
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
 from ringlet.nest import flatten, map_structure
 from ringlet.values import regroup
 
-__all__ = ["DealElements", "DealStream", "next_padded"]
+__all__ = ["ElementDistribution", "ElementDistributionStream", "next_padded"]
 
 NONE_LEFT: Any = object()
 
 
 @dataclass(frozen=True, eq=False)
-class DealElements:
+class ElementDistribution:
     """A plan of distribution: a step takes one element for each replica of a worker.
 
     Parameters
     ----------
     nodes : tuple of Node
         One for all replicas, which take turns, or one for each.
-    place : Place
+    place : InputPlacement
     source : Node, optional
         The dataset as the user made it, whose specs decide what happens at the end of data; the first of `nodes`
         without.
@@ -42,7 +42,7 @@ class DealElements:
     """
 
     nodes: tuple[Node, ...]
-    place: Place
+    place: InputPlacement
     source: Node | None = None
     may_pad: bool = True
 
@@ -88,16 +88,16 @@ class DealElements:
             specs = [map_structure(_any_rows, spec) for spec in specs]
         return map_structure(PerReplicaSpec, *specs)
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of one nest of PerReplica for each step."""
-        return DealStream(self, [node.open(run) for node in self.nodes])
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of one nest of PerReplica for each step."""
+        return ElementDistributionStream(self, [node.open(context) for node in self.nodes])
 
 
 def _any_rows(spec: TensorSpec) -> TensorSpec:
     return spec.with_rows(None) if spec.shape else spec
 
 
-class DealStream(Stream):
+class ElementDistributionStream(Stream):
     """One element for each replica a step.
 
     At the end of data, elements that are too few for a step are lost where the plan does not pad. Others are given out,
@@ -106,11 +106,11 @@ class DealStream(Stream):
 
     __slots__ = ("_is_over", "_last", "_others", "_plan", "_streams")
 
-    def __init__(self, plan: DealElements, streams: list[Stream]) -> None:
+    def __init__(self, plan: ElementDistribution, streams: list[Stream]) -> None:
         self._plan = plan
         self._streams = streams
         self._is_over = False
-        self._others = Others(plan.place, plan.place.num_workers > 1 and plan.cardinality != INFINITE_CARDINALITY)
+        self._others = WorkerSync(plan.place, plan.place.num_workers > 1 and plan.cardinality != INFINITE_CARDINALITY)
         self._last: Nest = None  # an element, kept where a worker may have to make up others like it
 
     def __next__(self) -> Nest:
@@ -176,4 +176,4 @@ class DealStream(Stream):
 
 def next_padded(stream: Stream) -> Nest:
     """Give the next step of a plan's stream, filled up with arrays without rows whatever the sizes of elements are."""
-    return stream.next_padded() if isinstance(stream, DealStream) else next(stream)
+    return stream.next_padded() if isinstance(stream, ElementDistributionStream) else next(stream)

@@ -8,11 +8,11 @@ from operator import index
 
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Place"]
+__all__ = ["InputPlacement"]
 
 
 @dataclass(frozen=True)
-class Place:
+class InputPlacement:
     """Which replicas a worker feeds: replica ``k`` of worker ``i`` is number ``i * num_replicas + k`` of all.
 
     Parameters
@@ -36,7 +36,7 @@ class Place:
 
     Examples
     --------
-    >>> Place(2, num_workers=3).total
+    >>> InputPlacement(2, num_workers=3).total
     6
     """
 

@@ -10,30 +10,30 @@ from ringlet.data.dataset import Dataset
 from ringlet.data.distribution.distribute import distribute_dataset, distribute_datasets_from_function
 from ringlet.data.distribution.distributed_dataset import DistributedDataset
 from ringlet.data.distribution.distribution_plan import Uneven
-from ringlet.data.distribution.element_distribution import NONE_LEFT, DealElements, DealStream
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.element_distribution import NONE_LEFT, ElementDistribution, ElementDistributionStream
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions
 from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.nest import map_structure
 
-__all__ = ["DealHosts", "distribute_to_hosts", "distribute_to_hosts_from_function"]
+__all__ = ["HostDistribution", "distribute_to_hosts", "distribute_to_hosts_from_function"]
 
 
 @dataclass(frozen=True, eq=False)
-class DealHosts(DealElements):
+class HostDistribution(ElementDistribution):
     """A plan of distribution: a step takes the next elements of each host's dataset for the replicas of that host.
 
     Parameters
     ----------
     nodes : tuple of Node
         One for each host.
-    place : Place
+    place : InputPlacement
         Of one worker, with the replicas of all hosts.
     source, may_pad
-        As for DealElements.
+        As for ElementDistribution.
     counts : tuple of int
         Replicas of each host.
     """
@@ -51,16 +51,16 @@ class DealHosts(DealElements):
         specs = [node.element_spec for node, count in zip(self.nodes, self.counts, strict=True) for _ in range(count)]
         return map_structure(PerReplicaSpec, *specs)
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of one nest of PerReplica for each step."""
-        return _HostsStream(self, [node.open(run) for node in self.nodes])
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of one nest of PerReplica for each step."""
+        return _HostDistributionStream(self, [node.open(context) for node in self.nodes])
 
 
-class _HostsStream(DealStream):
-    """As DealStream; the replicas of a host are next to each other."""
+class _HostDistributionStream(ElementDistributionStream):
+    """As ElementDistributionStream; the replicas of a host are next to each other."""
 
     __slots__ = ()
-    _plan: DealHosts
+    _plan: HostDistribution
 
     def _take(self) -> list[Nest]:
         pairs = zip(self._streams, self._plan.counts, strict=True)
@@ -166,9 +166,9 @@ def _joined(shares: Sequence[DistributedDataset], counts: Sequence[int]) -> Dist
     plans = [share.decision.plan for share in shares]
     nodes = tuple(plan.inputs[0] for plan in plans)
     first = plans[0]
-    source = first.source if isinstance(first, DealElements) else None
-    place = Place(sum(counts))
-    plan = DealHosts(nodes, place, source, counts=tuple(counts))
+    source = first.source if isinstance(first, ElementDistribution) else None
+    place = InputPlacement(sum(counts))
+    plan = HostDistribution(nodes, place, source, counts=tuple(counts))
     joined = DistributedDataset.__new__(DistributedDataset)
     cut = f"{decision.cut.partition(';')[0]}; {len(counts)} hosts have an input pipeline each"
     joined._decision = replace(decision, plan=plan, place=place, cut=cut)

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.graph.element_structure import Nest, paths
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError
 from ringlet.nest import flatten
 
-__all__ = ["Others", "kind_of_element"]
+__all__ = ["WorkerSync", "kind_of_element"]
 
 # Added to a count that says an error has happened: no sum of counts makes up for it.
 _FAILED = -(1 << 48)
@@ -47,12 +47,12 @@ def _kind_of_leaf(leaf: Any) -> str:
     return f"{name}[{', '.join('*' * ndim)}]"
 
 
-class Others:
+class WorkerSync:
     """The other workers, for one iteration.
 
     Parameters
     ----------
-    place : Place
+    place : InputPlacement
     counts : bool
         Whether this worker's steps are counted together with those of the others.
 
@@ -63,14 +63,14 @@ class Others:
 
     Examples
     --------
-    >>> others = Others(Place(2, 2, 0, lambda count: count + 1), True)
+    >>> others = WorkerSync(InputPlacement(2, 2, 0, lambda count: count + 1), True)
     >>> others.total(2)
     3
     """
 
     __slots__ = ("_has_agreed", "_place", "counts")
 
-    def __init__(self, place: Place, counts: bool) -> None:
+    def __init__(self, place: InputPlacement, counts: bool) -> None:
         self._place = place
         self._has_agreed = place.exchange is None or place.num_workers == 1
         self.counts = counts

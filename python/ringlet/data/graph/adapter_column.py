@@ -12,10 +12,10 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.table import ArrayColumn, NoneColumn, Rows
 from ringlet.data.tensor_spec import TensorSpec
 
-__all__ = ["KindColumn", "array_column", "repeated_in_kind", "stacked_in_kind"]
+__all__ = ["AdapterColumn", "array_column", "repeat_adapted", "stack_adapted"]
 
 
-class KindColumn:
+class AdapterColumn:
     """The rows of an array of another library along its first dimension; shares its memory where that can be.
 
     Parameters
@@ -52,7 +52,7 @@ class KindColumn:
         return in_memory(self._value, memory)
 
 
-def array_column(array: Any) -> ArrayColumn | KindColumn | NoneColumn:
+def array_column(array: Any) -> ArrayColumn | AdapterColumn | NoneColumn:
     """Give the rows of an array of any library, or of None.
 
     Examples
@@ -62,10 +62,10 @@ def array_column(array: Any) -> ArrayColumn | KindColumn | NoneColumn:
     """
     if array is None:
         return NoneColumn()
-    return ArrayColumn(np.asarray(array)) if kind_of(array) is None else KindColumn(array)
+    return ArrayColumn(np.asarray(array)) if kind_of(array) is None else AdapterColumn(array)
 
 
-def repeated_in_kind(leaf: Any, count: int) -> Any:
+def repeat_adapted(leaf: Any, count: int) -> Any:
     """Give an array of another library `count` times, along a new first dimension.
 
     Returns
@@ -79,7 +79,7 @@ def repeated_in_kind(leaf: Any, count: int) -> Any:
     return in_memory(leaf, memory)
 
 
-def stacked_in_kind(leaves: Any) -> Any:
+def stack_adapted(leaves: Any) -> Any:
     """Give arrays of another library along a new first dimension.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, as_leaf, detached, read_only
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.graph.spec_inference import spec_of
 from ringlet.data.graph.user_iteration import Iteration
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
@@ -29,8 +29,8 @@ def iterable_source(iterable: Any) -> IterableSource:
 
     Examples
     --------
-    >>> from ringlet.data.graph.node import Run
-    >>> stream = iterable_source([np.zeros(2), np.ones(3)]).open(Run())
+    >>> from ringlet.data.graph.node import IterationContext
+    >>> stream = iterable_source([np.zeros(2), np.ones(3)]).open(IterationContext())
     >>> next(stream), next(stream)
     (array([0., 0.]), array([1., 1., 1.]))
     """
@@ -108,8 +108,8 @@ class IterableSource(Node):
         """Unless it is a list or a tuple."""
         return not isinstance(self.iterable, (list, tuple))
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run.
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements.
 
         Raises
         ------

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-__all__ = ["Graph", "Run", "carried", "graph_nodes"]
+__all__ = ["Graph", "IterationContext", "graph_nodes", "position_graph"]
 
 
 class Graph(Protocol):
@@ -18,20 +18,20 @@ class Graph(Protocol):
         ...
 
 
-def carried(graph: Graph) -> Graph:
+def position_graph(graph: Graph) -> Graph:
     """Give what the state of a graph tells the place in.
 
     That is the graph itself, but for a plan of distribution whose every step is one whole element of a dataset, and
-    which says so by its property `carried`: the place in that dataset is the same for any number of replicas.
+    which says so by its property `position_graph`: the place in that dataset is the same for any number of replicas.
 
     Examples
     --------
     >>> from ringlet.data import Dataset
     >>> node = Dataset.range(3).node
-    >>> carried(node) is node
+    >>> position_graph(node) is node
     True
     """
-    dataset: Graph = getattr(graph, "carried", graph)
+    dataset: Graph = getattr(graph, "position_graph", graph)
     return dataset
 
 
@@ -56,7 +56,7 @@ def graph_nodes(root: Graph) -> Iterator[Any]:
             stack.extend((child, False) for child in reversed(node.inputs))
 
 
-class Run:
+class IterationContext:
     """One iteration: what its nodes left to chance and chose for it, and which round of a repeat this is.
 
     What is random in a node follows from its choice and from the rounds, and not from what was opened when: a thread
@@ -65,10 +65,10 @@ class Run:
     Examples
     --------
     >>> from ringlet.data import Dataset
-    >>> node, run = Dataset.range(3).node, Run()
-    >>> run.choice(node, lambda: 5), run.in_round(1).choice(node, lambda: 7)
+    >>> node, context = Dataset.range(3).node, IterationContext()
+    >>> context.choice(node, lambda: 5), context.in_round(1).choice(node, lambda: 7)
     (5, 5)
-    >>> run.in_round(1).in_round(0).rounds
+    >>> context.in_round(1).in_round(0).rounds
     (1, 0)
     """
 
@@ -94,9 +94,9 @@ class Run:
         Examples
         --------
         >>> from ringlet.data import Dataset
-        >>> run, node = Run(), Dataset.range(3).node
-        >>> run.choose(node, 5)
-        >>> run.chosen(node)
+        >>> context, node = IterationContext(), Dataset.range(3).node
+        >>> context.choose(node, 5)
+        >>> context.chosen(node)
         5
         """
         return self._choices.get(node)
@@ -105,16 +105,16 @@ class Run:
         """Have a node choose something else from now on."""
         self._choices[node] = choice
 
-    def in_round(self, number: int) -> Run:
+    def in_round(self, number: int) -> IterationContext:
         """Give the same iteration in one round of a repeat, or for one element of several that open something."""
         return self.at(*self.rounds, number)
 
-    def at(self, *rounds: int) -> Run:
+    def at(self, *rounds: int) -> IterationContext:
         """Give the same iteration in other rounds."""
-        run = Run()
-        run._choices = self._choices
-        run.rounds = rounds
-        return run
+        context = IterationContext()
+        context._choices = self._choices
+        context.rounds = rounds
+        return context
 
     def begin(self, root: Graph) -> None:
         """Have all nodes of a graph choose."""

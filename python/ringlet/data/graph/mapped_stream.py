@@ -8,33 +8,33 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, State, Stream
-from ringlet.data.graph.thread_map import Calls
+from ringlet.data.graph.node import State, Stream, UnaryStream
+from ringlet.data.graph.thread_map import ThreadMap
 
-__all__ = ["Called", "RestoredFailure"]
+__all__ = ["MappedStream", "RestoredError"]
 
 T = TypeVar("T")
 
 
-class RestoredFailure(RuntimeError):
+class RestoredError(RuntimeError):
     """An exception was on its way through an iterator as that was saved; this stands in its place.
 
     Examples
     --------
-    >>> raise RestoredFailure(RestoredFailure.text(KeyError("name")))
+    >>> raise RestoredError(RestoredError.text(KeyError("name")))
     Traceback (most recent call last):
-    ringlet.data.graph.mapped_stream.RestoredFailure: the iterator was saved with an error on its way: KeyError: 'name'
+    ringlet.data.graph.mapped_stream.RestoredError: the iterator was saved with an error on its way: KeyError: 'name'
     """
 
     @staticmethod
     def text(error: BaseException) -> str:
         """Give what is saved of an exception."""
-        if isinstance(error, RestoredFailure):
+        if isinstance(error, RestoredError):
             return str(error)
         return f"the iterator was saved with an error on its way: {type(error).__name__}: {error}"
 
 
-class Called(Downstream, Generic[T]):
+class MappedStream(UnaryStream, Generic[T]):
     """``function(item)`` for every item of a stream.
 
     Parameters
@@ -61,7 +61,7 @@ class Called(Downstream, Generic[T]):
         self._num_calls = num_calls
         self._is_ordered = is_ordered
         self._name = name
-        self._calls: Calls[T, Nest] | None = None  # while threads are at work
+        self._calls: ThreadMap[T, Nest] | None = None  # while threads are at work
         self._again: deque[T] = deque()  # items whose calls were on their way in the iterator that was saved
         self._failure: BaseException | None = None  # what the input raised behind the items on their way
 
@@ -78,7 +78,7 @@ class Called(Downstream, Generic[T]):
 
     def _next_result(self) -> Nest:
         if self._calls is None:
-            self._calls = Calls(self._function, self._num_calls, self._is_ordered, self._name)
+            self._calls = ThreadMap(self._function, self._num_calls, self._is_ordered, self._name)
         while not self._calls.is_full and self._start_call(self._calls):
             pass
         if len(self._calls):
@@ -88,7 +88,7 @@ class Called(Downstream, Generic[T]):
             self._raise_failure()
         raise StopIteration
 
-    def _start_call(self, calls: Calls[T, Nest]) -> bool:
+    def _start_call(self, calls: ThreadMap[T, Nest]) -> bool:
         """Put the next item; False where there is none, or only an error, which comes behind the items before it."""
         if self._failure is not None and not self._again:
             return False
@@ -123,14 +123,14 @@ class Called(Downstream, Generic[T]):
     def get_state(self) -> State:
         """Give the items whose calls are on their way; they are called again."""
         items = [*(self._calls.items() if self._calls is not None else ()), *self._again]
-        failure = None if self._failure is None else RestoredFailure.text(self._failure)
+        failure = None if self._failure is None else RestoredError.text(self._failure)
         return {**super().get_state(), **self._save_items(items), "failure": failure}
 
     def set_state(self, state: State) -> None:
         """Go on where a snapshot was taken."""
         super().set_state(state)
         self._again.extend(self._load_items(state))
-        self._failure = None if state["failure"] is None else RestoredFailure(state["failure"])
+        self._failure = None if state["failure"] is None else RestoredError(state["failure"])
 
     @abstractmethod
     def _save_items(self, items: list[T]) -> dict[str, Any]:

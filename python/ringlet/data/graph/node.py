@@ -10,7 +10,7 @@ step; `RowElements` reads them one by one. So an operation that chooses or order
 written twice, once for any elements and once for row numbers; every other operation is written once.
 
 Both kinds of streams can be saved and go on elsewhere: `Stream.get_state` and `Stream.set_state`. What belongs to the
-iteration as a whole, such as the seeds that it chose, is saved with its `Run` (see
+iteration as a whole, such as the seeds that it chose, is saved with its `IterationContext` (see
 `ringlet.data.graph.pipeline_handle`).
 """
 
@@ -26,10 +26,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.iteration_context import Run
+from ringlet.data.graph.iteration_context import IterationContext
 from ringlet.data.graph.table import Rows, Table, row_count, row_numbers
 
-__all__ = ["Downstream", "Node", "PassedOn", "RowElements", "RowStream", "Run", "State", "Stream", "Transformation"]
+__all__ = [
+    "IterationContext",
+    "Node",
+    "OneToOneStream",
+    "RowElements",
+    "RowStream",
+    "State",
+    "Stream",
+    "Transformation",
+    "UnaryStream",
+]
 
 N = TypeVar("N", bound="Node")
 
@@ -80,7 +90,7 @@ class Stream(ABC):
         raise _no_state(self)
 
 
-class Downstream(Stream):
+class UnaryStream(Stream):
     """A stream that reads one other, `_input`: closes it, and saves its state under ``"input"``.
 
     Subclasses add to `get_state` and `set_state` what they keep themselves.
@@ -109,7 +119,7 @@ class Downstream(Stream):
             self._input.set_state(state["input"])
 
 
-class PassedOn(Downstream):
+class OneToOneStream(UnaryStream):
     """A stream each of whose elements is made of one of its input's, so that its state is that of the input."""
 
     __slots__ = ()
@@ -218,24 +228,24 @@ class Node(ABC):
         """Bytes of memory that making one element writes, where no user code runs."""
         return 0
 
-    def choose(self, run: Run) -> None:  # noqa: B027 - most nodes leave nothing to chance
-        """Choose what is left to chance in an iteration, with `Run.choice`; called as the iteration begins.
+    def choose(self, context: IterationContext) -> None:  # noqa: B027 - most nodes leave nothing to chance
+        """Choose what is left to chance, with `IterationContext.choice`; called when the iteration begins.
 
         So a choice belongs to the iteration, whether and when a stream that uses it is opened.
         """
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers of `table`; only where there is one."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream that gives row numbers of `table`; only where there is one."""
         raise NotImplementedError(f"{type(self).__name__} has no table")
 
     @abstractmethod
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements, where there is no table."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream that gives elements, where there is no table."""
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of all the elements, from the first."""
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of all the elements, from the first."""
         table = self.table
-        return self.open_elements(run) if table is None else RowElements(table, self.open_rows(run))
+        return self.open_elements(context) if table is None else RowElements(table, self.open_rows(context))
 
 
 def _is_plain(value: Any) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import common_kind
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.graph.adapter_column import stacked_in_kind
+from ringlet.data.graph.adapter_column import stack_adapted
 from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, is_dataset, paths
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, unflatten
@@ -62,7 +62,7 @@ def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
     shape, dtype = kinds.pop()
     is_other = not all(kind is np.ndarray or issubclass(kind, LEAF_TYPES) for kind in types)
     if is_other and common_kind(leaves, "element") is not None:
-        return stacked_in_kind(leaves)
+        return stack_adapted(leaves)
     if dtype is _NONE:
         return None
     if dtype is _TEXT or dtype is _DATASET:

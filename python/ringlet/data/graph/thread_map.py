@@ -18,7 +18,7 @@ from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.devices.cores import visible_cores
 from ringlet.errors import FailedPreconditionError
 
-__all__ = ["DROPPED_SECONDS", "WORTH_A_THREAD_BYTES", "Calls", "count_calls", "other_process"]
+__all__ = ["DROPPED_SECONDS", "WORTH_A_THREAD_BYTES", "ThreadMap", "count_calls", "other_process"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -73,7 +73,7 @@ class _Call:
             self.error = error
 
 
-class _Team:
+class _ThreadPool:
     """What threads and reader share; the threads must not know the reader, or dropping it would never be seen."""
 
     def __init__(self, function: Callable[[Any], Any], num_threads: int, name: str) -> None:
@@ -135,7 +135,7 @@ class _Team:
             thread.join(timeout_seconds)
 
 
-class Calls(Generic[T, R]):
+class ThreadMap(Generic[T, R]):
     """Calls of a function in threads, at most `num_calls` on their way.
 
     The threads start with the items that need them. They end with `close`, when the object is dropped, and at the exit
@@ -153,7 +153,7 @@ class Calls(Generic[T, R]):
 
     Examples
     --------
-    >>> with Calls(lambda x: x * x, 2) as calls:
+    >>> with ThreadMap(lambda x: x * x, 2) as calls:
     ...     calls.put(3)
     ...     calls.put(4)
     ...     print(calls.is_full, calls.items(), calls.take(), calls.take())
@@ -168,7 +168,7 @@ class Calls(Generic[T, R]):
         self._num_calls = num_calls
         self._is_ordered = is_ordered
         self._calls: deque[_Call] = deque()  # all that were put and not taken
-        self._team = _Team(function, num_calls, name)
+        self._team = _ThreadPool(function, num_calls, name)
         # Runs when this object is dropped, and at exit: the threads are daemons, so that exit comes that far.
         self._finalizer = weakref.finalize(self, self._team.shut, DROPPED_SECONDS)
 
@@ -242,7 +242,7 @@ class Calls(Generic[T, R]):
         if self._finalizer.detach() is not None:
             self._team.shut(None)
 
-    def __enter__(self) -> Calls[T, R]:
+    def __enter__(self) -> ThreadMap[T, R]:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Run, State, Stream
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset
 
 
 @dataclass(frozen=True, eq=False)
-class AssertCardinality(Rowless):
+class AssertCardinality(ElementTransform):
     """The same elements, counted."""
 
     expected: int
@@ -57,12 +57,12 @@ class AssertCardinality(Rowless):
         """What was said."""
         return self.expected
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return CountedElements(self.input.open(run), self.expected)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return CountedElements(self.input.open(context), self.expected)
 
 
-class CountedElements(Downstream):
+class CountedElements(UnaryStream):
     """The elements of another stream, which must be as many as expected."""
 
     __slots__ = ("_count", "_expected")

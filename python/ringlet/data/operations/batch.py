@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
-from ringlet.data.graph.adapter_column import repeated_in_kind
+from ringlet.data.graph.adapter_column import repeat_adapted
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.mapped_stream import Called
-from ringlet.data.graph.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.mapped_stream import MappedStream
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.stacking import stack
 from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.graph.thread_map import WORTH_A_THREAD_BYTES, count_calls
@@ -111,7 +111,7 @@ class Batch(Transformation):
         if leaf is None:
             return None
         if kind_of(leaf) is not None:
-            return repeated_in_kind(leaf, self.batch_size)
+            return repeat_adapted(leaf, self.batch_size)
         array = np.asarray(leaf, dtype=None if hasattr(leaf, "dtype") else object)
         return np.broadcast_to(array, (self.batch_size, *array.shape))
 
@@ -133,20 +133,20 @@ class Batch(Transformation):
             return sum(getattr(leaf, "nbytes", 0) for leaf in flatten(self.example)[0])
         return 0 if self.input.in_order and table.is_memory else self.batch_size * table.row_bytes
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         table = self.input.table
         least = self.batch_size if self.drop_remainder else 1
         calls = count_calls(self.num_parallel_calls)
         is_ordered = self.deterministic is not False
         if table is None:
-            source = self.input.open(run)
+            source = self.input.open(context)
             if hasattr(source, "next_batch"):
                 return BatchBlocks(source, self.batch_size, least)
             return BatchElements(Groups(source, self.batch_size, least), self.input, calls, is_ordered)
         if self.bytes_copied < WORTH_A_THREAD_BYTES:
             calls = 1
-        return BatchRows(RowGroups(self.input.open_rows(run), self.batch_size, least), table, calls, is_ordered)
+        return BatchRows(RowGroups(self.input.open_rows(context), self.batch_size, least), table, calls, is_ordered)
 
 
 class RowGroups(Stream):
@@ -184,7 +184,7 @@ class RowGroups(Stream):
             self._rows.set_state(state["input"])
 
 
-class BatchRows(Called[Rows]):
+class BatchRows(MappedStream[Rows]):
     """Batches of rows of a table: one slice or one gather of each column."""
 
     __slots__ = ()
@@ -204,7 +204,7 @@ class BatchRows(Called[Rows]):
         return [np.asarray(rows, np.int64) for rows in state["rows"]]
 
 
-class BatchBlocks(Downstream):
+class BatchBlocks(UnaryStream):
     """Batches that the input makes by itself, such as rows of a file in columns."""
 
     __slots__ = ("_batch_size", "_least", "_next_batch")
@@ -222,7 +222,7 @@ class BatchBlocks(Downstream):
         return batch
 
 
-class Groups(Downstream):
+class Groups(UnaryStream):
     """The elements of each batch, in a list."""
 
     __slots__ = ("_batch_size", "_least")
@@ -239,7 +239,7 @@ class Groups(Downstream):
         return elements
 
 
-class BatchElements(Called[list[Nest]]):
+class BatchElements(MappedStream[list[Nest]]):
     """Batches of any elements, stacked."""
 
     __slots__ = ("_node",)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.operations.group_by_window import GroupByWindow, Grouped, integer
+from ringlet.data.operations.group_by_window import GroupByWindow, WindowGroups, integer
 from ringlet.data.operations.user_function import check_callable
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
@@ -89,7 +89,7 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
         bool(drop_remainder),
     )
     keys = tuple(range(len(bucket_batch_sizes) - buckets.pads_to_boundary)) or (0,)
-    grouped = Grouped(self.node, buckets.key, buckets.size, type(self), keys)
+    grouped = WindowGroups(self.node, buckets.key, buckets.size, type(self), keys)
     return type(self)(GroupByWindow(grouped, buckets.reduce))
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.iteration_context import graph_nodes
-from ringlet.data.graph.node import RowStream, Run, Stream, Transformation
-from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
+from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.graph.table import Table
 from ringlet.data.operations.cached_elements import CachedElements, CachedRows, Store
 from ringlet.data.operations.cached_file import FileCachedElements
@@ -102,18 +102,18 @@ class Cache(Transformation):
         """Return all elements, or the numbers of their rows where there is a table, which an iteration makes first."""
         store = self._store
         if store.kept is None:
-            for _ in Opened(self):
+            for _ in PipelineHandle(self):
                 pass
         return store.kept
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
         if self.from_row_zero:
-            return self.input.open_rows(run)
-        return CachedRows(self, run, self._store)
+            return self.input.open_rows(context)
+        return CachedRows(self, context, self._store)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
         if self.filename:
-            return FileCachedElements(self.input, run, self.filename)
-        return CachedElements(self, run, self._store)
+            return FileCachedElements(self.input, context, self.filename)
+        return CachedElements(self, context, self._store)

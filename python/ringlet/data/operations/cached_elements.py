@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 
 __all__ = ["CachedElements", "CachedRows", "Store", "same_state"]
@@ -69,7 +69,7 @@ class CachedElements(Stream):
     ----------
     cache : Node
         Its input makes the elements.
-    run : Run
+    context : IterationContext
     store : Store
     """
 
@@ -77,23 +77,23 @@ class CachedElements(Stream):
         "_at",
         "_begun",
         "_cache",
+        "_context",
         "_input",
         "_is_closed",
         "_keeps",
         "_kept",
         "_replaces",
         "_rounds",
-        "_run",
         "_store",
     )
 
-    def __init__(self, cache: Transformation, run: Run, store: Store) -> None:
+    def __init__(self, cache: Transformation, context: IterationContext, store: Store) -> None:
         self._cache = cache
-        self._run = run
+        self._context = context
         self._store = store
         self._keeps = True  # until one raises
         self._at = 0  # how many came
-        self._go_to(run.chosen(cache))
+        self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
         """Read what is stored, or make what began there, or begin."""
@@ -104,10 +104,10 @@ class CachedElements(Stream):
             self._input: Stream | None = None  # since elements are read
             self._kept: list[Nest] = self._store.kept
             self._begun = self._store.begun
-            self._run.choose(self._cache, self._begun)
+            self._context.choose(self._cache, self._begun)
             return
-        self._rounds = list(self._run.rounds) if begun is None else begun["rounds"]
-        self._input = self._cache.input.open(self._run.at(*self._rounds))
+        self._rounds = list(self._context.rounds) if begun is None else begun["rounds"]
+        self._input = self._cache.input.open(self._context.at(*self._rounds))
         self._kept = []
         if begun is not None:
             self._input.set_state(begun["input"])
@@ -134,7 +134,7 @@ class CachedElements(Stream):
         except StopIteration:
             if self._keeps:
                 self._store.complete(self._kept, self._begun, self._replaces)
-                self._run.choose(self._cache, self._store.begun)
+                self._context.choose(self._cache, self._store.begun)
             self.close()
             raise
         except Exception:
@@ -172,14 +172,14 @@ class CachedElements(Stream):
 class CachedRows(RowStream):
     """Row numbers that are made, or read; parameters are those of `CachedElements`."""
 
-    __slots__ = ("_at", "_begun", "_cache", "_kept", "_parts", "_replaces", "_rows", "_run", "_store")
+    __slots__ = ("_at", "_begun", "_cache", "_context", "_kept", "_parts", "_replaces", "_rows", "_store")
 
-    def __init__(self, cache: Transformation, run: Run, store: Store) -> None:
+    def __init__(self, cache: Transformation, context: IterationContext, store: Store) -> None:
         self._cache = cache
-        self._run = run
+        self._context = context
         self._store = store
         self._at = 0
-        self._go_to(run.chosen(cache))
+        self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
         """Read what is stored, or make what began there, or begin."""
@@ -188,10 +188,10 @@ class CachedRows(RowStream):
         self._kept: Any = None  # None where they are made
         if self._store.can_serve(begun):
             self._kept, self._begun = self._store.kept, self._store.begun
-            self._run.choose(self._cache, self._begun)
+            self._context.choose(self._cache, self._begun)
             return
-        rounds = list(self._run.rounds) if begun is None else begun["rounds"]
-        self._rows = self._cache.input.open_rows(self._run.at(*rounds))
+        rounds = list(self._context.rounds) if begun is None else begun["rounds"]
+        self._rows = self._cache.input.open_rows(self._context.at(*rounds))
         if begun is not None:
             self._rows.set_state(begun["input"])
         self._begun = _beginning(rounds, self._rows) if begun is None else begun
@@ -213,7 +213,7 @@ class CachedRows(RowStream):
             self._kept = np.concatenate(self._parts)
             self._kept.setflags(write=False)
             self._store.complete(self._kept, self._begun, self._replaces)
-            self._run.choose(self._cache, self._store.begun)
+            self._context.choose(self._cache, self._store.begun)
         return rows
 
     def get_state(self) -> State:

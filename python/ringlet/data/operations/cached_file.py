@@ -6,7 +6,7 @@ import weakref
 from pathlib import Path
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.state.cache_file import SUFFIX, CacheReader, CacheWriter
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.errors import NotFoundError
@@ -17,11 +17,11 @@ __all__ = ["FileCachedElements"]
 class FileCachedElements(Stream):
     """Elements that are read from a complete file, or else made; the first stream that makes them writes the file."""
 
-    __slots__ = ("_filename", "_input", "_is_closed", "_is_started", "_node", "_reader", "_run", "_writer")
+    __slots__ = ("_context", "_filename", "_input", "_is_closed", "_is_started", "_node", "_reader", "_writer")
 
-    def __init__(self, node: Node, run: Run, filename: str) -> None:
+    def __init__(self, node: Node, context: IterationContext, filename: str) -> None:
         self._node = node
-        self._run = run
+        self._context = context
         self._filename = filename
         self._is_started = False
         self._is_closed = False
@@ -48,7 +48,7 @@ class FileCachedElements(Stream):
                 raise NotFoundError(f"cannot make the cache {self._filename}: its folder does not exist") from error
             if self._writer is not None:
                 weakref.finalize(self, self._writer.abandon)
-            self._input = self._node.open(self._run)
+            self._input = self._node.open(self._context)
         self._is_started = True
 
     def _open_file(self, offset: int | None = None, count: int = 0) -> CacheReader:
@@ -115,5 +115,5 @@ class FileCachedElements(Stream):
         elif state["file"] is not None:
             self._reader = self._open_file(*state["file"])
         elif state["input"] is not None:
-            self._input = self._node.open(self._run)
+            self._input = self._node.open(self._context)
             self._input.set_state(state["input"])

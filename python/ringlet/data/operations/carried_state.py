@@ -9,10 +9,10 @@ from ringlet.data.graph.spec_inference import spec_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import PyTreeSpec, describe, flatten
 
-__all__ = ["FoldedState"]
+__all__ = ["CarriedState"]
 
 
-class FoldedState:
+class CarriedState:
     """A nest of arrays that keeps its structure and its dtypes; shapes may change.
 
     Parameters
@@ -23,7 +23,7 @@ class FoldedState:
 
     Examples
     --------
-    >>> folded = FoldedState(0, "reduce_func")
+    >>> folded = CarriedState(0, "reduce_func")
     >>> folded.update(5)
     >>> folded.value
     np.int64(5)

@@ -12,11 +12,11 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.graph.spec_inference import common_spec
 from ringlet.data.operations.common_specs import check_compatible
 from ringlet.data.operations.user_function import node_of
-from ringlet.data.operations.zip import Inputs
+from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
@@ -132,12 +132,12 @@ class Choose(Node):
         """The example of the first part."""
         return self.parts[0].example
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return ChooseElements([node.open(run) for node in self.inputs], self.stops)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return ChooseElements([node.open(context) for node in self.inputs], self.stops)
 
 
-class ChooseElements(Inputs):
+class ChooseElements(InputStreams):
     """The elements that the first input names, of the others."""
 
     __slots__ = ("_is_over", "_stops")

@@ -13,7 +13,7 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.batch_rows import join_rows
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
 from ringlet.data.graph.spec_inference import common_spec
 from ringlet.data.graph.table import Column, Rows, Table, row_count, row_numbers
 from ringlet.data.operations.common_specs import check_compatible
@@ -118,15 +118,17 @@ class Concatenate(Node):
         """The more of the two."""
         return max(self.first.bytes_copied, self.second.bytes_copied)
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
         first = self.first.table
         second_from = 0 if first is None else first.length
-        return ConcatenateRows(self.first.open_rows(run), self.second.open_rows(run.in_round(_SECOND)), second_from)
+        return ConcatenateRows(
+            self.first.open_rows(context), self.second.open_rows(context.in_round(_SECOND)), second_from
+        )
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
-        return ConcatenateElements(self.first.open(run), self.second, run)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
+        return ConcatenateElements(self.first.open(context), self.second, context)
 
 
 class JoinedColumn:
@@ -226,13 +228,13 @@ class ConcatenateRows(RowStream):
 class ConcatenateElements(Stream):
     """The elements of one stream, then those of a node that is opened only then."""
 
-    __slots__ = ("_input", "_is_second", "_run", "_second")
+    __slots__ = ("_context", "_input", "_is_second", "_second")
 
-    def __init__(self, first: Stream, second: Node, run: Run) -> None:
+    def __init__(self, first: Stream, second: Node, context: IterationContext) -> None:
         self._input: Stream | None = first  # None once this stream was closed
         self._is_second = False
         self._second = second
-        self._run = run
+        self._context = context
 
     def __next__(self) -> Nest:
         if self._input is None:
@@ -247,7 +249,7 @@ class ConcatenateElements(Stream):
 
     def _open_second(self) -> Stream:
         self._is_second = True
-        self._input = self._second.open(self._run.in_round(_SECOND))
+        self._input = self._second.open(self._context.in_round(_SECOND))
         return self._input
 
     def close(self) -> None:

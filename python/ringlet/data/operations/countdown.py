@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringlet.data.graph.node import Downstream, RowStream, State, Stream
+from ringlet.data.graph.node import RowStream, State, Stream, UnaryStream
 
 __all__ = ["CountedElements", "CountedRows"]
 
@@ -26,7 +26,7 @@ class CountedRows(RowStream):
         self._left = state["left"]
 
 
-class CountedElements(Downstream):
+class CountedElements(UnaryStream):
     """Elements of another stream, of which `_left` are still to be counted."""
 
     __slots__ = ("_left",)

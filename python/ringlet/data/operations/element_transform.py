@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from ringlet.data.graph.node import Transformation
 
-__all__ = ["Rowless"]
+__all__ = ["ElementTransform"]
 
 
 @dataclass(frozen=True, eq=False)
-class Rowless(Transformation):
+class ElementTransform(Transformation):
     """A transformation that gives elements one by one, whatever its input gives."""
 
     @property

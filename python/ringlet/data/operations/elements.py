@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.nest import map_structure
 
@@ -20,7 +20,7 @@ class Elements(Node):
     Examples
     --------
     >>> import numpy as np
-    >>> list(Elements((np.int64(3), np.int64(4))).open(Run()))
+    >>> list(Elements((np.int64(3), np.int64(4))).open(IterationContext()))
     [np.int64(3), np.int64(4)]
     """
 
@@ -50,7 +50,7 @@ class Elements(Node):
         """The first element."""
         return self.elements[0]
 
-    def open_elements(self, run: Run) -> Stream:
+    def open_elements(self, context: IterationContext) -> Stream:
         """Start at the first element."""
         return ElementsStream(self.elements)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import RangeColumn, Table
 from ringlet.data.operations.table_source import TableRows
 from ringlet.data.operations.zip import zip_tables
@@ -103,16 +103,16 @@ class Enumerate(Transformation):
         """Always, where there is a table."""
         return self.table is not None
 
-    def open_rows(self, run: Run) -> RowStream:
+    def open_rows(self, context: IterationContext) -> RowStream:
         """Start at the first row."""
         return TableRows(0 if self.table is None else self.table.length)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return EnumerateElements(self.input.open(run), self.start)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return EnumerateElements(self.input.open(context), self.start)
 
 
-class EnumerateElements(Downstream):
+class EnumerateElements(UnaryStream):
     """Numbers, and the elements of another stream. An element at fault takes its number with it."""
 
     __slots__ = ("_next",)

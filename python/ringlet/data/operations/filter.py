@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Run, State, Stream
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.user_function import UserFunction, as_bool, check_callable, spread
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["Filter", "Tested", "filter"]
+__all__ = ["Filter", "PredicateStream", "filter"]
 
 
 def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -57,7 +57,7 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Filter(Rowless):
+class Filter(ElementTransform):
     """The elements for which a predicate is true."""
 
     predicate: Callable[..., Any]
@@ -72,12 +72,12 @@ class Filter(Rowless):
         """Always."""
         return True
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return FilterElements(self.input.open(run), self.predicate)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return FilterElements(self.input.open(context), self.predicate)
 
 
-class Tested(Downstream):
+class PredicateStream(UnaryStream):
     """Elements of another stream, and a predicate for each."""
 
     __slots__ = ("_count", "_predicate")
@@ -105,7 +105,7 @@ class Tested(Downstream):
         self._count = state["count"]
 
 
-class FilterElements(Tested):
+class FilterElements(PredicateStream):
     """The elements of another stream that pass."""
 
     __slots__ = ()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.graph.spec_inference import common_spec
 from ringlet.data.operations.common_specs import doubled, without_sizes
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.map import call
-from ringlet.data.operations.nested_interleave import DatasetFunction, InnerElements
+from ringlet.data.operations.nested_interleave import DatasetFunction, NestedElements
 from ringlet.data.operations.user_function import check_callable
 from ringlet.nest import flatten
 
@@ -61,7 +61,7 @@ def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None =
 
 
 @dataclass(frozen=True, eq=False)
-class FlatMap(Rowless):
+class FlatMap(ElementTransform):
     """The elements of the datasets that a function makes of elements."""
 
     function: Callable[..., Dataset]
@@ -110,6 +110,6 @@ class FlatMap(Rowless):
         """The example of an inner dataset."""
         return self.inner_example.example
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return InnerElements(self, run, DatasetFunction(self.function, self.parameter))
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return NestedElements(self, context, DatasetFunction(self.function, self.parameter))

@@ -15,7 +15,7 @@ from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, as_leaf, paths
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.graph.user_iteration import Iteration
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.errors import InvalidArgumentError
@@ -172,8 +172,8 @@ class GeneratorSource(Node):
         """Always."""
         return True
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         return GeneratorElements(self)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
-from ringlet.data.graph.adapter_column import KindColumn, array_column
+from ringlet.data.graph.adapter_column import AdapterColumn, array_column
 from ringlet.data.graph.element_structure import Nest, as_element, is_dataset, paths
 from ringlet.data.graph.table import ArrayColumn, NoneColumn, Table
 from ringlet.data.operations.table_source import TableSource
@@ -68,11 +68,11 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     return cls(TableSource(Table(tuple(columns), shape, next(iter(lengths.values())))))
 
 
-def _has_rows(column: ArrayColumn | KindColumn | NoneColumn) -> TypeGuard[ArrayColumn | KindColumn]:
+def _has_rows(column: ArrayColumn | AdapterColumn | NoneColumn) -> TypeGuard[ArrayColumn | AdapterColumn]:
     return not isinstance(column, NoneColumn)
 
 
-def _column(leaf: Nest, path: str) -> ArrayColumn | KindColumn | NoneColumn:
+def _column(leaf: Nest, path: str) -> ArrayColumn | AdapterColumn | NoneColumn:
     if leaf is None:
         return NoneColumn()
     if is_dataset(leaf):

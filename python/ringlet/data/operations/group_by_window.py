@@ -14,9 +14,9 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
 from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.flat_map import FlatMap
 from ringlet.data.operations.user_function import UserFunction, check_callable, spread
@@ -27,7 +27,7 @@ from ringlet.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["GroupByWindow", "Grouped", "group_by_window"]
+__all__ = ["GroupByWindow", "WindowGroups", "group_by_window"]
 
 
 def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -81,7 +81,9 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
         )
     for function in (key_func, reduce_func, *([] if window_size_func is None else [window_size_func])):
         check_callable(function, "group_by_window")
-    grouped = Grouped(self.node, key_func, window_size if window_size_func is None else window_size_func, type(self))
+    grouped = WindowGroups(
+        self.node, key_func, window_size if window_size_func is None else window_size_func, type(self)
+    )
     return type(self)(GroupByWindow(grouped, reduce_func))
 
 
@@ -93,7 +95,7 @@ class GroupByWindow(FlatMap):
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped(Rowless):
+class WindowGroups(ElementTransform):
     """Pairs of a key and a window of elements of that key."""
 
     key_func: Callable[..., Any]
@@ -135,9 +137,9 @@ class Grouped(Rowless):
         size = self.size(np.int64(key)) if callable(self.size) else self.size
         return positive(integer(size, "window_size"), "window_size")
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return GroupedElements(self.input.open(run), self)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return GroupedElements(self.input.open(context), self)
 
 
 def integer(answer: Any, name: str) -> int:
@@ -159,12 +161,12 @@ def integer(answer: Any, name: str) -> int:
     return int(array)
 
 
-class GroupedElements(Downstream):
+class GroupedElements(UnaryStream):
     """Windows that are full, and behind the end of the input those that are short."""
 
     __slots__ = ("_count", "_groups", "_is_input_over", "_key_of", "_node", "_sizes")
 
-    def __init__(self, source: Stream, node: Grouped) -> None:
+    def __init__(self, source: Stream, node: WindowGroups) -> None:
         super().__init__(source)
         self._node = node
         self._key_of = UserFunction(node.key_func, "key_func", lambda function, *a: integer(function(*a), "key_func"))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Run, Stream
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, Stream, UnaryStream
+from ringlet.data.operations.element_transform import ElementTransform
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -47,7 +47,7 @@ def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = N
 
 
 @dataclass(frozen=True, eq=False)
-class IgnoreErrors(Rowless):
+class IgnoreErrors(ElementTransform):
     """The elements that can be made."""
 
     log_warning: bool
@@ -57,12 +57,12 @@ class IgnoreErrors(Rowless):
         """Unknown."""
         return UNKNOWN_CARDINALITY
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return IgnoreErrorsElements(self.input.open(run), self.log_warning)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return IgnoreErrorsElements(self.input.open(context), self.log_warning)
 
 
-class IgnoreErrorsElements(Downstream):
+class IgnoreErrorsElements(UnaryStream):
     """The elements of another stream, without its exceptions."""
 
     __slots__ = ("_log_warning",)

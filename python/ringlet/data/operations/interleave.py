@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.graph.node import Run, Stream
+from ringlet.data.graph.node import IterationContext, Stream
 from ringlet.data.graph.thread_map import count_calls
 from ringlet.data.operations.counts import AUTOTUNE, check_parallel_calls, positive
 from ringlet.data.operations.flat_map import FlatMap
-from ringlet.data.operations.nested_interleave import DatasetFunction, InnerElements
+from ringlet.data.operations.nested_interleave import DatasetFunction, NestedElements
 from ringlet.data.operations.user_function import check_callable
 from ringlet.errors import InvalidArgumentError
 
@@ -102,14 +102,14 @@ class Interleave(FlatMap):
         is_endless = self.input.cardinality == INFINITE_CARDINALITY
         return INFINITE_CARDINALITY if is_endless and self.num_parallel_calls is not None else UNKNOWN_CARDINALITY
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         calls = min(count_calls(self.num_parallel_calls), self.cycle_length)
         is_ordered = self.deterministic is not False
         function = DatasetFunction(self.function)
-        return InnerElements(
+        return NestedElements(
             self,
-            run,
+            context,
             function,
             cycle_length=self.cycle_length,
             block_length=self.block_length,

@@ -11,7 +11,7 @@ from ringlet.data.distribution.replica_rows import chunk_slices
 from ringlet.data.graph.batch_rows import example_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.batch import Batch
 from ringlet.data.operations.counts import positive
@@ -105,18 +105,18 @@ class LegacyRebatch(Transformation):
         """The share of a part in what making its batch copies."""
         return self.input.bytes_copied // self.num_replicas
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         source = self.input
         while isinstance(source, WithOptions):
             source = source.input
         kept = tuple(range(self.num_replicas)) if self.kept is None else self.kept
         if self.kept is not None and isinstance(source, Batch) and source.input.table is not None:
-            return PartRows(source, source.input.open_rows(run), self.num_replicas, kept)
-        return PartElements(self.input.open(run), self.input, self.num_replicas, kept)
+            return PartRows(source, source.input.open_rows(context), self.num_replicas, kept)
+        return PartElements(self.input.open(context), self.input, self.num_replicas, kept)
 
 
-class PartElements(Downstream):
+class PartElements(UnaryStream):
     """The parts of another stream's batches."""
 
     __slots__ = ("_batch", "_kept", "_node", "_num_replicas", "_part")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.operations.assert_cardinality import assert_cardinality
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.user_function import node_of
@@ -176,7 +176,7 @@ class SavedShard(Node):
     @property
     def example(self) -> Nest:
         """The first element; zeros where there is none, or it cannot be read."""
-        stream = self.open(Run())
+        stream = self.open(IterationContext())
         try:
             return next(stream)
         except (StopIteration, OSError):
@@ -189,8 +189,8 @@ class SavedShard(Node):
         """Always."""
         return True
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         return ShardElements(self)
 
 

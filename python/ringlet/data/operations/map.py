@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.exception_notes import add_note
 from ringlet.data.graph.element_structure import Nest, as_element, detached
-from ringlet.data.graph.mapped_stream import Called
-from ringlet.data.graph.node import Node, Run, State, Stream, Transformation
+from ringlet.data.graph.mapped_stream import MappedStream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream, Transformation
 from ringlet.data.graph.thread_map import count_calls
 from ringlet.data.operations.common_specs import spec_of_answers
 from ringlet.data.operations.counts import check_parallel_calls
@@ -151,21 +151,26 @@ class Map(Transformation):
         """Return the function of one element, whose number errors tell."""
         return _Numbered(self.function)((number, element))
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         calls = count_calls(self.num_parallel_calls)
-        return MapElements(self.input, run, self.function, calls, self.deterministic is not False)
+        return MapElements(self.input, context, self.function, calls, self.deterministic is not False)
 
 
-class MapElements(Called[tuple[int, Nest]]):
+class MapElements(MappedStream[tuple[int, Nest]]):
     """The function's results for the elements of another stream."""
 
     __slots__ = ("_count", "_node")
 
     def __init__(
-        self, node: Node, run: Run, function: Callable[..., Nest], num_calls: int, is_ordered: bool = True
+        self,
+        node: Node,
+        context: IterationContext,
+        function: Callable[..., Nest],
+        num_calls: int,
+        is_ordered: bool = True,
     ) -> None:
-        super().__init__(node.open(run), _Numbered(function), num_calls, is_ordered, "ringlet-map")
+        super().__init__(node.open(context), _Numbered(function), num_calls, is_ordered, "ringlet-map")
         self._node = node
         self._count = 0
 

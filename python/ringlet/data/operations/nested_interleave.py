@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.mapped_stream import RestoredFailure
-from ringlet.data.graph.node import Downstream, Node, Run, State
-from ringlet.data.graph.pipeline_handle import Opened
-from ringlet.data.graph.thread_map import Calls
+from ringlet.data.graph.mapped_stream import RestoredError
+from ringlet.data.graph.node import IterationContext, Node, State, UnaryStream
+from ringlet.data.graph.pipeline_handle import PipelineHandle
+from ringlet.data.graph.thread_map import ThreadMap
 from ringlet.data.operations.user_function import UserFunction, node_of, spread
 from ringlet.data.state.saved_elements import load_element, load_elements, save_element, save_elements
 
 if TYPE_CHECKING:
     from ringlet.data.operations.flat_map import FlatMap
 
-__all__ = ["DatasetFunction", "InnerElements"]
+__all__ = ["DatasetFunction", "NestedElements"]
 
 # Held while a dataset chooses what it leaves to chance: once for all that a function opens of it, in whichever thread.
 _CHOOSING = threading.Lock()
@@ -38,7 +38,7 @@ class DatasetFunction(UserFunction):
     Examples
     --------
     >>> from ringlet.data import Dataset
-    >>> DatasetFunction(Dataset.range).open(0, 3, Run()).graph.cardinality
+    >>> DatasetFunction(Dataset.range).open(0, 3, IterationContext()).graph.cardinality
     3
     """
 
@@ -63,27 +63,27 @@ class DatasetFunction(UserFunction):
             )
         return node
 
-    def open(self, number: int, element: Nest, run: Run) -> Opened:
+    def open(self, number: int, element: Nest, context: IterationContext) -> PipelineHandle:
         """Open the dataset of an element."""
         node = self.node(self(number, *spread(element)), number)
         # Each in a round of its own: a shuffle that the function did not make itself gives each of them another order.
-        run = run.in_round(number)
+        context = context.in_round(number)
         with _CHOOSING:
-            run.begin(node)
-        return Opened(node, run)
+            context.begin(node)
+        return PipelineHandle(node, context)
 
 
 class Slot:
     """One inner dataset at work, and those of its elements that were read ahead."""
 
-    __slots__ = ("_function", "_is_over", "_opened", "_run", "element", "failure", "is_at_work", "number", "ready")
+    __slots__ = ("_context", "_function", "_is_over", "_opened", "element", "failure", "is_at_work", "number", "ready")
 
-    def __init__(self, number: int, element: Nest, function: DatasetFunction, run: Run) -> None:
+    def __init__(self, number: int, element: Nest, function: DatasetFunction, context: IterationContext) -> None:
         self.number = number  # of the outer element
         self.element = element
         self._function = function
-        self._run = run
-        self._opened: Opened | None = None
+        self._context = context
+        self._opened: PipelineHandle | None = None
         self._is_over = False
         self.is_at_work = False  # in a thread
         self.ready: deque[Nest] = deque()
@@ -105,7 +105,7 @@ class Slot:
         try:
             if self._opened is None:
                 self._is_over = True  # unless it can be opened
-                self._opened = self._function.open(self.number, self.element, self._run)
+                self._opened = self._function.open(self.number, self.element, self._context)
                 self._is_over = False
             while len(self.ready) < count:
                 self.ready.append(next(self._opened.stream))
@@ -129,27 +129,27 @@ class Slot:
             "inner": self._opened.get_state() if is_open and self._opened is not None else None,
             "is_over": self._is_over,
             "ready": save_elements(list(self.ready)),
-            "failure": None if self.failure is None else RestoredFailure.text(self.failure),
+            "failure": None if self.failure is None else RestoredError.text(self.failure),
         }
 
     def set_state(self, state: State, node: Node) -> None:
         """Open the inner dataset again, and go on where a snapshot was taken."""
         self._is_over = state["is_over"]
         if state["inner"] is not None:
-            self._opened = self._function.open(self.number, self.element, self._run)
+            self._opened = self._function.open(self.number, self.element, self._context)
             self._opened.set_state(state["inner"])
         self.ready.extend(load_elements(state["ready"], node))
-        self.failure = None if state["failure"] is None else RestoredFailure(state["failure"])
+        self.failure = None if state["failure"] is None else RestoredError(state["failure"])
 
 
-class InnerElements(Downstream):
+class NestedElements(UnaryStream):
     """The elements of inner datasets, from several of them in turn.
 
     Parameters
     ----------
     node : FlatMap
         Whose input gives the outer elements.
-    run : Run
+    context : IterationContext
     function : DatasetFunction
     cycle_length : int, default 1
         Number of slots.
@@ -165,6 +165,7 @@ class InnerElements(Downstream):
         "_at",
         "_block_length",
         "_calls",
+        "_context",
         "_count",
         "_function",
         "_given",
@@ -172,14 +173,13 @@ class InnerElements(Downstream):
         "_is_ordered",
         "_node",
         "_num_calls",
-        "_run",
         "_slots",
     )
 
     def __init__(
         self,
         node: FlatMap,
-        run: Run,
+        context: IterationContext,
         function: DatasetFunction,
         *,
         cycle_length: int = 1,
@@ -187,14 +187,14 @@ class InnerElements(Downstream):
         num_calls: int = 1,
         is_ordered: bool = True,
     ) -> None:
-        super().__init__(node.input.open(run))
+        super().__init__(node.input.open(context))
         self._node = node
-        self._run = run
+        self._context = context
         self._function = function
         self._block_length = block_length
         self._num_calls = num_calls
         self._is_ordered = is_ordered
-        self._calls: Calls[tuple[Slot, int], Slot] | None = None
+        self._calls: ThreadMap[tuple[Slot, int], Slot] | None = None
         self._slots: list[Slot | None] = [None] * cycle_length
         self._at = 0  # the slot that is visited
         self._given = 0  # elements that this visit gave
@@ -227,7 +227,7 @@ class InnerElements(Downstream):
         """Put the next outer element into a slot, or what was raised in its place; None where there is no other."""
         if self._is_input_over:
             return None
-        slot = Slot(self._count, None, self._function, self._run)
+        slot = Slot(self._count, None, self._function, self._context)
         try:
             slot.element = next(self._input)
             self._count += 1
@@ -270,7 +270,7 @@ class InnerElements(Downstream):
     def _fill_ahead(self) -> None:
         """Have threads fill the slots of the next visits, in their order."""
         if self._calls is None:
-            self._calls = Calls(_fill, self._num_calls, self._is_ordered, "ringlet-interleave")
+            self._calls = ThreadMap(_fill, self._num_calls, self._is_ordered, "ringlet-interleave")
         for at in self._visits():
             if self._calls.is_full:
                 return
@@ -320,7 +320,7 @@ class InnerElements(Downstream):
         for at, saved in enumerate(state["slots"]):
             if saved is not None:
                 element = None if saved["element"] is None else load_element(saved["element"], self._node.input)
-                slot = self._slots[at] = Slot(saved["number"], element, self._function, self._run)
+                slot = self._slots[at] = Slot(saved["number"], element, self._function, self._context)
                 slot.set_state(saved, self._node)
 
 

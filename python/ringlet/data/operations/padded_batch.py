@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.mapped_stream import Called
-from ringlet.data.graph.node import Run, State, Stream
+from ringlet.data.graph.mapped_stream import MappedStream
+from ringlet.data.graph.node import IterationContext, State, Stream
 from ringlet.data.graph.spec_inference import spec_of
 from ringlet.data.operations.batch import Groups
 from ringlet.data.operations.common_specs import without_sizes
 from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.padding import Padding
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
@@ -89,7 +89,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 @dataclass(frozen=True, eq=False)
-class PaddedBatch(Rowless):
+class PaddedBatch(ElementTransform):
     """`batch_size` consecutive elements as one, padded."""
 
     batch_size: int
@@ -135,14 +135,14 @@ class PaddedBatch(Rowless):
         """A batch of the input's example."""
         return self.padding.batch([self.input.example] * self.batch_size)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         least = self.batch_size if self.drop_remainder else 1
-        groups = Groups(self.input.open(run), self.batch_size, least)
+        groups = Groups(self.input.open(context), self.batch_size, least)
         return PaddedBatchElements(groups, self)
 
 
-class PaddedBatchElements(Called[list[Nest]]):
+class PaddedBatchElements(MappedStream[list[Nest]]):
     """Batches of any elements, padded."""
 
     __slots__ = ("_node",)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.mapped_stream import RestoredFailure
-from ringlet.data.graph.node import Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.mapped_stream import RestoredError
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
 from ringlet.data.graph.thread_map import DROPPED_SECONDS, WORTH_A_THREAD_BYTES, other_process
 from ringlet.data.operations.counts import AUTOTUNE, check_buffer_size
 from ringlet.data.state.saved_elements import load_elements, save_elements
@@ -73,13 +73,13 @@ class Prefetch(Transformation):
         """Whether those of the input are."""
         return self.input.from_row_zero
 
-    def open_rows(self, run: Run) -> RowStream:
+    def open_rows(self, context: IterationContext) -> RowStream:
         """Row numbers are there at once: nothing to be ahead of."""
-        return self.input.open_rows(run)
+        return self.input.open_rows(context)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run, with a thread where that can pay."""
-        stream = self.input.open(run)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream, with a thread where that can pay."""
+        stream = self.input.open(context)
         is_cheap = not (self.runs_user_code or self.has_files) and self.bytes_copied < WORTH_A_THREAD_BYTES
         if self.buffer_size == 0 or is_cheap:
             return stream
@@ -166,7 +166,7 @@ class _Channel:
 
     def _save_ready(self) -> State:
         items = [item for item in self._ready if item is not _END]
-        failures = [RestoredFailure.text(item.error) for item in items if isinstance(item, _Failed)]
+        failures = [RestoredError.text(item.error) for item in items if isinstance(item, _Failed)]
         ready = [item for item in items if not isinstance(item, _Failed)]
         return {"ready": save_elements(ready), "failure": failures[0] if failures else None}  # it is the last one
 
@@ -175,7 +175,7 @@ class _Channel:
         self.stream.set_state(state["input"])
         self._ready.extend(load_elements(state["ready"], node))
         if state["failure"] is not None:
-            self._ready.append(_Failed(RestoredFailure(state["failure"])))
+            self._ready.append(_Failed(RestoredError(state["failure"])))
 
     def _make(self) -> object:
         try:

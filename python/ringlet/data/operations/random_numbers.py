@@ -12,7 +12,7 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.tensor_spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -102,18 +102,18 @@ class RandomNumbers(Node):
         """Zero."""
         return np.int64(0)
 
-    def choose(self, run: Run) -> None:
+    def choose(self, context: IterationContext) -> None:
         """Choose the seed of this iteration."""
-        self._choice(run)
+        self._choice(context)
 
-    def _choice(self, run: Run) -> list[int]:
-        choice: list[int] = run.choice(self, lambda: [self.entropy, next(self.runs)])
+    def _choice(self, context: IterationContext) -> list[int]:
+        choice: list[int] = context.choice(self, lambda: [self.entropy, next(self.runs)])
         return choice
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        entropy, number = self._choice(run)
-        key = (number, *run.rounds) if self.changes else ()
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        entropy, number = self._choice(context)
+        key = (number, *context.rounds) if self.changes else ()
         seeds = np.random.SeedSequence(entropy, spawn_key=key)
         return RandomElements(np.random.Generator(np.random.PCG64(seeds)), self.weights)
 

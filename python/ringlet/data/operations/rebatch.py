@@ -12,7 +12,7 @@ from ringlet.data.distribution.empty_part import known_spec
 from ringlet.data.graph.batch_rows import cut, empty_like_spec, example_rows, join_rows, num_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, paths
-from ringlet.data.graph.node import Downstream, Node, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, Node, State, Stream, Transformation, UnaryStream
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
@@ -135,12 +135,12 @@ class Rebatch(Transformation):
         """Means nothing without a table."""
         return False
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return RebatchElements(self.input.open(run), self.input, self.sizes, self.drop_remainder)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return RebatchElements(self.input.open(context), self.input, self.sizes, self.drop_remainder)
 
 
-class RebatchElements(Downstream):
+class RebatchElements(UnaryStream):
     """The rows of another stream's batches, in batches of other sizes."""
 
     __slots__ = ("_at", "_batch", "_drops", "_node", "_row", "_sizes")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.operations.carried_state import FoldedState
+from ringlet.data.operations.carried_state import CarriedState
 from ringlet.data.operations.user_function import UserFunction, check_callable
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ def reduce(
     """
     check_callable(reduce_func, "reduce", "a function of a state and an element")
     function = UserFunction(reduce_func, "reduce_func", _step)
-    state = FoldedState(initial_state, "reduce_func")
+    state = CarriedState(initial_state, "reduce_func")
     with iter(self) as elements:
         for number, element in enumerate(elements):
             function(number, state, element)
     return state.value
 
 
-def _step(function: Callable[[Any, Any], Nest], state: FoldedState, element: Nest) -> None:
+def _step(function: Callable[[Any, Any], Nest], state: CarriedState, element: Nest) -> None:
     state.update(function(state.value, element))

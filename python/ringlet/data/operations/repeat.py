@@ -9,7 +9,7 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.counts import count_or_all
 from ringlet.data.operations.shuffle import Shuffle
@@ -78,26 +78,26 @@ class Repeat(Transformation):
         """How often to open the input: never where that would give nothing."""
         return 0 if self.cardinality == 0 else self.count
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
-        return RepeatRows(self.input, self.rounds, run)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
+        return RepeatRows(self.input, self.rounds, context)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
         # TensorFlow makes one operation of a shuffle and its repeat, which passes over empty rounds.
         most_empty = MOST_EMPTY_ROUNDS if isinstance(self.input, Shuffle) else 1
-        return RepeatElements(self.input, self.rounds, run, most_empty)
+        return RepeatElements(self.input, self.rounds, context, most_empty)
 
 
 class RepeatRows(RowStream):
     """The row numbers of a node, in one round behind another."""
 
-    __slots__ = ("_node", "_round", "_rounds", "_rows", "_run")
+    __slots__ = ("_context", "_node", "_round", "_rounds", "_rows")
 
-    def __init__(self, node: Node, rounds: int, run: Run) -> None:
+    def __init__(self, node: Node, rounds: int, context: IterationContext) -> None:
         self._node = node
         self._rounds = rounds
-        self._run = run
+        self._context = context
         self._round = 0
         # The first round is opened at once, so that its nodes count this iteration where it begins.
         self._rows = self._open_round()
@@ -117,7 +117,7 @@ class RepeatRows(RowStream):
         return _joined(parts)
 
     def _open_round(self) -> RowStream | None:
-        return None if self._round == self._rounds else self._node.open_rows(self._run.in_round(self._round))
+        return None if self._round == self._rounds else self._node.open_rows(self._context.in_round(self._round))
 
     def get_state(self) -> State:
         """Give the round, and the state of the input in it; None behind the last round."""
@@ -144,12 +144,12 @@ class RepeatElements(Stream):
     Without a last round, it ends where the first round is empty, or `most_empty` rounds in a row.
     """
 
-    __slots__ = ("_empty_rounds", "_input", "_is_empty_round", "_most_empty", "_node", "_round", "_rounds", "_run")
+    __slots__ = ("_context", "_empty_rounds", "_input", "_is_empty_round", "_most_empty", "_node", "_round", "_rounds")
 
-    def __init__(self, node: Node, rounds: int, run: Run, most_empty: int) -> None:
+    def __init__(self, node: Node, rounds: int, context: IterationContext, most_empty: int) -> None:
         self._node = node
         self._rounds = rounds
-        self._run = run
+        self._context = context
         self._most_empty = most_empty
         self._empty_rounds = 0  # in a row, up to this one
         self._round = 0
@@ -169,7 +169,7 @@ class RepeatElements(Stream):
         raise StopIteration
 
     def _open_round(self) -> Stream | None:
-        return None if self._round == self._rounds else self._node.open(self._run.in_round(self._round))
+        return None if self._round == self._rounds else self._node.open(self._context.in_round(self._round))
 
     def _end_round(self) -> None:
         if self._input is not None:

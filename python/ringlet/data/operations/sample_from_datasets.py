@@ -11,11 +11,11 @@ import numpy as np
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Array, Nest
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.operations.choose_from_datasets import Choose, nodes_of
 from ringlet.data.operations.random_numbers import RandomNumbers, seed_entropy
 from ringlet.data.operations.user_function import node_of
-from ringlet.data.operations.zip import Inputs
+from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
@@ -136,12 +136,12 @@ class Draws(Node):
         """Zero."""
         return np.int64(0)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return DrawnElements([self.weights.open(run), self.numbers.open(run)], self.count)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return RandomChoiceElements([self.weights.open(context), self.numbers.open(context)], self.count)
 
 
-class DrawnElements(Inputs):
+class RandomChoiceElements(InputStreams):
     """The positions that random numbers fall on, where each has a share of a line that is as long as its weight."""
 
     __slots__ = ("_count",)

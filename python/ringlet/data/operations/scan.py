@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest, as_element, detached
-from ringlet.data.graph.node import Downstream, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
 from ringlet.data.graph.spec_inference import spec_of
-from ringlet.data.operations.carried_state import FoldedState
+from ringlet.data.operations.carried_state import CarriedState
 from ringlet.data.operations.common_specs import spec_of_answers
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.user_function import UserFunction, check_callable
 from ringlet.data.state.saved_elements import load_element, save_element
@@ -67,7 +67,7 @@ def scan(
 
 
 @dataclass(frozen=True, eq=False)
-class Scan(Rowless):
+class Scan(ElementTransform):
     """The second of what ``function(state, element)`` gives; the first is the next state."""
 
     initial_state: Nest
@@ -104,9 +104,9 @@ class Scan(Rowless):
             return [first]
         return [first, as_element(pair(self.function(state, self.input.example))[1])]
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return ScanElements(self.input.open(run), self)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return ScanElements(self.input.open(context), self)
 
 
 def pair(answer: Any) -> tuple[Nest, Nest]:
@@ -127,7 +127,7 @@ def pair(answer: Any) -> tuple[Nest, Nest]:
     return answer[0], answer[1]
 
 
-class ScanElements(Downstream):
+class ScanElements(UnaryStream):
     """The elements that the function makes, and the state between two of them."""
 
     __slots__ = ("_count", "_function", "_node", "_state")
@@ -136,7 +136,7 @@ class ScanElements(Downstream):
         super().__init__(source)
         self._node = node
         self._function = UserFunction(node.function, "scan_func", self._step)
-        self._state = FoldedState(node.initial_state, "scan_func")
+        self._state = CarriedState(node.initial_state, "scan_func")
         self._count = 0
 
     def __next__(self) -> Nest:
@@ -145,7 +145,7 @@ class ScanElements(Downstream):
         return self._function(self._count - 1, self._state, element)
 
     @staticmethod
-    def _step(function: Callable[[Any, Any], Any], state: FoldedState, element: Nest) -> Nest:
+    def _step(function: Callable[[Any, Any], Any], state: CarriedState, element: Nest) -> Nest:
         new_state, result = pair(function(state.value, element))
         made = detached(as_element(result), (state.value, element))
         state.update(new_state)

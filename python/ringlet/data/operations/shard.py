@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, Table
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
@@ -114,13 +114,13 @@ class Shard(Transformation):
         """Only if nothing is left out."""
         return self.num_shards == 1 and self.input.in_order
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
-        rows = self.input.open_rows(run)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
+        rows = self.input.open_rows(context)
         return rows if self.num_shards == 1 else ShardRows(rows, self.num_shards, self.index)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements.
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class Shard(Transformation):
                 "options.experimental_distribute.auto_shard_policy (tf.data.experimental and tf.distribute have the "
                 "same names), or shard(num_shards, index) by numbers."
             )
-        return ShardElements(self.input.open(run), self.num_shards, self.index, self.fills_all)
+        return ShardElements(self.input.open(context), self.num_shards, self.index, self.fills_all)
 
 
 class ShardRows(RowStream):
@@ -167,7 +167,7 @@ class ShardRows(RowStream):
         self._skip = state["skip"]
 
 
-class ShardElements(Downstream):
+class ShardElements(UnaryStream):
     """Every n-th element of another stream."""
 
     __slots__ = ("_behind", "_index", "_num_shards", "_skip")

@@ -22,7 +22,7 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.counts import positive
 from ringlet.data.state.saved_elements import load_elements, save_elements
@@ -131,30 +131,30 @@ class Shuffle(Transformation):
         """A random order of all elements, the same at every call, for access by number."""
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.entropy))).permutation(self.cardinality)
 
-    def choose(self, run: Run) -> None:
+    def choose(self, context: IterationContext) -> None:
         """Count this iteration."""
-        self._choice(run)
+        self._choice(context)
 
-    def _choice(self, run: Run) -> list[int]:
-        choice: list[int] = run.choice(self, lambda: [self.entropy, next(self.runs)])
+    def _choice(self, context: IterationContext) -> list[int]:
+        choice: list[int] = context.choice(self, lambda: [self.entropy, next(self.runs)])
         return choice
 
-    def _generator(self, run: Run) -> np.random.Generator:
-        entropy, number = self._choice(run)
-        key = (number, *run.rounds) if self.reshuffles else ()
+    def _generator(self, context: IterationContext) -> np.random.Generator:
+        entropy, number = self._choice(context)
+        key = (number, *context.rounds) if self.reshuffles else ()
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy, spawn_key=key)))
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
         if self.buffer_size == 1:
-            return self.input.open_rows(run)
-        return ShuffleRows(self.input.open_rows(run), self.buffer_size, self._generator(run))
+            return self.input.open_rows(context)
+        return ShuffleRows(self.input.open_rows(context), self.buffer_size, self._generator(context))
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
         if self.buffer_size == 1:
-            return self.input.open(run)
-        return ShuffleElements(self.input, run, self.buffer_size, self._generator(run))
+            return self.input.open(context)
+        return ShuffleElements(self.input, context, self.buffer_size, self._generator(context))
 
 
 def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
@@ -263,13 +263,13 @@ class ShuffleRows(RowStream):
         self._random.bit_generator.state = state["random"]
 
 
-class ShuffleElements(Downstream):
+class ShuffleElements(UnaryStream):
     """Elements of another stream in random order."""
 
     __slots__ = ("_block", "_buffer", "_buffer_size", "_is_filled", "_is_rest", "_node", "_random", "_slots")
 
-    def __init__(self, node: Node, run: Run, buffer_size: int, random: np.random.Generator) -> None:
-        super().__init__(node.open(run))
+    def __init__(self, node: Node, context: IterationContext, buffer_size: int, random: np.random.Generator) -> None:
+        super().__init__(node.open(context))
         self._node = node
         self._buffer_size = buffer_size
         self._random = random

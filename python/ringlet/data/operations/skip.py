@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import RowStream, Run, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count
 from ringlet.data.operations.countdown import CountedElements, CountedRows
 from ringlet.data.operations.counts import ALL, count_or_all
@@ -65,13 +65,13 @@ class Skip(Transformation):
             return 0 if self.count == ALL and size == INFINITE_CARDINALITY else size
         return 0 if self.count == ALL else max(0, size - self.count)
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
-        return SkipRows(self.input.open_rows(run), self.count)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
+        return SkipRows(self.input.open_rows(context), self.count)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
-        return SkipElements(self.input.open(run), self.count)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
+        return SkipElements(self.input.open(context), self.count)
 
 
 class SkipRows(CountedRows):

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Run, State, Stream
-from ringlet.data.graph.pipeline_handle import Opened
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, State, Stream
+from ringlet.data.graph.pipeline_handle import PipelineHandle
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.load import read_shards
 from ringlet.data.operations.save import ShardFunction
 from ringlet.data.state.fingerprint import fingerprint
@@ -82,7 +82,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot(Rowless):
+class Snapshot(ElementTransform):
     """The same elements, saved in a folder."""
 
     path: str
@@ -111,23 +111,23 @@ class Snapshot(Rowless):
         """The folder for pipelines like this one."""
         return str(Path(self.path) / hashlib.sha256(fingerprint(self.input).encode()).hexdigest()[:16])
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return SnapshotElements(self, run)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return SnapshotElements(self, context)
 
 
 class SnapshotElements(Stream):
     """Elements that are loaded, or else made; the first stream that makes them saves them."""
 
-    __slots__ = ("_count", "_input", "_is_closed", "_loaded", "_node", "_run", "_writer")
+    __slots__ = ("_context", "_count", "_input", "_is_closed", "_loaded", "_node", "_writer")
 
-    def __init__(self, node: Snapshot, run: Run) -> None:
+    def __init__(self, node: Snapshot, context: IterationContext) -> None:
         self._node = node
-        self._run = run
+        self._context = context
         self._count = 0
         self._is_closed = False
         self._input: Stream | None = None
-        self._loaded: Opened | None = None
+        self._loaded: PipelineHandle | None = None
         self._writer: SavedDatasetWriter | None = None
 
     def __next__(self) -> Nest:
@@ -149,14 +149,14 @@ class SnapshotElements(Stream):
             self._writer = SavedDatasetWriter.begin(node.folder, node.element_spec, node.level)
             if self._writer is not None:
                 weakref.finalize(self, self._writer.abandon)
-            self._input = node.input.open(self._run)
+            self._input = node.input.open(self._context)
 
-    def _open_saved(self) -> Opened:
+    def _open_saved(self) -> PipelineHandle:
         node = self._node
         manifest = read_manifest(node.folder)
         # The spec of this pipeline, whose named tuples have their own classes.
         dataset = read_shards(node.dataset_type, manifest, node.element_spec, node.reader_func)
-        return Opened(dataset.node, self._run.in_round(0))
+        return PipelineHandle(dataset.node, self._context.in_round(0))
 
     def _load(self) -> Nest:
         if self._loaded is None:
@@ -209,5 +209,5 @@ class SnapshotElements(Stream):
             self._loaded = self._open_saved()
             self._loaded.set_state(state["loaded"])
         elif state["input"] is not None:
-            self._input = self._node.input.open(self._run)
+            self._input = self._node.input.open(self._context)
             self._input.set_state(state["input"])

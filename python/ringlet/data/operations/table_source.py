@@ -8,7 +8,7 @@ from typing import Any
 from ringlet.collectives.adapters.array_adapters import kind_of, own_copy
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
 from ringlet.data.graph.table import Rows, Table
 from ringlet.nest import map_structure
 
@@ -66,11 +66,11 @@ class TableSource(Node):
         """Always."""
         return True
 
-    def open_rows(self, run: Run) -> RowStream:
+    def open_rows(self, context: IterationContext) -> RowStream:
         """Start at the first row."""
         return TableRows(self.rows.length)
 
-    def open_elements(self, run: Run) -> Stream:
+    def open_elements(self, context: IterationContext) -> Stream:
         """Never called: there is a table."""
         raise NotImplementedError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import RowStream, Run, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows
 from ringlet.data.operations.countdown import CountedElements, CountedRows
 from ringlet.data.operations.counts import ALL, count_or_all
@@ -66,13 +66,13 @@ class Take(Transformation):
         """Whether those of the input are."""
         return self.input.from_row_zero
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
-        return TakeRows(self.input.open_rows(run), self.count)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
+        return TakeRows(self.input.open_rows(context), self.count)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
-        return TakeElements(self.input.open(run), self.count)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
+        return TakeElements(self.input.open(context), self.count)
 
 
 class TakeRows(CountedRows):

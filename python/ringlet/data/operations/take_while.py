@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Run, Stream
-from ringlet.data.operations.filter import Filter, Tested
+from ringlet.data.graph.node import IterationContext, Stream
+from ringlet.data.operations.filter import Filter, PredicateStream
 from ringlet.data.operations.user_function import check_callable
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = 
 class TakeWhile(Filter):
     """The elements in front of the first for which a predicate is false."""
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return TakeWhileElements(self.input.open(run), self.predicate)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return TakeWhileElements(self.input.open(context), self.predicate)
 
 
-class TakeWhileElements(Tested):
+class TakeWhileElements(PredicateStream):
     """The elements of another stream, which is closed behind the last that passes."""
 
     __slots__ = ()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ringlet.data.graph.batch_rows import num_rows, zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
 from ringlet.data.graph.spec_inference import row_spec, spec_of
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import PyTreeSpec, flatten, map_structure, unflatten
@@ -68,7 +68,7 @@ def _common_rows(specs: list[TensorSpec]) -> int | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Unbatch(Rowless):
+class Unbatch(ElementTransform):
     """The rows of all elements."""
 
     @property
@@ -98,9 +98,9 @@ class Unbatch(Rowless):
         """The first rows of the input's examples."""
         return tuple(map_structure(_first_row, example) for example in self.input.examples)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return UnbatchElements(self.input.open(run), self.input)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return UnbatchElements(self.input.open(context), self.input)
 
 
 def _first_row(leaf: Any) -> Any:
@@ -109,7 +109,7 @@ def _first_row(leaf: Any) -> Any:
     return leaf[0] if len(leaf) else zeros_like_spec(row_spec(spec_of(leaf)))
 
 
-class UnbatchElements(Downstream):
+class UnbatchElements(UnaryStream):
     """The rows of another stream's elements."""
 
     __slots__ = ("_at", "_element", "_leaves", "_node", "_rows", "_shape")

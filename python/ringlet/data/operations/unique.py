@@ -11,8 +11,8 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Node, Run, State, Stream
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 
@@ -52,7 +52,7 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
 
 
 @dataclass(frozen=True, eq=False)
-class Unique(Rowless):
+class Unique(ElementTransform):
     """Every element once."""
 
     @property
@@ -60,12 +60,12 @@ class Unique(Rowless):
         """Unknown."""
         return UNKNOWN_CARDINALITY
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return UniqueElements(self.input.open(run), self.input)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return UniqueElements(self.input.open(context), self.input)
 
 
-class UniqueElements(Downstream):
+class UniqueElements(UnaryStream):
     """The elements of another stream, each when it comes first."""
 
     __slots__ = ("_node", "_seen")

@@ -11,10 +11,10 @@ import numpy as np
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.adapter_column import array_column
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, RowStream, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, UnaryStream
 from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.table_source import TableSource
 from ringlet.data.state.saved_elements import load_elements, save_elements
@@ -79,7 +79,7 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 @dataclass(frozen=True, eq=False)
-class Window(Rowless):
+class Window(ElementTransform):
     """Windows of elements, as datasets."""
 
     size: int
@@ -141,12 +141,12 @@ class Window(Rowless):
 
         return map_structure(dataset, arrays)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         table = self.input.table
         if table is None:
-            return WindowElements(self.input.open(run), self)
-        return WindowRows(self.input.open_rows(run), self, table)
+            return WindowElements(self.input.open(context), self)
+        return WindowRows(self.input.open_rows(context), self, table)
 
 
 class WindowRows(Stream):
@@ -205,7 +205,7 @@ def _piece(numbers: Numbers) -> Rows:
     return slice(first, last + 1) if is_slice else numbers
 
 
-class WindowElements(Downstream):
+class WindowElements(UnaryStream):
     """Windows of any elements."""
 
     __slots__ = ("_buffer", "_is_input_over", "_node", "_to_skip")

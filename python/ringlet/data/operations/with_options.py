@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.dataset_options import Options
-from ringlet.data.graph.node import Node, RowStream, Run, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, Node, RowStream, Stream, Transformation
 from ringlet.data.operations.counts import AUTOTUNE
 
 if TYPE_CHECKING:
@@ -67,13 +67,13 @@ class WithOptions(Transformation):
 
     options: Options = field(default_factory=Options)
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
-        return self.input.open_rows(run)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
+        return self.input.open_rows(context)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
-        return self.input.open(run)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
+        return self.input.open(context)
 
 
 def options_of(node: Node) -> Options:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
 from ringlet.data.graph.table import Table
 from ringlet.data.operations.table_source import TableRows
 from ringlet.data.operations.user_function import node_of
@@ -20,7 +20,7 @@ from ringlet.nest import PyTreeSpec, flatten, unflatten
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["Inputs", "Zip", "zip", "zip_tables"]
+__all__ = ["InputStreams", "Zip", "zip", "zip_tables"]
 
 
 def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
@@ -147,13 +147,13 @@ class Zip(Node):
         """The sum of all."""
         return sum(part.bytes_copied for part in self.parts)
 
-    def open_rows(self, run: Run) -> RowStream:
+    def open_rows(self, context: IterationContext) -> RowStream:
         """Start at the first row."""
         return TableRows(0 if self.table is None else self.table.length)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return ZipElements([part.open(run) for part in self.parts], self.shape)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return ZipElements([part.open(context) for part in self.parts], self.shape)
 
 
 def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> Table:
@@ -185,7 +185,7 @@ def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> 
     return Table(tuple(columns), whole, length if cardinality < 0 else min(length, cardinality))
 
 
-class Inputs(Stream):
+class InputStreams(Stream):
     """A stream that reads several others, all of them open from the beginning."""
 
     __slots__ = ("_inputs", "_is_closed")
@@ -213,7 +213,7 @@ class Inputs(Stream):
             source.set_state(saved)
 
 
-class ZipElements(Inputs):
+class ZipElements(InputStreams):
     """One element of each input, in one structure; all are closed behind the end of the first that ends.
 
     The inputs behind that one are asked once more, as in TensorFlow: caches among them that end here are complete then.

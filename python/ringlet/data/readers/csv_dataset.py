@@ -13,8 +13,8 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import PassedOn, Run, Stream
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, OneToOneStream, Stream
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.readers.byte_stream import check_compression
 from ringlet.data.readers.csv_records import CsvRecords, Dialect, Record
 from ringlet.data.readers.file_blocks import buffer_bytes
@@ -221,7 +221,7 @@ def _positions(given: Any, name: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class CsvFields(Rowless):
+class CsvFields(ElementTransform):
     """The values of records."""
 
     columns: tuple[Column, ...] = field(repr=False)
@@ -245,9 +245,9 @@ class CsvFields(Rowless):
         """The default of each column, or zero."""
         return self.make(tuple(b"" if c.dtype is None else c.dtype.type(c.default or 0) for c in self.columns))
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return FieldElements(self.input.open(run), self)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return FieldElements(self.input.open(context), self)
 
     def values(self, record: Record) -> tuple[Any, ...]:
         """Return the value of each column that is read.
@@ -305,7 +305,7 @@ def _wrong(record: Record, what: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"{record.file}, line {record.line}: {what}")
 
 
-class FieldElements(PassedOn):
+class FieldElements(OneToOneStream):
     """The values of the records of another stream."""
 
     __slots__ = ("_node",)

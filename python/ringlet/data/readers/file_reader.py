@@ -15,8 +15,8 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Run, State, Stream, Transformation
-from ringlet.data.graph.thread_map import Calls
+from ringlet.data.graph.node import IterationContext, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.thread_map import ThreadMap
 from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_names import text_name
@@ -114,7 +114,7 @@ class FileReader(Transformation):
     def _first_names(self) -> list[Any]:
         if self.input.runs_user_code:
             return [self.input.example]
-        with closing(self.input.open(Run())) as names:
+        with closing(self.input.open(IterationContext())) as names:
             return list(islice(names, _MOST_EXAMPLE_FILES))
 
     @property
@@ -132,9 +132,9 @@ class FileReader(Transformation):
         """Always."""
         return True
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return FileElements(self, self.input.open(run))
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return FileElements(self, self.input.open(context))
 
 
 class _Turn:
@@ -148,7 +148,7 @@ class _Turn:
         self.offset = 0  # where the block began whose elements these are, and how many it has
         self.size = 0
         self.elements: Iterator[Any] = iter(())
-        self._ahead = Calls(_read_block, 1, name="ringlet-read") if is_ahead else None
+        self._ahead = ThreadMap(_read_block, 1, name="ringlet-read") if is_ahead else None
 
     def open(self, reader: FileReader, name: str, offset: int = 0, taken: int = 0) -> None:
         """Begin a file, at an offset and behind so many elements from there."""
@@ -214,7 +214,7 @@ def _read_block(blocks: FileBlocks) -> tuple[int, Any]:
     return blocks.offset, elements
 
 
-class FileElements(Downstream):
+class FileElements(UnaryStream):
     """The elements of the files whose names another stream gives."""
 
     __slots__ = ("_has_names", "_index", "_reader", "_turn", "_turns")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ringlet.data.graph.iteration_context import Graph, carried
+from ringlet.data.graph.iteration_context import Graph, position_graph
 from ringlet.data.graph.node import State
-from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
 __all__ = ["VERSION", "fingerprint", "restored", "saved"]
@@ -33,19 +33,19 @@ def fingerprint(root: Graph) -> str:
     return f"{inputs[0] if len(inputs) == 1 else '[' + ' | '.join(inputs) + ']'} -> {own}"
 
 
-def saved(opened: Opened) -> State:
+def saved(opened: PipelineHandle) -> State:
     """Give the state of an iterator.
 
     Examples
     --------
     >>> from ringlet.data import Dataset
-    >>> sorted(saved(Opened(Dataset.range(5).node)))
+    >>> sorted(saved(PipelineHandle(Dataset.range(5).node)))
     ['graph', 'run', 'stream', 'version']
     """
-    return {"version": VERSION, "graph": fingerprint(carried(opened.graph)), **opened.get_state()}
+    return {"version": VERSION, "graph": fingerprint(position_graph(opened.graph)), **opened.get_state()}
 
 
-def restored(opened: Opened, state: State) -> Opened:
+def restored(opened: PipelineHandle, state: State) -> PipelineHandle:
     """Close what is open, and open the same graph where a state was saved.
 
     Raises
@@ -59,15 +59,15 @@ def restored(opened: Opened, state: State) -> Opened:
     --------
     >>> from ringlet.data import Dataset
     >>> node = Dataset.range(5).node
-    >>> first = Opened(node)
+    >>> first = PipelineHandle(node)
     >>> next(first.stream), next(first.stream)
     (np.int64(0), np.int64(1))
-    >>> next(restored(Opened(node), saved(first)).stream)
+    >>> next(restored(PipelineHandle(node), saved(first)).stream)
     np.int64(2)
     """
-    _check(state, fingerprint(carried(opened.graph)))
+    _check(state, fingerprint(position_graph(opened.graph)))
     opened.close()
-    fresh = Opened(opened.graph)
+    fresh = PipelineHandle(opened.graph)
     try:
         fresh.set_state(state)
     except BaseException:

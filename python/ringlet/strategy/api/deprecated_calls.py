@@ -172,11 +172,11 @@ class DeprecatedCalls:
                 f"Input replication mode not supported: {replication_mode!r}. Leave it at PER_WORKER, or call "
                 "distribute_datasets_from_function with InputOptions"
             )
-        from ringlet.data.input_iterator import CalledSteps, InputIterator  # loaded where datasets are used
+        from ringlet.data.input_iterator import FunctionSteps, InputIterator  # loaded where datasets are used
 
         given = [(input_fn(context), count) for context, count in _pipelines(self._extended)]
         if all(callable(made) for made, _ in given):
-            return InputIterator(CalledSteps([made for made, count in given for _ in range(count)]))
+            return InputIterator(FunctionSteps([made for made, count in given for _ in range(count)]))
         for made, _ in given:
             if callable(made) or isinstance(made, (str, bytes, np.ndarray)) or not isinstance(made, Iterable):
                 raise ValueError(
