@@ -1,4 +1,4 @@
-"""Lines below an exception that say where it happened."""
+"""Notes on exceptions (PEP 678) for every supported version of Python."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def add_note(error: BaseException, note: str) -> None:
     >>> error.__notes__
     ['in element 3']
     """
-    # BaseException.add_note came with Python 3.11; before, the list is there for who looks.
+    # BaseException.add_note requires Python 3.11; before that, set the list of notes.
     notes = [*getattr(error, "__notes__", ()), note]
     error.__notes__ = notes  # type: ignore[attr-defined,unused-ignore]

@@ -125,8 +125,8 @@ def test_types_and_shapes_make_the_signature():
 
 WRONG = [
     (lambda: Dataset.from_generator([1], output_signature=INT), TypeError, "must be a Python callable"),
-    (lambda: Dataset.from_generator(yielding()), TypeError, "give output_signature or output_types"),
-    (lambda: Dataset.from_generator(yielding(), output_shapes=[]), TypeError, "give output_signature or output_types"),
+    (lambda: Dataset.from_generator(yielding()), TypeError, "pass output_signature or output_types"),
+    (lambda: Dataset.from_generator(yielding(), output_shapes=[]), TypeError, "pass output_signature or output_types"),
     (lambda: Dataset.from_generator(yielding(), np.int32, output_signature=INT), TypeError, "not both"),
     (lambda: Dataset.from_generator(yielding(), output_shapes=(), output_signature=INT), TypeError, "not both"),
     (lambda: Dataset.from_generator(yielding(), output_signature=np.int32), TypeError, "must hold TensorSpec"),

@@ -32,7 +32,7 @@ def interleave(found, cycle_length, block_length, calls=None):
 def test_threads_change_nothing_and_a_state_of_either_continues_in_the_other(found, cycle_length, block_length, data):
     calls = data.draw(st.integers(2, 4).filter(lambda n: n <= cycle_length) if cycle_length > 1 else st.none(), "calls")
     expected = [int(x) for x in interleave(found, cycle_length, block_length)]
-    at = data.draw(st.integers(0, len(expected)), "saved behind")
+    at = data.draw(st.integers(0, len(expected)), "saved after")
     kinds = data.draw(st.permutations([None, calls]), "from and to")
     iterator, restored = (iter(interleave(found, cycle_length, block_length, kind)) for kind in kinds)
     assert [int(x) for x in itertools.islice(iterator, at)] == expected[:at]

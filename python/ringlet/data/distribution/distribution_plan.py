@@ -1,4 +1,4 @@
-"""Which plan of distribution a dataset gets: by its policy, its batches, and the place of the worker."""
+"""Selection of the distribution plan of a dataset, by policy, batch size and worker."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from ringlet.errors import InvalidArgumentError
 __all__ = ["Decision", "Plan", "Uneven", "decide", "decide_dealing", "decide_per_replica"]
 
 Uneven = Literal["keep"] | None
-"""What to do with elements that are too few for a step: "keep" them all, or None, TensorFlow's rules."""
+"""Treatment of elements that are too few for a step: "keep" all, or None for TensorFlow's rules."""
 
-# What stands between a dataset and the Prefetch that a user put at its end.
+# Nodes that may follow a Prefetch at the end of a user's dataset.
 _CHEAP = frozenset(["LegacyRebatch", "Rebatch", "Shard", "WithOptions"])
 
 
 class Plan(Protocol):
-    """How the elements of datasets become steps. A node is the plan of one replica: elements stay as they are."""
+    """A distribution plan turns elements of datasets into steps; a plain node is the plan for one replica."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -45,12 +45,12 @@ class Plan(Protocol):
 
     @property
     def cardinality(self) -> int:
-        """What a user is told as the cardinality of the distributed dataset."""
+        """The reported cardinality of the distributed dataset."""
         ...
 
     @property
     def element_spec(self) -> Nest:
-        """What a step looks like."""
+        """The specs of a step."""
         ...
 
     def open(self, context: IterationContext) -> Stream:
@@ -60,18 +60,18 @@ class Plan(Protocol):
 
 @dataclass(frozen=True)
 class Decision:
-    """A plan, and how it came about, for `ringlet.data.explain`.
+    """A plan and the reasons for it, for `ringlet.data.explain`.
 
     Attributes
     ----------
     plan : Plan
     place : InputPlacement
     policy : AutoShardPolicy or None
-        What was applied; None where nothing is sharded, since a function made the dataset.
+        The policy applied; None if nothing is sharded, since a function made the dataset.
     reason : str
-        Why it is that policy.
+        The reason for the policy.
     cut : str
-        What happens to the global batches.
+        How global batches are split.
     """
 
     plan: Plan
@@ -89,15 +89,15 @@ def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: U
     node : Node
     place : InputPlacement
     buffer_size : int, default 1
-        How many elements are made ahead for each replica, where a thread pays.
+        How many elements are prefetched for each replica, if worth a thread.
     uneven : "keep" or None
 
     Raises
     ------
     NotFoundError
-        If the policy is FILE, and no files are found.
+        If the policy is FILE, and the dataset reads no files.
     InvalidArgumentError
-        If elements cannot be cut, or `uneven` is unknown.
+        If elements cannot be split, or `uneven` is unknown.
 
     References
     ----------
@@ -116,7 +116,7 @@ def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: U
     sharding = Sharding(place.num_workers, place.worker_index, place.total, fills_all=uneven is None)
     sharded = auto_shard(node, sharding)
     is_by_data = sharded.policy is AutoShardPolicy.DATA
-    # Under DATA the whole dataset is cut here, and not, as by TensorFlow's rewrite, a rebatch at its end undone.
+    # Under DATA the dataset is split here as a whole, whereas TensorFlow's rewrite removes a rebatch at its end.
     share = node if is_by_data else sharded.node
     cuts_whole = is_by_data or (uneven is not None and place.num_workers == 1)
     if place.total == 1:
@@ -134,7 +134,7 @@ def _alone(share: Node, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
 
 
 def _cut_whole(node: Node, place: InputPlacement, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
-    """Every worker reads all global batches, and keeps the rows of its replicas."""
+    """Return the plan in which every worker reads all global batches and keeps its replicas' rows."""
     total, workers = place.total, place.num_workers
     if uneven:
         cut = f"each global batch is cut into {total} shares that differ by one row at most"
@@ -151,11 +151,11 @@ def _cut_whole(node: Node, place: InputPlacement, buffer_size: int, uneven: Unev
 
 
 def _deal_share(node: Node, share: Node, place: InputPlacement, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
-    """Every worker reads a share of its own, and counts off the rows of its replicas."""
+    """Return the plan in which every worker reads its own share and rebatches it for its replicas."""
     if uneven and place.num_workers > 1 and place.sum_over_workers is None:
         raise InvalidArgumentError(
-            "uneven='keep' weighs the rows of each worker against those of all, where each reads files or shards of "
-            "its own, and needs sum_over_workers for it; under AutoShardPolicy.DATA it needs nothing"
+            "uneven='keep' weights the rows of each worker by the total of all, if each reads files or shards of "
+            "its own, which needs sum_over_workers; under AutoShardPolicy.DATA it is not needed"
         )
     size = batch_size_of(node)
     if size:
@@ -170,7 +170,7 @@ def _deal_share(node: Node, share: Node, place: InputPlacement, buffer_size: int
 
 
 def decide_dealing(node: Node, place: InputPlacement, *, buffer_size: int = 1) -> Decision:
-    """Choose the plan of a dataset whose elements are made for replicas already.
+    """Choose the plan of a dataset whose elements are per-replica batches.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decisi
 
 
 def _buffered(node: Node, size: int) -> Node:
-    """Have elements made ahead, where a thread pays and the user has not said `prefetch` at the end."""
+    """Add a prefetch if it is worth a thread and the dataset does not end with one."""
     last = node
     while type(last).__name__ in _CHEAP:
         last = last.inputs[0]

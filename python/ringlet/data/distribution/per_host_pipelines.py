@@ -1,4 +1,4 @@
-"""Datasets for the hosts of one process, each with an input pipeline of its own, as a TPU slice has them."""
+"""Distribution to the hosts of one process, such as a TPU slice, with one input pipeline for each host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["HostDistribution", "distribute_to_hosts", "distribute_to_hosts_from_
 
 @dataclass(frozen=True, eq=False)
 class HostDistribution(ElementDistribution):
-    """A plan of distribution: a step takes the next elements of each host's dataset for the replicas of that host.
+    """A distribution plan: a step takes the next elements of each host's dataset for the replicas of that host.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class HostDistribution(ElementDistribution):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the steps depend on."""
+        """The parameters of the steps."""
         return {**super().settings, "replicas_of_hosts": list(self.counts)}
 
     @property
@@ -57,7 +57,7 @@ class HostDistribution(ElementDistribution):
 
 
 class _HostDistributionStream(ElementDistributionStream):
-    """As ElementDistributionStream; the replicas of a host are next to each other."""
+    """The steps of a `HostDistribution`; the replicas of a host are adjacent."""
 
     __slots__ = ()
     _plan: HostDistribution
@@ -78,7 +78,7 @@ def distribute_to_hosts(
     *,
     uneven: Uneven = None,
 ) -> DistributedDataset:
-    """Shard a dataset to the hosts of this process, and cut its global batches into parts for all replicas.
+    """Shard a dataset to the hosts of this process, and split its global batches among all replicas.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def distribute_to_hosts(
     Returns
     -------
     DistributedDataset
-        The replicas of a host are next to each other; its parts of a batch are those that it would get as a worker.
+        The replicas of a host are adjacent; their parts of a batch are those of a worker.
 
     Raises
     ------
@@ -125,12 +125,12 @@ def distribute_to_hosts_from_function(
     counts: Sequence[int],
     options: InputOptions | None = None,
 ) -> DistributedDataset:
-    """Deal the elements of the datasets that a function makes, one for each host, to the host's replicas.
+    """Distribute the elements of the datasets that a function returns, one for each host, to the host's replicas.
 
     Parameters
     ----------
     dataset_fn : callable
-        Takes an InputContext that counts the hosts as pipelines, gives a dataset of batches for one replica.
+        Takes an InputContext that counts the hosts as pipelines, and returns a dataset of batches for one replica.
     counts : sequence of int
         Replicas of each host.
     options : InputOptions, optional
@@ -153,7 +153,7 @@ def distribute_to_hosts_from_function(
     if hosts == 1:
         return distribute_datasets_from_function(dataset_fn, total, options)
     shares = [
-        # Two at least: a plan that deals, also where the host has one replica.
+        # At least two: the plan distributes elements even if the host has one replica.
         distribute_datasets_from_function(lambda _, made=made: made, max(count, 2), options)  # type: ignore[misc]
         for made, count in ((dataset_fn(InputContext(hosts, i, total)), count) for i, count in enumerate(counts))
     ]
@@ -161,7 +161,7 @@ def distribute_to_hosts_from_function(
 
 
 def _joined(shares: Sequence[DistributedDataset], counts: Sequence[int]) -> DistributedDataset:
-    """One dataset of what each host deals to its replicas."""
+    """Return the dataset that combines the shares of all hosts."""
     decision = shares[0].decision
     plans = [share.decision.plan for share in shares]
     nodes = tuple(plan.inputs[0] for plan in plans)

@@ -1,4 +1,4 @@
-"""Every element exactly once, with a weight for each replica's part (``uneven="keep"``).
+"""Distribution plans that yield every element exactly once, with weights (``uneven="keep"``).
 
 A step over N replicas whose parts have ``n_0, n_1, ...`` rows carries the weights ``w_k = n_k * N / (n_0 + n_1 +
 ...)``. So the mean over replicas of ``w_k * (mean over the rows of part k)`` is the mean over the rows of the step,
@@ -31,7 +31,7 @@ _WEIGHT = TensorSpec((), np.float64)
 
 
 def weights_of(rows: list[int], total: int, num_replicas: int) -> PerReplica[Any]:
-    """Give the weight of each part in the mean over `num_replicas` replicas.
+    """Return the weight of each part in the mean over `num_replicas` replicas.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def weights_of(rows: list[int], total: int, num_replicas: int) -> PerReplica[Any
 
 @dataclass(frozen=True, eq=False)
 class WeightedSingleReplica:
-    """A plan of distribution for one replica: elements as they are, each with the weight 1."""
+    """The distribution plan for one replica: unchanged elements, each with the weight 1."""
 
     node: Node
 
@@ -92,9 +92,9 @@ class _WeightedSingleStream(OneToOneStream):
 
 @dataclass(frozen=True, eq=False)
 class WeightedBatchSplit:
-    """A plan of distribution: each element is a global batch, of which every worker keeps the rows of its replicas.
+    """A distribution plan: each element is a global batch, of which every worker keeps the rows of its replicas.
 
-    Parts differ by one row at most, and follow each other in the order of replicas over all workers.
+    The sizes of parts differ by at most one row; parts are in the order of the replicas of all workers.
     """
 
     node: Node
@@ -115,7 +115,7 @@ class WeightedBatchSplit:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the steps depend on."""
+        """The parameters of the steps."""
         return ElementDistribution((self.node,), self.place).settings
 
     @property
@@ -143,7 +143,7 @@ class WeightedBatchSplit:
 
 
 class _WeightedSplitStream(OneToOneStream):
-    """Batches of another stream, cut for the replicas of one worker, with weights."""
+    """Batches of another stream, split for the replicas of one worker, with weights."""
 
     __slots__ = ("_cutter", "_others", "_slices", "_total")
 
@@ -153,7 +153,7 @@ class _WeightedSplitStream(OneToOneStream):
         first = place.worker_index * place.num_replicas
         mine = slice(first, first + place.num_replicas)
         self._total = place.total
-        # No method of this stream, which would never be dropped while it knows itself.
+        # Not a bound method, which would be a reference cycle.
         self._slices: Callable[[int, int], tuple[slice, ...]] = lambda size, parts: balanced_slices(size, parts)[mine]
         self._cutter = BatchSplitStream(source, place.total, self._slices)
 
@@ -181,11 +181,11 @@ class _WeightedSplitStream(OneToOneStream):
 
 @dataclass(frozen=True, eq=False)
 class WeightedElementDistribution(ElementDistribution):
-    """A plan of distribution: elements of the share that a worker has for itself, dealt to its replicas."""
+    """A distribution plan: elements of a worker's own share, distributed to its replicas with weights."""
 
     @property
     def pads(self) -> bool:
-        """Always: nothing may be lost."""
+        """True: no element is dropped."""
         return True
 
     @property
@@ -199,7 +199,7 @@ class WeightedElementDistribution(ElementDistribution):
 
 
 class _WeightedDistributionStream(ElementDistributionStream):
-    """Dealt elements, with weights."""
+    """The steps of a `WeightedElementDistribution`."""
 
     __slots__ = ()
 
@@ -210,5 +210,5 @@ class _WeightedDistributionStream(ElementDistributionStream):
         return regroup(parts, always_wrap=True), weights_of(rows, self._others.total(sum(rows)), place.total)
 
     def next_padded(self) -> Nest:
-        """Give the next step: every step is filled up."""
+        """Return the next step; every step is padded."""
         return next(self)

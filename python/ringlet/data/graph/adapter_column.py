@@ -1,4 +1,4 @@
-"""Rows of arrays of other libraries: a dataset of tensors gives tensors."""
+"""Columns of arrays of other libraries, so that a dataset of tensors yields tensors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["AdapterColumn", "array_column", "repeat_adapted", "stack_adapted"]
 
 
 class AdapterColumn:
-    """The rows of an array of another library along its first dimension; shares its memory where that can be.
+    """The rows of an array of another library along its first dimension; shares its memory where possible.
 
     Parameters
     ----------
     value : array of another library
-        Rows that follow each other are views of it, as the library's own slices are.
+        Consecutive rows are views of it if the library's slices are.
     """
 
     __slots__ = ("_array", "_value", "is_memory", "row_bytes", "spec")
@@ -39,21 +39,21 @@ class AdapterColumn:
         return len(self._array)
 
     def row(self, number: int) -> Any:
-        """Give one row."""
+        """Return one row."""
         return in_kind_of(self._value, self._array[number, ...], is_own=True)
 
     def rows(self, rows: Rows) -> Any:
-        """Give many rows as one array: a view of a slice, a gathered copy of anything else."""
+        """Return many rows as one array: a view of a slice, a gathered copy of anything else."""
         if isinstance(rows, slice):
             return in_kind_of(self._value, self._array[rows], is_own=True)
         memory = result_memory((len(rows), *self._array.shape[1:]), self._array.dtype)
-        # The numbers are right, and with the mode that checks them NumPy writes elsewhere first.
+        # Row numbers are in range; the checking mode ("raise") would buffer the output.
         self._array.take(rows, axis=0, out=memory[0], mode="clip")
         return in_memory(self._value, memory)
 
 
 def array_column(array: Any) -> ArrayColumn | AdapterColumn | NoneColumn:
-    """Give the rows of an array of any library, or of None.
+    """Return the column of an array of any library, or of None.
 
     Examples
     --------
@@ -66,12 +66,12 @@ def array_column(array: Any) -> ArrayColumn | AdapterColumn | NoneColumn:
 
 
 def repeat_adapted(leaf: Any, count: int) -> Any:
-    """Give an array of another library `count` times, along a new first dimension.
+    """Return an array of another library repeated `count` times along a new first dimension.
 
     Returns
     -------
-    array of that kind
-        In memory of its own: functions of users, which may write to it, are tried out on such.
+    array of that library
+        A copy, since user functions that are tried on it may write to it.
     """
     array = as_ndarray(leaf)
     memory = result_memory((count, *array.shape), array.dtype)
@@ -80,16 +80,16 @@ def repeat_adapted(leaf: Any, count: int) -> Any:
 
 
 def stack_adapted(leaves: Any) -> Any:
-    """Give arrays of another library along a new first dimension.
+    """Return arrays of another library stacked along a new first dimension.
 
     Parameters
     ----------
     leaves : sequence
-        Arrays of one kind, shape and dtype.
+        Arrays of one library, shape and dtype.
 
     Returns
     -------
-    array of that kind
+    array of that library
     """
     kind = kind_of(leaves[0])
     assert kind is not None

@@ -1,4 +1,4 @@
-"""One iteration of a dataset, as its nodes see it."""
+"""IterationContext: the random choices and the round of one iteration of a graph."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["Graph", "IterationContext", "graph_nodes", "position_graph"]
 
 
 class Graph(Protocol):
-    """A node, or a plan of distribution: what has inputs that are nodes."""
+    """A node or a distribution plan: an object with input nodes."""
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """The nodes that this one reads from."""
+        """The input nodes."""
         ...
 
 
 def position_graph(graph: Graph) -> Graph:
-    """Give what the state of a graph tells the place in.
+    """Return the graph whose position the state of `graph` records.
 
-    That is the graph itself, but for a plan of distribution whose every step is one whole element of a dataset, and
-    which says so by its property `position_graph`: the place in that dataset is the same for any number of replicas.
+    That is the graph itself, except for a distribution plan with one element of its dataset per step (property
+    `position_graph`): the position in that dataset is the same for any number of replicas.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def position_graph(graph: Graph) -> Graph:
 
 
 def graph_nodes(root: Graph) -> Iterator[Any]:
-    """Go through a graph, each node once, inputs first and in their order.
+    """Iterate over the nodes of a graph, each once, inputs first and in order.
 
     Examples
     --------
@@ -57,10 +57,10 @@ def graph_nodes(root: Graph) -> Iterator[Any]:
 
 
 class IterationContext:
-    """One iteration: what its nodes left to chance and chose for it, and which round of a repeat this is.
+    """One iteration: the random choices of its nodes, and the current round of each repeat.
 
-    What is random in a node follows from its choice and from the rounds, and not from what was opened when: a thread
-    that reads ahead opens rounds that nobody may ever see.
+    The randomness of a node depends on its choice and on the rounds only, not on the order in which streams are opened:
+    a prefetch thread may open rounds that are never consumed.
 
     Examples
     --------
@@ -75,21 +75,21 @@ class IterationContext:
     __slots__ = ("_choices", "rounds")
 
     def __init__(self) -> None:
-        # Weak, since functions of the user may make datasets, and nodes, for every element.
+        # Weak references: user functions may create nodes for every element.
         self._choices: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         self.rounds: tuple[int, ...] = ()
 
     def choice(self, node: Any, choose: Callable[[], Any]) -> Any:
-        """Give what a node chose for this iteration: ``choose()`` at the first call, the same ever after.
+        """Return the choice of a node for this iteration: ``choose()`` at the first call, then the same value.
 
-        It must be fit for a state (see `ringlet.data.graph.node.State`), since it is saved with the iteration.
+        The choice is saved with the iteration, so it must be a `ringlet.data.graph.node.State`.
         """
         if node not in self._choices:
             self._choices[node] = choose()
         return self._choices[node]
 
     def chosen(self, node: Any) -> Any:
-        """Give what a node has chosen for this iteration, None where it has not.
+        """Return the choice of a node for this iteration, or None.
 
         Examples
         --------
@@ -102,33 +102,33 @@ class IterationContext:
         return self._choices.get(node)
 
     def choose(self, node: Any, choice: Any) -> None:
-        """Have a node choose something else from now on."""
+        """Replace the choice of a node."""
         self._choices[node] = choice
 
     def in_round(self, number: int) -> IterationContext:
-        """Give the same iteration in one round of a repeat, or for one element of several that open something."""
+        """Return this iteration in one round of a repeat, or for one of several inner datasets."""
         return self.at(*self.rounds, number)
 
     def at(self, *rounds: int) -> IterationContext:
-        """Give the same iteration in other rounds."""
+        """Return this iteration in other rounds."""
         context = IterationContext()
         context._choices = self._choices
         context.rounds = rounds
         return context
 
     def begin(self, root: Graph) -> None:
-        """Have all nodes of a graph choose."""
+        """Let all nodes of a graph make their choices."""
         for node in graph_nodes(root):
-            choose = getattr(node, "choose", None)  # a plan of distribution has nothing to choose
+            choose = getattr(node, "choose", None)  # a distribution plan makes no choices
             if choose is not None:
                 choose(self)
 
     def get_state(self, root: Graph) -> list[Any]:
-        """Give the choices of all nodes of a graph, None where there is none."""
+        """Return the choices of all nodes of a graph, None for nodes without one."""
         return [self._choices.get(node) for node in graph_nodes(root)]
 
     def set_state(self, root: Graph, state: list[Any]) -> None:
-        """Take over the choices of another iteration, for an equal graph and all rounds."""
+        """Set the choices of another iteration of an equal graph, for all rounds."""
         for node, choice in zip(graph_nodes(root), state, strict=True):
             if choice is not None:
                 self._choices[node] = choice

@@ -1,4 +1,4 @@
-"""A graph that was opened, saved and restored as one: the stream, and the run that it belongs to."""
+"""PipelineHandle: the open stream of a graph with its iteration context, saved and restored together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["PipelineHandle"]
 
 
 class Openable(Graph, Protocol):
-    """A node, or a plan of distribution."""
+    """A node or a distribution plan."""
 
     def open(self, context: IterationContext) -> Stream:
         """Open a stream of the elements."""
@@ -21,17 +21,17 @@ class Openable(Graph, Protocol):
 
 
 class PipelineHandle:
-    """The stream of a graph, and the run that it was opened in.
+    """The open stream of a graph, and its iteration context.
 
-    Iterators are made of one, and so is an operation that opens a dataset which the user's function made.
+    Used by iterators, and by operations that open a dataset returned by a user function.
 
     Parameters
     ----------
     graph : Node
-        Or a plan of distribution.
+        Or a distribution plan.
     context : IterationContext, optional
-        That of the stream which opens this one, ``context.in_round(number)`` with a number of its own for each that is
-        opened. Without, it is an iteration of its own.
+        For an inner dataset, ``context.in_round(number)`` of the outer stream, with a different number for each
+        inner dataset. By default, a new iteration.
 
     Examples
     --------
@@ -61,13 +61,13 @@ class PipelineHandle:
         self.stream.close()
 
     def get_state(self) -> State:
-        """Give a snapshot of both."""
-        # In this order: what a thread chooses in between is right for the stream as it was, too.
+        """Return a snapshot of the stream and the context."""
+        # The stream first: choices that a thread makes in between are valid for its snapshot as well.
         stream = self.stream.get_state()
         return {"run": self.context.get_state(position_graph(self.graph)), "stream": stream}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken; only before anything was read."""
+        """Restore a snapshot; only before anything is read."""
         self.context.set_state(position_graph(self.graph), state["run"])
-        # What was opened already carries what it was opened with, and takes it from the state.
+        # The open stream uses the choices made at its opening until its own state is set.
         self.stream.set_state(state["stream"])

@@ -1,4 +1,4 @@
-"""A number of elements that is said in advance, and checked."""
+"""assert_cardinality: a declared number of elements, checked during iteration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AssertCardinality", "assert_cardinality"]
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
-    """Say how many elements a dataset has where it cannot know, as behind a filter; for `Dataset.apply`.
+    """Declare the number of elements of a dataset of unknown cardinality, such as a filtered one; for `Dataset.apply`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset
     Returns
     -------
     callable
-        Takes a dataset, and gives one with that cardinality. Its iteration raises FailedPreconditionError if there are
+        Takes a dataset, returns one with that cardinality. Its iteration raises FailedPreconditionError if there are
         fewer elements, or more.
 
     Examples
@@ -48,13 +48,13 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset
 
 @dataclass(frozen=True, eq=False)
 class AssertCardinality(ElementTransform):
-    """The same elements, counted."""
+    """The elements of the input, counted."""
 
     expected: int
 
     @property
     def cardinality(self) -> int:
-        """What was said."""
+        """The declared number."""
         return self.expected
 
     def open_elements(self, context: IterationContext) -> Stream:
@@ -63,7 +63,7 @@ class AssertCardinality(ElementTransform):
 
 
 class CountedElements(UnaryStream):
-    """The elements of another stream, which must be as many as expected."""
+    """The elements of another stream, checked against the expected number."""
 
     __slots__ = ("_count", "_expected")
 
@@ -93,10 +93,10 @@ class CountedElements(UnaryStream):
         )
 
     def get_state(self) -> State:
-        """Give how many elements came."""
+        """Return the number of elements so far."""
         return {**super().get_state(), "count": self._count}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._count = state["count"]

@@ -1,4 +1,4 @@
-"""The base of transformations whose elements are no rows of a table."""
+"""ElementTransform: base class of transformations whose elements are not rows of a table."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["ElementTransform"]
 
 @dataclass(frozen=True, eq=False)
 class ElementTransform(Transformation):
-    """A transformation that gives elements one by one, whatever its input gives."""
+    """Base class of transformations that read their input element by element."""
 
     @property
     def table(self) -> None:
-        """None: the elements are no rows."""
+        """None: the elements are not rows."""
         return
 
     @property
     def in_order(self) -> bool:
-        """Means nothing without a table."""
+        """False: there is no table."""
         return False

@@ -1,4 +1,4 @@
-"""Elements without those that raise."""
+"""Dataset.ignore_errors: the elements that raise no exception."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _log = logging.getLogger(__name__)
 
 
 def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = None) -> Dataset:
-    """Leave out the elements that raise an exception instead of being made.
+    """Drop elements that raise an exception.
 
     Parameters
     ----------
     log_warning : bool, default False
         Whether to log each of them at WARNING.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Only reading tells how many elements it has. A batch that cannot be made is left out whole: ignore errors in
-        front of the batch to lose one element only.
+        Its cardinality is unknown. A failed batch is dropped as a whole: ignore errors
+        before the batch to drop only the failed element.
 
     Examples
     --------
@@ -48,13 +48,13 @@ def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = N
 
 @dataclass(frozen=True, eq=False)
 class IgnoreErrors(ElementTransform):
-    """The elements that can be made."""
+    """The elements of the input that raise no exception."""
 
     log_warning: bool
 
     @property
     def cardinality(self) -> int:
-        """Unknown."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
@@ -63,7 +63,7 @@ class IgnoreErrors(ElementTransform):
 
 
 class IgnoreErrorsElements(UnaryStream):
-    """The elements of another stream, without its exceptions."""
+    """The elements of another stream, skipping exceptions."""
 
     __slots__ = ("_log_warning",)
 
@@ -79,4 +79,4 @@ class IgnoreErrorsElements(UnaryStream):
                 raise
             except Exception as error:
                 if self._log_warning:
-                    _log.warning("an element is left out: %s: %s", type(error).__name__, error)
+                    _log.warning("dropped an element: %s: %s", type(error).__name__, error)

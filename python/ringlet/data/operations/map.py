@@ -33,12 +33,12 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     use_unbounded_threadpool: bool = False,
     name: str | None = None,
 ) -> Dataset:
-    """Give ``map_func(element)`` for every element, in their order.
+    """Return ``map_func(element)`` for every element, in their order.
 
     Parameters
     ----------
     map_func : callable
-        Takes an element; one that is a tuple comes as several arguments. Returns an array, a number, text, or a nest of
+        Takes an element, unpacked into arguments if it is a tuple. Returns an array, a number, text, or a nest of
         those. A list is a tuple of components, as in TensorFlow; inside of a nest it is one array. The arrays that it
         is given are read-only. Arrays that it returns are copied, so that it may fill one buffer again and again; views
         of what it was given, and read-only arrays, are not.
@@ -47,13 +47,13 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
         function spends its time outside of the interpreter: in NumPy, or waiting. None, the default, and 1 call it
         where the element is asked for.
     deterministic : bool, optional
-        False lets results of calls that run at once come as they are done. Otherwise they keep their order.
+        False lets results of calls that run at once come as they finish. Otherwise they keep their order.
     synchronous : bool, optional
         True refuses `num_parallel_calls`. Without that argument every call is synchronous anyway.
     use_unbounded_threadpool : bool, default False
-        Accepted and not used: as many threads run as `num_parallel_calls` names.
+        Accepted for compatibility with TensorFlow; unused: as many threads run as `num_parallel_calls` names.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -69,12 +69,12 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     ValueError
         If `synchronous` and `num_parallel_calls` are given together.
     TypeError
-        If `map_func` cannot be called; during iteration, if NumPy can make no array of what it gives.
+        If `map_func` cannot be called; during iteration, if NumPy cannot convert what it returns to an array.
 
     Notes
     -----
-    An exception of `map_func` surfaces where the element is asked for, with the number of the element in a note. The
-    iterator can go on behind it.
+    An exception of `map_func` is raised when the element is requested, with the element number in a note. Iteration
+    can continue after it.
 
     Examples
     --------
@@ -117,12 +117,12 @@ class Map(Transformation):
 
     @property
     def in_order(self) -> bool:
-        """Means nothing without a table."""
+        """False: there is no table."""
         return False
 
     @property
     def runs_user_code(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @cached_property

@@ -1,8 +1,8 @@
-"""The elements of several inner datasets in turn, which a function of the user's makes of elements.
+"""The elements of several inner datasets in turn, which a user function makes of elements.
 
 A cycle has *slots*; each holds one inner dataset. A *visit* to a slot gives up to `block_length` elements of it, and
 then the next slot is visited. A visit that finds the inner dataset at its end clears the slot; one that finds the slot
-clear first opens the inner dataset of the next outer element. With one slot, inner datasets come one behind another.
+clear first opens the inner dataset of the next outer element. With one slot, inner datasets come one after another.
 
 With threads, slots that are to be visited next are filled ahead, each by one call at a time. Slots are opened in the
 order of visits in any case, so that the order of elements does not depend on threads.
@@ -33,7 +33,7 @@ _CHOOSING = threading.Lock()
 
 
 class DatasetFunction(UserFunction):
-    """A function of the user's that makes a dataset of an element.
+    """A user function that makes a dataset of an element.
 
     Examples
     --------
@@ -48,12 +48,12 @@ class DatasetFunction(UserFunction):
         super().__init__(function, name)
 
     def node(self, answer: Any, number: int = 0) -> Node:
-        """Give the node of what the function gave.
+        """Return the node of what the function gave.
 
         Raises
         ------
         TypeError
-            If that is no dataset.
+            If that is not a dataset.
         """
         node = node_of(answer)
         if node is None:
@@ -120,7 +120,7 @@ class Slot:
             self._opened.close()
 
     def get_state(self) -> State:
-        """Give the outer element, the inner state, and what is ready."""
+        """Return the outer element, the inner state, and what is ready."""
         is_open = self._opened is not None and not self._is_over
         return {
             "number": self.number,
@@ -252,7 +252,7 @@ class NestedElements(UnaryStream):
             self.close()
 
     def _filled(self, slot: Slot) -> Slot:
-        """Give the slot to read from, filled with what the rest of the visit needs: this one, if there is an order."""
+        """Return the slot to read from, filled for the rest of the visit: this one if elements are ordered."""
         if self._num_calls == 1:
             slot.fill(1)
             return slot
@@ -301,7 +301,7 @@ class NestedElements(UnaryStream):
         super().close()
 
     def get_state(self) -> State:
-        """Give the place in the cycle, and the states of all slots."""
+        """Return the place in the cycle, and the states of all slots."""
         self._settle()
         return {
             **super().get_state(),
@@ -313,7 +313,7 @@ class NestedElements(UnaryStream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken: the function is called again for the slots that were open."""
+        """Restore a snapshot: the function is called again for the slots that were open."""
         super().set_state(state)
         self._at, self._given, self._count = state["at"], state["given"], state["count"]
         self._is_input_over = state["is_input_over"]

@@ -47,7 +47,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
     drop_remainder : bool, default False
         Whether to leave out the last batch where it is short.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -117,7 +117,7 @@ class PaddedBatch(ElementTransform):
         return self.padding_of(self.input.element_spec)
 
     def padding_of(self, specs: Nest) -> Padding:
-        """Give how the components of elements like these are padded."""
+        """Return how the components of elements like these are padded."""
         if self.runs_user_code and self.padded_shapes is None:
             # Found on some elements, sizes say nothing about those of others, which is why they are padded.
             specs = without_sizes(specs)
@@ -159,7 +159,7 @@ class PaddedBatchElements(MappedStream[list[Nest]]):
 
 
 class _Padded:
-    """Pads batches as their first element needs it, where functions of the user make the elements."""
+    """Pads batches as their first element needs it, where user functions make the elements."""
 
     __slots__ = ("_node", "_padding")
 

@@ -34,7 +34,7 @@ def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) ->
     buffer_size : int or None
         How many elements may wait to be asked for. AUTOTUNE (-1) and None choose; 0 makes them when they are asked for.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -171,7 +171,7 @@ class _Channel:
         return {"ready": save_elements(ready), "failure": failures[0] if failures else None}  # it is the last one
 
     def set_state(self, state: State, node: Node) -> None:
-        """Go on where a snapshot was taken; no thread has started yet."""
+        """Restore a snapshot; no thread has started yet."""
         self.stream.set_state(state["input"])
         self._ready.extend(load_elements(state["ready"], node))
         if state["failure"] is not None:
@@ -251,11 +251,11 @@ class PrefetchElements(Stream):
             self._channel.shut(None)
 
     def get_state(self) -> State:
-        """Give the elements that are ready, and the state of the input behind them; None for it once this is over."""
+        """Return the elements that are ready, and the state of the input behind them; None for it once this is over."""
         return {"input": None} if self._is_over else self._channel.get_state()
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["input"] is None:
             self.close()
         else:

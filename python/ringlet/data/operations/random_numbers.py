@@ -32,13 +32,13 @@ def random(
     Parameters
     ----------
     seed : int, optional
-        A program that is run again with the same seed, and the same version of NumPy, sees the same numbers. They are
+        The same seed and NumPy version give the same numbers. They are
         NumPy's, not TensorFlow's.
     rerandomize_each_iteration : bool, optional
         True gives other numbers each time that the dataset is iterated, and in each round of a `repeat`. False, the
         default, gives the same ones every time, also without a seed.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def random(
 
 
 def seed_entropy(seed: Any) -> Any:
-    """Give what NumPy makes a generator of: from a seed, or from the system where there is none.
+    """Return what NumPy makes a generator of: from a seed, or from the system if there is none.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class RandomNumbers(Node):
 
     @property
     def cardinality(self) -> int:
-        """Infinite."""
+        """INFINITE_CARDINALITY."""
         return INFINITE_CARDINALITY
 
     @property
@@ -136,15 +136,15 @@ class RandomElements(Stream):
         return np.int64(np.searchsorted(self._borders[:-1], self._random.random(), side="right"))
 
     def close(self) -> None:
-        """Give no more."""
+        """Close the stream."""
         self._is_closed = True
 
     def get_state(self) -> State:
-        """Give the state of the generator; None once this stream was closed."""
+        """Return the state of the generator; None once this stream was closed."""
         return {"generator": None if self._is_closed else self._random.bit_generator.state}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["generator"] is None:
             self.close()
         else:

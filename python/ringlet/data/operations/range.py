@@ -34,7 +34,7 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
     output_type : dtype, default int64
         A dtype of integers or floats.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
         If the step is zero, or a number does not fit into `output_type`; floats hold what fits into int64 too, and are
         rounded where they have too few digits. If there are more numbers than a length in Python can count.
     TypeError
-        If an argument is no integer, or there are none or more than three.
+        If an argument is not an integer, or there are none or more than three.
 
     Examples
     --------

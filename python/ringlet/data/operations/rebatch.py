@@ -34,7 +34,7 @@ def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: 
     drop_remainder : bool, default False
         Whether to leave out the last batch where it is short.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: 
         If a size is negative, or all are zero; if elements have no first dimension or arrays of different lengths,
         during iteration where that is known no earlier.
     TypeError
-        If a size is no integer.
+        If a size is not an integer.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class Rebatch(Transformation):
 
     @property
     def in_order(self) -> bool:
-        """Means nothing without a table."""
+        """False: there is no table."""
         return False
 
     def open_elements(self, context: IterationContext) -> Stream:
@@ -203,12 +203,12 @@ class RebatchElements(UnaryStream):
         super().close()
 
     def get_state(self) -> State:
-        """Give the rows that are left of a batch, which size is next, and the state of the input."""
+        """Return the rows that are left of a batch, which size is next, and the state of the input."""
         left = [] if self._batch is None else [self._cut(self._row, None)]
         return {**super().get_state(), "left": save_elements(left), "at": self._at}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         left = load_elements(state["left"], self._node)
         self._batch, self._row = (left[0] if left else None), 0

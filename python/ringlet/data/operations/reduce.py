@@ -18,7 +18,7 @@ __all__ = ["reduce"]
 def reduce(
     self: Dataset, initial_state: Nest, reduce_func: Callable[[Any, Any], Nest], name: str | None = None
 ) -> Nest:
-    """Go through the dataset, and hand a state from element to element.
+    """Iterate over the dataset, and hand a state from element to element.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def reduce(
     reduce_func : callable
         Takes the state and an element, a tuple as one argument; gives the next state, of the same structure and dtypes.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------

@@ -46,7 +46,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
     Parameters
     ----------
     class_func : callable
-        Takes an element; one that is a tuple comes as several arguments. Returns its class, an integer from 0 to
+        Takes an element, unpacked into arguments if it is a tuple. Returns its class, an integer from 0 to
         ``len(target_dist) - 1``.
     target_dist : sequence of float
         The wanted share of each class; the sum is 1.
@@ -54,10 +54,10 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
         The share of each class in the dataset. Without it, shares are estimated from the elements that came, 32 at a
         time.
     seed : int, optional
-        A program that is run again with the same seed, and the same version of NumPy, sees the same elements. They are
+        The same seed and NumPy version give the same elements. They are
         chosen by NumPy's numbers, not by TensorFlow's.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
         If `target_dist` or `initial_dist` is not one share for each class; during iteration, if `class_func` gives a
         number that is not a class.
     TypeError
-        If `class_func` cannot be called; during iteration, if it gives something that is not an integer.
+        If `class_func` cannot be called; during iteration, if it does not return an integer.
 
     Examples
     --------

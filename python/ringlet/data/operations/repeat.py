@@ -21,12 +21,12 @@ __all__ = ["Repeat", "repeat"]
 
 FOREVER = -1
 
-# Empty rounds of a shuffle, one behind another, after which an endless repeat ends.
+# Empty rounds of a shuffle, one after another, after which an endless repeat ends.
 MOST_EMPTY_ROUNDS = 1000
 
 
 def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> Dataset:
-    """Go through the dataset `count` times.
+    """Iterate over the dataset `count` times.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
         None or a negative number repeats without end. It ends all the same with the first round that has no elements;
         directly behind a `shuffle` only where that is the very first round, or where 1000 rounds in a row have none.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -103,7 +103,7 @@ class RepeatRows(RowStream):
         self._rows = self._open_round()
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         parts: list[Rows] = []
         missing = count
         while self._rows is not None:
@@ -120,11 +120,11 @@ class RepeatRows(RowStream):
         return None if self._round == self._rounds else self._node.open_rows(self._context.in_round(self._round))
 
     def get_state(self) -> State:
-        """Give the round, and the state of the input in it; None behind the last round."""
+        """Return the round, and the state of the input in it; None behind the last round."""
         return {"input": None if self._rows is None else self._rows.get_state(), "round": self._round}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._round = state["round"]
         self._rows = None if state["input"] is None else self._open_round()
         if self._rows is not None:
@@ -190,7 +190,7 @@ class RepeatElements(Stream):
             self._input = None
 
     def get_state(self) -> State:
-        """Give the round, and the state of the input in it; None behind the last round."""
+        """Return the round, and the state of the input in it; None behind the last round."""
         return {
             "input": None if self._input is None else self._input.get_state(),
             "round": self._round,
@@ -199,7 +199,7 @@ class RepeatElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self.close()
         self._round = state["round"]
         self._is_empty_round = state["is_empty_round"]

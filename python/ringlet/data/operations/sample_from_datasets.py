@@ -33,7 +33,7 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     rerandomize_each_iteration: bool | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Give the next element of a dataset that is drawn at random, again and again.
+    """Return the next element of a dataset that is drawn at random, again and again.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
         A dataset gives the weights of one draw in each of its elements, an array of floats,
         and ends the result where it ends.
     seed : int, optional
-        A program that is run again with the same seed, and the same version of NumPy, sees the same choices. They are
+        The same seed and NumPy version give the same choices. They are
         NumPy's, not TensorFlow's.
     stop_on_empty_dataset : bool, default False
         Whether to end where a dataset is drawn that has no element left; otherwise another one is drawn.
     rerandomize_each_iteration : bool, optional
         True draws otherwise each time that the dataset is iterated. False is the default.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     ValueError
         If there are no datasets, or not as many weights.
     TypeError
-        If one of them is no dataset, they have elements of different structures or dtypes, or weights are no floats.
+        If one of them is not a dataset, their elements differ in structure or dtype, or weights are not floats.
     InvalidArgumentError
         During iteration, if a dataset gives another number of weights, or none that is positive.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.operations.common_specs import common_spec
+from ringlet.data.graph.spec_inference import common_spec
 from ringlet.data.operations.user_function import UserFunction, check_callable, spread
 from ringlet.data.state.saved_dataset import SavedDatasetWriter, check_compression
 from ringlet.data.tensor_spec import TensorSpec
@@ -39,7 +39,7 @@ def save(
     compression : str, optional
         ``"GZIP"`` compresses elements, ``"SNAPPY"`` does so faster and less; both by zlib. None and ``"NONE"`` do not.
     shard_func : callable, optional
-        Takes an element; one that is a tuple comes as several arguments. Returns the number of the shard, which is a
+        Takes an element, unpacked into arguments if it is a tuple. Returns the number of the shard, which is a
         file, that the element goes to. Without it, there is one shard.
     checkpoint_args : dict, optional
         Not supported: a save that was cut short begins anew.
@@ -49,7 +49,7 @@ def save(
     TypeError
         If `shard_func` cannot be called, or an element holds what can be written neither as numbers nor as text.
     InvalidArgumentError
-        If `shard_func` returns something else than an integer, or there is no such compression.
+        If `shard_func` returns something else than an integer, or the compression is unknown.
     FailedPreconditionError
         If another program is saving to this folder.
     NotImplementedError
@@ -99,7 +99,7 @@ def _known_spec(dataset: Dataset) -> Nest:
 
 
 class ShardFunction(UserFunction):
-    """A function of the user's that gives the shard of an element.
+    """A user function that gives the shard of an element.
 
     Examples
     --------

@@ -29,7 +29,7 @@ __all__ = ["Scan", "scan"]
 def scan(
     self: Dataset, initial_state: Nest, scan_func: Callable[[Any, Any], tuple[Nest, Nest]], name: str | None = None
 ) -> Dataset:
-    """Give an element for every element, and hand a state from one to the next.
+    """Return an element for every element, and hand a state from one to the next.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def scan(
         Takes the state and an element, a tuple as one argument; gives a pair, the next state, of the same structure and
         dtypes, and an element.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def scan(
 
     Notes
     -----
-    An exception of `scan_func` surfaces where its element is asked for, with the number of the element in a note. The
+    An exception of `scan_func` is raised when its element is requested, with the element number in a note. The
     iterator can go on behind it, with the state in front of it.
 
     Examples
@@ -80,7 +80,7 @@ class Scan(ElementTransform):
 
     @property
     def runs_user_code(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @cached_property
@@ -110,7 +110,7 @@ class Scan(ElementTransform):
 
 
 def pair(answer: Any) -> tuple[Nest, Nest]:
-    """Read what a function of the user's gave as a pair.
+    """Read what a user function gave as a pair.
 
     Raises
     ------
@@ -152,11 +152,11 @@ class ScanElements(UnaryStream):
         return made
 
     def get_state(self) -> State:
-        """Give the state between elements, and how many elements were read."""
+        """Return the state between elements, and how many elements were read."""
         return {**super().get_state(), "state": save_element(self._state.value), "count": self._count}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._state.value = load_element(state["state"], Elements((self._node.initial_state,)))
         self._count = state["count"]

@@ -33,7 +33,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
     index : int
         Which of them to keep; or SHARD_HINT.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -148,7 +148,7 @@ class ShardRows(RowStream):
         self._skip = index  # rows of the input in front of the next that is kept
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         if count == 0:
             return slice(0, 0)
         rows = self._rows.next_rows(self._skip + (count - 1) * self._num_shards + 1)
@@ -158,11 +158,11 @@ class ShardRows(RowStream):
         return np.arange(min(rows.start + skip, rows.stop), rows.stop, self._num_shards, dtype=np.int64)
 
     def get_state(self) -> State:
-        """Give how many rows to skip, and the state of the input."""
+        """Return how many rows to skip, and the state of the input."""
         return {"input": self._rows.get_state(), "skip": self._skip}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._rows.set_state(state["input"])
         self._skip = state["skip"]
 
@@ -210,11 +210,11 @@ class ShardElements(UnaryStream):
         )
 
     def get_state(self) -> State:
-        """Give how many elements to skip, and the state of the input."""
+        """Return how many elements to skip, and the state of the input."""
         return {**super().get_state(), "skip": self._skip, "behind": self._behind}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._skip = state["skip"]
         self._behind = state["behind"]

@@ -49,7 +49,7 @@ def shuffle(
     reshuffle_each_iteration: bool | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Give the elements in random order.
+    """Return the elements in random order.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ def shuffle(
         the dataset, or larger, shuffles perfectly; so does UNKNOWN_CARDINALITY, whatever the size. Slices of arrays are
         not held in the buffer, only their numbers are.
     seed : int, optional
-        A program that is run again with the same seed, and the same version of NumPy, sees the same orders. The order
+        The same seed and NumPy version give the same orders. The order
         is NumPy's, not TensorFlow's.
     reshuffle_each_iteration : bool, optional
         True, the default, gives another order each time that the dataset is iterated, and in each round of a `repeat`.
         False gives one and the same order every time, also without a seed.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -195,7 +195,7 @@ class ShuffleRows(RowStream):
         self._at = 0  # how many of them have
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         stop = self._at + count
         if stop > len(self._ready) and self._rows is not None:
             self._make_ready(count)
@@ -243,7 +243,7 @@ class ShuffleRows(RowStream):
         return rows[order]
 
     def get_state(self) -> State:
-        """Give the numbers in the buffer and those that may come out, and what draws them."""
+        """Return the numbers in the buffer and those that may come out, and what draws them."""
         return {
             "input": None if self._rows is None else self._rows.get_state(),
             "buffer": None if self._buffer is None else row_numbers(self._buffer).copy(),
@@ -252,7 +252,7 @@ class ShuffleRows(RowStream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["input"] is None:
             self._rows = None
         elif self._rows is not None:
@@ -327,7 +327,7 @@ class ShuffleElements(UnaryStream):
         self._buffer = []
 
     def get_state(self) -> State:
-        """Give the buffer with its elements, the slots that were drawn, and what draws them."""
+        """Return the buffer with its elements, the slots that were drawn, and what draws them."""
         return {
             **super().get_state(),
             "buffer": save_elements(self._buffer),
@@ -338,7 +338,7 @@ class ShuffleElements(UnaryStream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._buffer = load_elements(state["buffer"], self._node)
         self._is_filled, self._is_rest = state["is_filled"], state["is_rest"]

@@ -29,7 +29,7 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
     count : int
         -1 leaves out all of them, and so does a number that is larger than the dataset.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -80,7 +80,7 @@ class SkipRows(CountedRows):
     __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         if self._left == ALL:
             return slice(0, 0)
         while self._left:

@@ -48,7 +48,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
     shard_func : callable, optional
         As in `save`.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -103,7 +103,7 @@ class Snapshot(ElementTransform):
 
     @property
     def has_files(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @property
@@ -194,7 +194,7 @@ class SnapshotElements(Stream):
             self._loaded.close()
 
     def get_state(self) -> State:
-        """Give the place in what was saved, or the state of the input."""
+        """Return the place in what was saved, or the state of the input."""
         return {
             "is_closed": self._is_closed,
             "loaded": None if self._loaded is None or self._is_closed else self._loaded.get_state(),
@@ -202,7 +202,7 @@ class SnapshotElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken; what was made before is not saved again, and so nothing is."""
+        """Restore a snapshot; what was made before is not saved again, and so nothing is."""
         if state["is_closed"]:
             self.close()
         elif state["loaded"] is not None:

@@ -38,11 +38,11 @@ class TableSource(Node):
 
     @property
     def example(self) -> Nest:
-        """The first row; zeros where there is none."""
+        """The first row; zeros if there is none."""
         return self._row(0) if self.rows.length else map_structure(zeros_like_spec, self.element_spec)
 
     def _row(self, number: int) -> Nest:
-        # Functions of users are tried on it, and may write to arrays of other libraries.
+        # User functions are tried on it, and may write to arrays of other libraries.
         return map_structure(_apart, self.rows.element(number))
 
     @property
@@ -58,12 +58,12 @@ class TableSource(Node):
 
     @property
     def in_order(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @property
     def from_row_zero(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     def open_rows(self, context: IterationContext) -> RowStream:
@@ -71,7 +71,7 @@ class TableSource(Node):
         return TableRows(self.rows.length)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Never called: there is a table."""
+        """Unused: the node has a table."""
         raise NotImplementedError
 
 
@@ -85,17 +85,17 @@ class TableRows(RowStream):
         self._length = length
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         start = self._next
         self._next = stop = min(start + count, self._length)
         return slice(start, stop)
 
     def get_state(self) -> State:
-        """Give the next number."""
+        """Return the next number."""
         return {"next": self._next}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._next = state["next"]
 
 

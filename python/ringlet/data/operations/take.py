@@ -26,7 +26,7 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     count : int
         -1 keeps all of them, and so does a number that is larger than the dataset.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -81,7 +81,7 @@ class TakeRows(CountedRows):
     __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         count = min(count, self._left)
         self._left -= count
         return self._rows.next_rows(count)

@@ -23,21 +23,21 @@ def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = 
     Parameters
     ----------
     predicate : callable
-        Takes an element; one that is a tuple comes as several arguments. Gives True or False, Python's or NumPy's.
+        Takes an element, unpacked into arguments if it is a tuple. Returns True or False, Python's or NumPy's.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Only reading tells how many elements it has.
+        Its cardinality is unknown.
 
     Raises
     ------
     TypeError
         If `predicate` cannot be called.
     InvalidArgumentError
-        During iteration, if it gives anything but one bool.
+        During iteration, if it does not return one bool.
 
     Examples
     --------

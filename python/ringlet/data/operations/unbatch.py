@@ -27,7 +27,7 @@ def unbatch(self: Dataset, name: str | None = None) -> Dataset:
     Parameters
     ----------
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -144,12 +144,12 @@ class UnbatchElements(UnaryStream):
         super().close()
 
     def get_state(self) -> State:
-        """Give the rows that are left of the element that is cut."""
+        """Return the rows that are left of the element that is cut."""
         left = self._at < self._rows
         return {**super().get_state(), "element": save_element(self._element) if left else None, "at": self._at}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         if state["element"] is not None:
             self._cut(load_element(state["element"], self._node))

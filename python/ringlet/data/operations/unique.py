@@ -28,12 +28,12 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
     Parameters
     ----------
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Only reading tells how many elements it has. An iteration remembers all of its elements.
+        Its cardinality is unknown. An iteration remembers all of its elements.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class Unique(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """Unknown."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
@@ -84,11 +84,11 @@ class UniqueElements(UnaryStream):
                 return element
 
     def get_state(self) -> State:
-        """Give all elements that came."""
+        """Return all elements that came."""
         return {**super().get_state(), "seen": save_elements(list(self._seen.values()))}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._seen = {_key(element): element for element in load_elements(state["seen"], self._node)}
 

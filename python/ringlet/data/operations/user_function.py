@@ -1,4 +1,4 @@
-"""Functions of users, called on elements: what they raise says for which element, and what they give is checked."""
+"""User functions, called on elements: what they raise says for which element, and what they give is checked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_callable(function: Any, operation: str, what: str = "a function of an 
 
 
 def spread(element: Nest) -> tuple[Nest, ...]:
-    """Give the arguments that a function of an element takes: a plain tuple is several of them.
+    """Return the arguments that a function of an element takes: a plain tuple is several of them.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def spread(element: Nest) -> tuple[Nest, ...]:
 
 
 class UserFunction:
-    """A function of the user's whose errors say for which element it was called.
+    """A user function whose errors say for which element it was called.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class UserFunction:
             raise
 
     def where(self, what: str, number: int) -> str:
-        """Say what happened for which element."""
+        """Return what happened for which element."""
         name = getattr(self._function, "__qualname__", repr(self._function))
         return f"{self._name} {name} {what} for element {number} of this iteration"
 
@@ -111,7 +111,7 @@ def as_bool(answer: Any, where: str) -> bool:
 
 
 def node_of(value: Any) -> Node | None:
-    """Give the last node of a dataset; None for anything else.
+    """Return the last node of a dataset; None for anything else.
 
     Examples
     --------

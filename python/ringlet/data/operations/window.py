@@ -50,7 +50,7 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
     drop_remainder : bool, default False
         Whether to leave out windows at the end that are short.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -155,7 +155,7 @@ class WindowRows(Stream):
     __slots__ = ("_buffer", "_node", "_rows", "_table")
 
     def __init__(self, rows: RowStream, node: Window, table: Table) -> None:
-        self._rows: RowStream | None = rows  # None behind its end
+        self._rows: RowStream | None = rows  # None after its end
         self._node = node
         self._table = table
         # The row numbers from the beginning of the next window on, of which there may be too few yet.
@@ -181,16 +181,16 @@ class WindowRows(Stream):
             self._buffer = np.concatenate([self._buffer, found])
 
     def close(self) -> None:
-        """Forget the rows."""
+        """Release the rows."""
         self._rows = None
         self._buffer = self._buffer[:0]
 
     def get_state(self) -> State:
-        """Give the row numbers that were read, and the state of the row stream; None behind its end."""
+        """Return the row numbers that were read, and the state of the row stream; None after its end."""
         return {"buffer": self._buffer.copy(), "input": None if self._rows is None else self._rows.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._buffer = np.array(state["buffer"], np.int64)
         if state["input"] is None:
             self._rows = None
@@ -247,7 +247,7 @@ class WindowElements(UnaryStream):
         super().close()
 
     def get_state(self) -> State:
-        """Give the elements that were read."""
+        """Return the elements that were read."""
         return {
             **super().get_state(),
             "buffer": save_elements(self._buffer),
@@ -256,7 +256,7 @@ class WindowElements(UnaryStream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._buffer = load_elements(state["buffer"], self._node.input)
         self._to_skip, self._is_input_over = state["to_skip"], state["is_input_over"]

@@ -24,7 +24,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
     options : Options
         Copied: changing it later changes nothing. Settings that it makes win over those made before.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
     Raises
     ------
     TypeError
-        If `options` is no Options.
+        If `options` is not an Options object.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
 
 
 def options(self: Dataset) -> Options:
-    """Give the settings of this dataset and of those that it is made of; they cannot be changed.
+    """Return the settings of this dataset and of those that it is made of; they cannot be changed.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class WithOptions(Transformation):
 
 
 def options_of(node: Node) -> Options:
-    """Give the settings that a graph makes; where several do, those nearer to its end, and of later inputs, win.
+    """Return the settings that a graph makes; where several do, those nearer to its end, and of later inputs, win.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def options_of(node: Node) -> Options:
 
 
 def with_options_applied(node: Node) -> Node:
-    """Give the graph with everything decided that its operations leave to the options of the dataset.
+    """Return the graph with everything decided that its operations leave to the options of the dataset.
 
     These are fields of nodes: ``deterministic=None``, and ``num_parallel_calls=AUTOTUNE`` where the size of a pool of
     threads is set.

@@ -33,7 +33,7 @@ def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
     datasets : nest of Dataset, optional
         The same, by keyword.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
     Raises
     ------
     TypeError
-        If there is no dataset, or something else than datasets in tuples and dictionaries.
+        If there is not a dataset, or something else than datasets in tuples and dictionaries.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Zip(Node):
         return self.parts
 
     def with_inputs(self, *inputs: Node) -> Zip:
-        """Give the same structure of other nodes."""
+        """Return the same structure of other nodes."""
         return dataclasses.replace(self, parts=inputs)
 
     @property
@@ -134,12 +134,12 @@ class Zip(Node):
 
     @property
     def in_order(self) -> bool:
-        """Always, where there is a table."""
+        """True: a table is read in order."""
         return self.table is not None
 
     @property
     def from_row_zero(self) -> bool:
-        """Always, where there is a table."""
+        """True: a table is read in order."""
         return self.table is not None
 
     @property
@@ -201,7 +201,7 @@ class InputStreams(Stream):
             source.close()
 
     def get_state(self) -> State:
-        """Give the states of all inputs; None once this stream was closed."""
+        """Return the states of all inputs; None once this stream was closed."""
         return {"inputs": None if self._is_closed else [source.get_state() for source in self._inputs]}
 
     def set_state(self, state: State) -> None:
@@ -214,7 +214,7 @@ class InputStreams(Stream):
 
 
 class ZipElements(InputStreams):
-    """One element of each input, in one structure; all are closed behind the end of the first that ends.
+    """One element of each input, in one structure; all are closed after the end of the first that ends.
 
     The inputs behind that one are asked once more, as in TensorFlow: caches among them that end here are complete then.
 

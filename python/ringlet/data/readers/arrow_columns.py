@@ -36,7 +36,7 @@ def import_arrow(caller: str) -> ModuleType:
 
 
 def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
-    """Give a column as a read-only array with one entry, or row of entries, for each row.
+    """Return a column as a read-only array with one entry, or row of entries, for each row.
 
     Parameters
     ----------

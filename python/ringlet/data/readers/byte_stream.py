@@ -20,12 +20,12 @@ _INPUT_BYTES = 64 * 1024
 
 
 def check_compression(compression_type: Any) -> str:
-    """Give the name of a compression, empty for none.
+    """Return the name of a compression, empty for none.
 
     Raises
     ------
     InvalidArgumentError
-        If there is no such compression.
+        If the compression is unknown.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class DecompressedStream(ByteStream):
 
     @property
     def bytes_left(self) -> int | None:
-        """Not known."""
+        """Unknown."""
         return None
 
     def read_into(self, view: memoryview) -> int:
@@ -148,7 +148,7 @@ class DecompressedStream(ByteStream):
         return 0
 
     def _decompress(self, most: int) -> bytes:
-        """Give up to `most` bytes; it may be none before the end."""
+        """Return up to `most` bytes; it may be none before the end."""
         if not self._input:
             self._input = os.read(self._descriptor, _INPUT_BYTES)
             if not self._input:
@@ -164,7 +164,7 @@ class DecompressedStream(ByteStream):
         return data
 
     def _finish(self, most: int) -> bytes:
-        """Give what the decompressor has kept, once the file has no more."""
+        """Return what the decompressor has kept, once the file has no more."""
         try:
             data = self._decompressor.decompress(b"", most)
         except zlib.error as error:

@@ -55,7 +55,7 @@ def from_csv(
         missing value is an error. Empty text is no missing value.
     num_parallel_reads : int, optional
         How many files to read at the same time, each in a thread; their rows then take turns. None reads one file after
-        another; AUTOTUNE (-1) is a number that is the same everywhere.
+        another; AUTOTUNE (-1) is a fixed number, the same on every machine.
 
     encoding : str, default "utf8"
         How text is written in the files: the name of an encoding that Python knows, such as ``"latin-1"``.
@@ -74,7 +74,7 @@ def from_csv(
         During iteration, if a column is not there, a line has another number of values, a value does not fit the type
         of its column, or is missing without a `fill_null`.
     NotFoundError
-        During iteration, if a file is not there.
+        During iteration, if a file does not exist.
 
     Notes
     -----

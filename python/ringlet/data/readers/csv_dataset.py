@@ -71,7 +71,7 @@ class CsvDataset(FileDataset):
         If arguments do not fit together. During iteration, if a record has another number of fields, or one that is
         empty or no number of its dtype; the iterator goes on with the next record.
     NotFoundError
-        During iteration, if a file is not there.
+        During iteration, if a file does not exist.
 
     See Also
     --------
@@ -232,7 +232,7 @@ class CsvFields(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """Unknown."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @cached_property

@@ -96,7 +96,7 @@ class RecordBlocks(FileBlocks):
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Give the records that end in the next bytes, at least one before the end of the file."""
+        """Return the records that end in the next bytes, at least one before the end of the file."""
         records, self._ready = self._ready or self._next_records(), []
         if self._needs_header:
             self._needs_header = False

@@ -46,9 +46,9 @@ def parse_example(
     features : dict
         Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
     example_names : object, optional
-        Accepted as TensorFlow's are, and not used: errors give the number of the example.
+        Accepted for compatibility with TensorFlow; unused: errors give the number of the example.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -94,9 +94,9 @@ def parse_single_example(
     features : dict
         Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
     example_names : object, optional
-        Accepted as TensorFlow's are, and not used.
+        Accepted for compatibility with TensorFlow; unused.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def parse_single_example(
 
 
 def decode_example(serialized: bytes) -> dict[str, Any]:
-    """Give all the features of one serialized example, whatever they are.
+    """Return all the features of one serialized example, whatever they are.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _messages(serialized: Any) -> tuple[bytes, ...]:
     return messages
 
 
-Column = tuple[Any, Array]  # values of all examples one behind the other, and how many each has or why none
+Column = tuple[Any, Array]  # values of all examples one after the other, and how many each has or why none
 
 
 def _read(messages: tuple[bytes, ...], features: Features) -> dict[str, Column]:
@@ -185,7 +185,7 @@ def _damaged(error: InvalidArgumentError) -> InvalidArgumentError:
 
 
 def _checked(key: str, kind: int, values: Any, lengths: Array) -> Column:
-    """Give the column if its values are of the kind that was asked for, bytes as an array."""
+    """Return the column if its values are of the kind that was asked for, bytes as an array."""
     if len(lengths) and lengths.min() < _MISSING:
         number = int(lengths.argmin())
         found = KIND_NAMES[_MISSING - int(lengths[number])]
@@ -225,7 +225,7 @@ def _fixed(key: str, feature: FixedLenFeature, values: Array, lengths: Array) ->
 
 
 def _counts(key: str, feature: FixedLenSequenceFeature, lengths: Array) -> tuple[Array, int]:
-    """Give how many arrays each example has, and how many values an array has."""
+    """Return how many arrays each example has, and how many values an array has."""
     if not feature.allow_missing:
         raise InvalidArgumentError(
             f"Unsupported: FixedLenSequenceFeature requires allow_missing to be True, for {key}."

@@ -22,7 +22,7 @@ KIND_DTYPES = {BYTES: np.dtype(object), FLOAT: np.dtype(np.float32), INT64: np.d
 
 
 def feature_kind(dtype: DTypeLike) -> int:
-    """Give the kind of list for a dtype: int64, float32, or ``bytes`` (also written ``object`` or ``"string"``).
+    """Return the kind of list for a dtype: int64, float32, or ``bytes`` (also written ``object`` or ``"string"``).
 
     Raises
     ------
@@ -183,7 +183,7 @@ class VarLenRows(NamedTuple):
 
 
 def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """Give a shape whose sizes are known.
+    """Return a shape whose sizes are known.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def default_of(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Give a default value as an array of a shape.
+    """Return a default value as an array of a shape.
 
     Raises
     ------

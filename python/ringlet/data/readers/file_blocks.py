@@ -16,12 +16,12 @@ _LEAST_BUFFER_BYTES = 4096
 
 
 def buffer_bytes(buffer_size: Any) -> int:
-    """Give the size of the buffer that a user asked for.
+    """Return the size of the buffer that a user asked for.
 
     Raises
     ------
     TypeError
-        If it is no integer.
+        If it is not an integer.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class FileBlocks(ABC):
 
     @abstractmethod
     def next_block(self) -> Sequence[Any]:
-        """Give the next elements, none at the end.
+        """Return the next elements, none at the end.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class BlockBuffer:
         self.is_at_end = not count
 
     def has_room_for(self, wanted: int) -> bool:
-        """Tell whether so many bytes from the first fit."""
+        """Return whether so many bytes from the first fit."""
         return wanted <= len(self.data)
 
     def grow(self, wanted: int) -> bool:
@@ -140,14 +140,14 @@ class BlockBuffer:
 
 
 def no_negative(value: Any, name: str) -> int:
-    """Give a number of bytes.
+    """Return a number of bytes.
 
     Raises
     ------
     InvalidArgumentError
         If it is negative.
     TypeError
-        If it is no integer.
+        If it is not an integer.
     """
     if not hasattr(value, "__index__"):
         raise TypeError(f"{name} is a number of bytes, got {value!r}")

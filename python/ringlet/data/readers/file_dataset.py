@@ -19,7 +19,7 @@ class FileDataset(Dataset):
     __slots__ = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Give an object of this class for names of files, and a plain dataset for the node of an operation."""
+        """Return an object of this class for names of files, and a plain dataset for the node of an operation."""
         if args and isinstance(args[0], Node):
             return Dataset(args[0])
         return super().__new__(cls)

@@ -25,12 +25,12 @@ FileNames = Union[Name, Sequence[Name], np.ndarray[Any, Any], "Dataset"]
 
 
 def names_node(filenames: FileNames) -> Node:
-    """Give the node whose elements are these names.
+    """Return the node whose elements are these names.
 
     Raises
     ------
     TypeError
-        If they are no names, or a dataset of something else.
+        If they are not names, or a dataset of something else.
 
     Examples
     --------
@@ -48,12 +48,12 @@ def names_node(filenames: FileNames) -> Node:
 
 
 def name_list(filenames: Any) -> list[str]:
-    """Give names that are no dataset as a list, arrays of any shape in their order.
+    """Return names that are no dataset as a list, arrays of any shape in their order.
 
     Raises
     ------
     TypeError
-        If one of them is no name.
+        If one of them is not a name.
 
     Examples
     --------
@@ -70,12 +70,12 @@ def name_list(filenames: Any) -> list[str]:
 
 
 def text_name(name: Any) -> str:
-    """Give one name as text.
+    """Return one name as text.
 
     Raises
     ------
     TypeError
-        If it is no name.
+        If it is not a name.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def text_name(name: Any) -> str:
 
 def _check_spec(node: Node) -> None:
     if node.runs_user_code:
-        return  # its elements are looked at as they come: an example would call functions of the user
+        return  # its elements are looked at as they come: an example would call user functions
     spec = node.element_spec
     is_name = isinstance(spec, TensorSpec) and spec.dtype.kind in "OUS" and not spec.shape
     if not is_name:

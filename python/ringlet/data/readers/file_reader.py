@@ -33,14 +33,14 @@ _AUTOMATIC_READS = 4
 
 
 def parallel_reads(num_parallel_reads: Any) -> int | None:
-    """Give how many files are read at the same time, None for one after another.
+    """Return how many files are read at the same time, None for one after another.
 
     Raises
     ------
     InvalidArgumentError
         If it is neither positive nor AUTOTUNE.
     TypeError
-        If it is no integer.
+        If it is not an integer.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class FileReader(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """Only reading tells."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
@@ -95,7 +95,7 @@ class FileReader(Transformation):
 
     @property
     def no_element(self) -> Nest:
-        """What stands for an element where there is none: no bytes, where a subclass does not say otherwise."""
+        """What stands for an element if there is none: no bytes, where a subclass does not say otherwise."""
         return b""
 
     @cached_property
@@ -124,12 +124,12 @@ class FileReader(Transformation):
 
     @property
     def in_order(self) -> bool:
-        """Means nothing without a table."""
+        """False: there is no table."""
         return False
 
     @property
     def has_files(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     def open_elements(self, context: IterationContext) -> Stream:
@@ -198,7 +198,7 @@ class _Turn:
         self.end()
 
     def get_state(self) -> State | None:
-        """Give which file this is and what comes next; None where there is none."""
+        """Return which file this is and what comes next; None if there is none."""
         if self.blocks is None:
             return None
         return {"name": self.name, "offset": self.offset, "taken": self.size - length_hint(self.elements)}
@@ -239,7 +239,7 @@ class FileElements(UnaryStream):
         return self.__next__()
 
     def next_batch(self, count: int) -> tuple[Nest, int]:
-        """Give the next `count` elements as one, fewer only at the end, and how many they are; None for none."""
+        """Return the next `count` elements as one, fewer only at the end, and how many they are; None for none."""
         pieces: list[Any] = []
         size = 0
         while size < count and self._find():
@@ -261,7 +261,7 @@ class FileElements(UnaryStream):
         return False
 
     def _is_ready(self, turn: _Turn) -> bool:
-        """Get an element for who has the turn; pass the turn on where there is none."""
+        """Get an element for who has the turn; pass the turn on if there is none."""
         if length_hint(turn.elements):
             return True
         if turn.blocks is None and not (self._has_names and self._open_next(turn)):
@@ -297,7 +297,7 @@ class FileElements(UnaryStream):
             turn.close()
 
     def get_state(self) -> State:
-        """Give the open files, where in them the next elements are, and whose turn it is."""
+        """Return the open files, where in them the next elements are, and whose turn it is."""
         files = [turn.get_state() for turn in self._turns]
         return {**super().get_state(), "files": files, "turn": self._index, "has_names": self._has_names}
 

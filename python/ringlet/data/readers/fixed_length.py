@@ -34,19 +34,19 @@ class FixedLengthRecordDataset(FileDataset):
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
     num_parallel_reads : int, optional
         How many files to read at the same time, each in a thread; their records then take turns. None reads one file
-        after another; AUTOTUNE (-1) is a number that is the same everywhere.
+        after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Raises
     ------
     TypeError
-        If `filenames` holds no names, or a number of bytes is no integer.
+        If `filenames` holds no names, or a number of bytes is not an integer.
     InvalidArgumentError
-        If `record_bytes` is not positive, another number of bytes negative, there is no such compression, or
+        If `record_bytes` is not positive, another number of bytes negative, the compression is unknown, or
         `num_parallel_reads` is neither positive nor AUTOTUNE; during iteration, if the size of a file does not fit.
     NotFoundError
-        During iteration, if a file is not there. All errors of files leave the iterator usable: it goes on with the
+        During iteration, if a file does not exist. All errors of files leave the iterator usable: it goes on with the
         next file.
     DataLossError
         During iteration, if the size of a compressed file does not fit, which only its end tells, or it is damaged.
@@ -119,7 +119,7 @@ class FixedLengthBlocks(FileBlocks):
             ) from error
 
     def next_block(self) -> Sequence[Any]:
-        """Give the records that lie in the buffer as a whole, at least one before the end of the file."""
+        """Return the records that lie in the buffer as a whole, at least one before the end of the file."""
         reader, buffer = self._reader, self._buffer
         if self._stream.offset == 0:
             self._begin()
@@ -159,7 +159,7 @@ class FixedLengthBlocks(FileBlocks):
         return [block[at : at + size] for at in range(0, len(block), size)]
 
     def _check_end(self) -> int:
-        """Give how many records are left, now that the file has no more bytes."""
+        """Return how many records are left, now that the file has no more bytes."""
         reader, left = self._reader, len(self._buffer)
         body = left - reader.footer_bytes
         if body < 0 or body % reader.record_bytes:

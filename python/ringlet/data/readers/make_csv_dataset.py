@@ -68,7 +68,7 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     header : bool, default True
         Whether the files begin with a record that is left out.
     num_epochs : int, optional
-        How often to go through the files; without end, if it is None, and then all batches are full.
+        How often to read the files; without end, if it is None, and then all batches are full.
     shuffle : bool, default True
         Whether to shuffle files and rows.
     shuffle_buffer_size : int, default 10000
@@ -78,7 +78,7 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     num_parallel_reads : int, optional
         How many files to read at the same time; their rows then take turns. None reads one file after another.
     sloppy : bool, default False
-        Accepted and not used: the order never depends on threads.
+        Accepted for compatibility with TensorFlow; unused: the order never depends on threads.
     num_rows_for_inference : int, optional
         Rows to look at for dtypes; all of all files, if it is None.
     ignore_errors : bool, default False
@@ -93,7 +93,7 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     ValueError
-        If no file matches, headers differ or name a column twice, or a column that was asked for is not there.
+        If no file matches, headers differ or name a column twice, or a column that was asked for does not exist.
     InvalidArgumentError
         For other arguments that do not fit; during iteration, if a record cannot be read.
 

@@ -45,9 +45,9 @@ def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
     Raises
     ------
     NotFoundError
-        If a file is not there.
+        If a file does not exist.
     InvalidArgumentError
-        If a file is no .npy file, holds Python objects, a single number, or another dtype or shape of rows than the
+        If a file is not an .npy file, holds Python objects, a single number, or another dtype or shape of rows than the
         others of its list; if arrays differ in length.
     DataLossError
         If a file is shorter than its array.
@@ -82,9 +82,9 @@ def map_npy(name: str) -> Array:
     Raises
     ------
     NotFoundError
-        If the file is not there.
+        If the file does not exist.
     InvalidArgumentError
-        If it is no .npy file, or holds Python objects.
+        If it is not an .npy file, or holds Python objects.
     DataLossError
         If it is shorter than its array.
     """
@@ -100,7 +100,7 @@ def map_npy(name: str) -> Array:
             f"Dataset.from_tensor_slices(dict(np.load({name!r})))."
         )
     if begin != _MAGIC:
-        raise InvalidArgumentError(f"{name} is no .npy file: np.save makes one.")
+        raise InvalidArgumentError(f"{name} is not an .npy file: np.save makes one.")
     try:
         array = np.load(name, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
@@ -131,7 +131,7 @@ def _column(names: Any) -> Column:
 
 
 class FilesColumn:
-    """The rows of several arrays, one array behind the other; shares their memory.
+    """The rows of several arrays, one after another; shares their memory.
 
     Examples
     --------
@@ -157,12 +157,12 @@ class FilesColumn:
         return self._ends[file - 1] if file else 0
 
     def row(self, number: int) -> Any:
-        """Give one row: a read-only view, or the immutable scalar of a vector."""
+        """Return one row: a read-only view, or the immutable scalar of a vector."""
         file = bisect_right(self._ends, number)
         return self._columns[file].row(number - self._begin(file))
 
     def rows(self, rows: Rows) -> Array:
-        """Give many rows as one read-only array: a view of a slice of one file, a copy of anything else."""
+        """Return many rows as one read-only array: a view of a slice of one file, a copy of anything else."""
         gathered = self._slice(rows.start, rows.stop) if isinstance(rows, slice) else self._gather(rows)
         gathered.setflags(write=False)
         return gathered

@@ -45,7 +45,7 @@ def from_parquet(
         missing value is an error.
     num_parallel_reads : int, optional
         How many files to read at the same time, each in a thread; their rows then take turns. None reads one file after
-        another; AUTOTUNE (-1) is a number that is the same everywhere.
+        another; AUTOTUNE (-1) is a fixed number, the same on every machine.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def from_parquet(
         During iteration, if a column is not there, a value is missing without a `fill_null`, or there is no array for
         the type of a column.
     NotFoundError
-        During iteration, if a file is not there.
+        During iteration, if a file does not exist.
     DataLossError
         During iteration, if a file is damaged or not a Parquet file.
 

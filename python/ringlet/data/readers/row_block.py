@@ -73,7 +73,7 @@ class RowIterator(Iterator[Any]):
         return self._left
 
     def take(self, count: int) -> Columns:
-        """Give the next rows as slices of the columns; `count` is at most as many as are left."""
+        """Return the next rows as slices of the columns; `count` is at most as many as are left."""
         start = self._block.length - self._left
         self._left -= count
         self._rows = self._from(start + count)

@@ -22,12 +22,12 @@ __all__ = ["ArrowBlocks", "TableReader", "column_names"]
 
 
 def column_names(columns: Any) -> tuple[str, ...] | None:
-    """Give the names of columns that a user chose, None for all.
+    """Return the names of columns that a user chose, None for all.
 
     Raises
     ------
     TypeError
-        If they are no names.
+        If they are not names.
     InvalidArgumentError
         If there is none.
 
@@ -81,7 +81,7 @@ class TableReader(FileReader):
 
     @cached_property
     def example(self) -> Nest:
-        """The first row; zeros where there is none."""
+        """The first row; zeros if there is none."""
         for row in self._first_block:
             return row
         return {name: _zeros(spec) for name, spec in self.element_spec.items()}
@@ -118,7 +118,7 @@ class ArrowBlocks(FileBlocks):
 
     @abstractmethod
     def _start(self, row: int) -> tuple[Any, int]:
-        """Give batches that begin at most at this row, and the number of the row that they begin at."""
+        """Return batches that begin at most at this row, and the number of the row that they begin at."""
 
     @abstractmethod
     def _next_batch(self) -> Any:
@@ -130,10 +130,10 @@ class ArrowBlocks(FileBlocks):
 
     @abstractmethod
     def _empty_batch(self) -> Any:
-        """Give a batch without rows."""
+        """Return a batch without rows."""
 
     def next_block(self) -> RowBlock:
-        """Give the rows of the next batch, none at the end."""
+        """Return the rows of the next batch, none at the end."""
         from pyarrow import ArrowException
 
         try:
@@ -162,7 +162,7 @@ class ArrowBlocks(FileBlocks):
         return RowBlock(arrays, batch.num_rows)
 
     def empty_block(self) -> RowBlock:
-        """Give the columns without rows."""
+        """Return the columns without rows."""
         return self._block(self._empty_batch())
 
     def skip_to(self, offset: int) -> None:

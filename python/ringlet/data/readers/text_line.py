@@ -31,18 +31,18 @@ class TextLineDataset(FileDataset):
         Bytes to read at a time, 256 KiB if it is None. A longer line takes as much memory as it needs.
     num_parallel_reads : int, optional
         How many files to read at the same time, each in a thread; their lines then take turns. None reads one file
-        after another; AUTOTUNE (-1) is a number that is the same everywhere.
+        after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Raises
     ------
     TypeError
         If `filenames` holds no names.
     InvalidArgumentError
-        If there is no such compression, or `num_parallel_reads` is neither positive nor AUTOTUNE.
+        If the compression is unknown, or `num_parallel_reads` is neither positive nor AUTOTUNE.
     NotFoundError
-        During iteration, if a file is not there. All errors of files leave the iterator usable: it goes on with the
+        During iteration, if a file does not exist. All errors of files leave the iterator usable: it goes on with the
         next file.
     DataLossError
         During iteration, if a compressed file is damaged; the lines in front of the damage come before.
@@ -95,7 +95,7 @@ class LineBlocks(FileBlocks):
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Give the lines that end in the next bytes, at least one before the end of the file."""
+        """Return the lines that end in the next bytes, at least one before the end of the file."""
         self.offset = self._stream.offset - sum(map(len, self._begun))
         while count := self._read():
             piece = bytes(memoryview(self._memory)[:count])

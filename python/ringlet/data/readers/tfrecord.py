@@ -38,9 +38,9 @@ class TFRecordDataset(FileDataset):
         Bytes to read at a time, 256 KiB if it is None. A larger record takes as much memory as it needs.
     num_parallel_reads : int, optional
         How many files to read at the same time, each in a thread; their records then take turns. None reads one file
-        after another; AUTOTUNE (-1) is a number that is the same everywhere.
+        after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Raises
     ------
@@ -49,7 +49,7 @@ class TFRecordDataset(FileDataset):
     InvalidArgumentError
         If `num_parallel_reads` is neither positive nor AUTOTUNE.
     NotFoundError
-        During iteration, if a file is not there. All errors of files name them, and leave the iterator usable: it goes
+        During iteration, if a file does not exist. All errors name their file, and leave the iterator usable: it goes
         on with the next file.
     DataLossError
         During iteration, if a record does not fit its checksum or the file ends within it. The error has the file and
@@ -118,7 +118,7 @@ class RecordBlocks(FileBlocks):
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Give the records that lie in the buffer as a whole, at least one before the end."""
+        """Return the records that lie in the buffer as a whole, at least one before the end."""
         buffer = self._buffer
         while self._fault is None:
             damage = self._fill()
@@ -158,7 +158,7 @@ class RecordBlocks(FileBlocks):
         return DataLossError(text, self._name, offset)
 
     def _end(self, wanted: int) -> Exception:
-        """Give the error of a file that ends here, StopIteration for none."""
+        """Return the error of a file that ends here, StopIteration for none."""
         left = len(self._buffer)
         if left >= _HEADER_BYTES:
             return self._truncated(wanted)

@@ -32,9 +32,9 @@ class TFRecordWriter:
     Raises
     ------
     InvalidArgumentError
-        If there is no such compression.
+        If the compression is unknown.
     NotFoundError
-        If the folder of the file is not there.
+        If the folder of the file does not exist.
 
     Notes
     -----
@@ -102,7 +102,7 @@ class TFRecordWriter:
         self._file.flush()
 
     def close(self) -> None:
-        """Write what is still to be written, and close the file. Does nothing the second time.
+        """Write what is still to be written, and close the file. Idempotent.
 
         Examples
         --------

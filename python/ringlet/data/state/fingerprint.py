@@ -1,4 +1,4 @@
-"""What the state of an iterator says about the dataset that it belongs to, and how states are checked."""
+"""Saving and restoring iterators, with a check that the state belongs to an equal dataset."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ VERSION = 1
 
 
 def fingerprint(root: Graph) -> str:
-    """Write down a graph: the names of its operations and their plain settings, the source first.
+    """Describe a graph: the names of its operations and their plain settings, the source first.
 
-    Functions and numbers of threads are left out, so that they may change between saving and restoring.
+    Functions and numbers of threads are left out: they may change between saving and restoring.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def fingerprint(root: Graph) -> str:
 
 
 def saved(opened: PipelineHandle) -> State:
-    """Give the state of an iterator.
+    """Return the state of an iterator.
 
     Examples
     --------
@@ -46,14 +46,14 @@ def saved(opened: PipelineHandle) -> State:
 
 
 def restored(opened: PipelineHandle, state: State) -> PipelineHandle:
-    """Close what is open, and open the same graph where a state was saved.
+    """Close a pipeline, and reopen its graph at a saved state.
 
     Raises
     ------
     FailedPreconditionError
         If the state belongs to another graph.
     InvalidArgumentError
-        If it is no state of an iterator, or one of a newer version.
+        If it is not a state of an iterator, or of a newer version.
 
     Examples
     --------
@@ -78,14 +78,14 @@ def restored(opened: PipelineHandle, state: State) -> PipelineHandle:
 
 def _check(state: Any, graph: str) -> None:
     if not isinstance(state, dict) or not {"version", "graph", "run", "stream"}.issubset(state):
-        raise InvalidArgumentError(f"set_state takes what get_state of an iterator gave, not {state!r}")
+        raise InvalidArgumentError(f"set_state takes a result of get_state of an iterator, got {state!r}")
     if state["version"] != VERSION:
         raise InvalidArgumentError(
-            f"this state of an iterator has version {state['version']}, and this release of ringlet reads version "
+            f"this state of an iterator has version {state['version']}, but this release of ringlet reads version "
             f"{VERSION}: restore it with the release that saved it"
         )
     if state["graph"] != graph:
         raise FailedPreconditionError(
             f"this state was saved by an iterator of another dataset:\n  saved: {state['graph']}\n  here:  {graph}\n"
-            "Build the dataset as it was built then, or start a new iterator."
+            "Build the dataset as it was when saved, or start a new iterator."
         )
