@@ -230,8 +230,7 @@ def _converted(value: Any, spec: Any, where: str) -> Any:
     shape = np.shape(array)
     if not spec.is_compatible_with(TensorSpec(shape, spec.dtype)):
         raise InvalidArgumentError(
-            f"{where} has shape {shape}, where shape {spec.shape} was expected. Use None in the signature for sizes that "
-            "differ."
+            f"{where} has shape {shape}, expected shape {spec.shape}. Use None in the signature for sizes that vary."
         )
     return array
 

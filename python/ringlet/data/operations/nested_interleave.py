@@ -1,11 +1,11 @@
-"""The elements of several inner datasets in turn, which a user function makes of elements.
+"""Interleaving of inner datasets that a user function returns for elements.
 
-A cycle has *slots*; each holds one inner dataset. A *visit* to a slot gives up to `block_length` elements of it, and
-then the next slot is visited. A visit that finds the inner dataset at its end clears the slot; one that finds the slot
-clear first opens the inner dataset of the next outer element. With one slot, inner datasets come one after another.
+A cycle has *slots*; each holds one inner dataset. A *visit* to a slot yields up to `block_length` elements of it, and
+then the next slot is visited. A visit to an exhausted inner dataset clears the slot; a visit to an empty slot
+first opens the inner dataset of the next outer element. With one slot, inner datasets are read one after another.
 
-With threads, slots that are to be visited next are filled ahead, each by one call at a time. Slots are opened in the
-order of visits in any case, so that the order of elements does not depend on threads.
+With threads, the slots of the next visits are filled ahead, each by one call at a time. Slots are always opened in the
+order of visits, so that the order of elements does not depend on threads.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["DatasetFunction", "NestedElements"]
 
-# Held while a dataset chooses what it leaves to chance: once for all that a function opens of it, in whichever thread.
+# Held while a dataset makes its random choices: once for all openings of it, in any thread.
 _CHOOSING = threading.Lock()
 
 
 class DatasetFunction(UserFunction):
-    """A user function that makes a dataset of an element.
+    """A user function that returns a dataset for an element.
 
     Examples
     --------
@@ -48,25 +48,25 @@ class DatasetFunction(UserFunction):
         super().__init__(function, name)
 
     def node(self, answer: Any, number: int = 0) -> Node:
-        """Return the node of what the function gave.
+        """Return the node of a result of the function.
 
         Raises
         ------
         TypeError
-            If that is not a dataset.
+            If the result is not a dataset.
         """
         node = node_of(answer)
         if node is None:
             raise TypeError(
-                f"{self._name} must give a Dataset, and {self.where('gave something else', number)}: {answer!r}. "
-                "Dataset.from_tensors(x) is a dataset of one element; map takes functions that give arrays."
+                f"{self._name} must return a Dataset, and {self.where('returned something else', number)}: {answer!r}. "
+                "Dataset.from_tensors(x) is a dataset of one element; map takes functions that return arrays."
             )
         return node
 
     def open(self, number: int, element: Nest, context: IterationContext) -> PipelineHandle:
         """Open the dataset of an element."""
         node = self.node(self(number, *spread(element)), number)
-        # Each in a round of its own: a shuffle that the function did not make itself gives each of them another order.
+        # Each in its own round: a shuffle created outside of the function has a different order in each.
         context = context.in_round(number)
         with _CHOOSING:
             context.begin(node)
@@ -74,37 +74,37 @@ class DatasetFunction(UserFunction):
 
 
 class Slot:
-    """One inner dataset at work, and those of its elements that were read ahead."""
+    """One open inner dataset, and its elements that were read ahead."""
 
     __slots__ = ("_context", "_function", "_is_over", "_opened", "element", "failure", "is_at_work", "number", "ready")
 
     def __init__(self, number: int, element: Nest, function: DatasetFunction, context: IterationContext) -> None:
-        self.number = number  # of the outer element
+        self.number = number  # number of the outer element
         self.element = element
         self._function = function
         self._context = context
         self._opened: PipelineHandle | None = None
         self._is_over = False
-        self.is_at_work = False  # in a thread
+        self.is_at_work = False  # being filled by a thread
         self.ready: deque[Nest] = deque()
-        self.failure: BaseException | None = None  # what is raised behind those that are ready
+        self.failure: BaseException | None = None  # raised after the ready elements
 
     def fail(self, error: Exception) -> None:
-        """Hold an exception in place of an inner dataset."""
+        """Store an exception in place of an inner dataset."""
         self.failure = error
         self._is_over = True
 
     def is_filled(self, count: int) -> bool:
-        """Whether the next `count` elements are there, or all there are."""
+        """Return whether the next `count` elements, or all remaining ones, are ready."""
         return self._is_over or self.failure is not None or len(self.ready) >= count
 
     def fill(self, count: int) -> None:
-        """Read until `count` elements are ready, up to the end or to an exception, which is kept for its place."""
+        """Read until `count` elements are ready, up to the end or an exception, which is raised in order."""
         if self.is_filled(count):
             return
         try:
             if self._opened is None:
-                self._is_over = True  # unless it can be opened
+                self._is_over = True  # until it is opened
                 self._opened = self._function.open(self.number, self.element, self._context)
                 self._is_over = False
             while len(self.ready) < count:
@@ -120,11 +120,11 @@ class Slot:
             self._opened.close()
 
     def get_state(self) -> State:
-        """Return the outer element, the inner state, and what is ready."""
+        """Return the outer element, the inner state, and the ready elements."""
         is_open = self._opened is not None and not self._is_over
         return {
             "number": self.number,
-            # Without one there is nothing to open any more.
+            # Without a state, the inner dataset is exhausted.
             "element": None if self._is_over else save_element(self.element),
             "inner": self._opened.get_state() if is_open and self._opened is not None else None,
             "is_over": self._is_over,
@@ -133,7 +133,7 @@ class Slot:
         }
 
     def set_state(self, state: State, node: Node) -> None:
-        """Open the inner dataset again, and go on where a snapshot was taken."""
+        """Reopen the inner dataset, and restore a snapshot."""
         self._is_over = state["is_over"]
         if state["inner"] is not None:
             self._opened = self._function.open(self.number, self.element, self._context)
@@ -143,22 +143,22 @@ class Slot:
 
 
 class NestedElements(UnaryStream):
-    """The elements of inner datasets, from several of them in turn.
+    """The elements of several inner datasets in turn.
 
     Parameters
     ----------
     node : FlatMap
-        Whose input gives the outer elements.
+        The node whose input yields the outer elements.
     context : IterationContext
     function : DatasetFunction
     cycle_length : int, default 1
         Number of slots.
     block_length : int, default 1
-        Elements of a visit.
+        Elements per visit.
     num_calls : int, default 1
-        How many slots may be filled at once, in threads; with one, elements are made where they are asked for.
+        How many slots are filled concurrently, in threads; with one, elements are made on request.
     is_ordered : bool, default True
-        False visits a slot that is filled, where the next one is not.
+        False visits any filled slot if the next one is not filled.
     """
 
     __slots__ = (
@@ -196,9 +196,9 @@ class NestedElements(UnaryStream):
         self._is_ordered = is_ordered
         self._calls: ThreadMap[tuple[Slot, int], Slot] | None = None
         self._slots: list[Slot | None] = [None] * cycle_length
-        self._at = 0  # the slot that is visited
-        self._given = 0  # elements that this visit gave
-        self._count = 0  # outer elements that were read
+        self._at = 0  # the current slot
+        self._given = 0  # elements yielded in this visit
+        self._count = 0  # outer elements read
         self._is_input_over = False
 
     def __next__(self) -> Nest:
@@ -217,14 +217,14 @@ class NestedElements(UnaryStream):
                 try:
                     raise failure
                 finally:
-                    del failure  # its traceback holds this frame
+                    del failure  # its traceback references this frame
             slot.close()
             self._slots[self._at] = None
             self._end_visit()
         raise StopIteration
 
     def _next_slot(self, at: int) -> Slot | None:
-        """Put the next outer element into a slot, or what was raised in its place; None where there is no other."""
+        """Fill a slot with the next outer element or its exception; None at the end."""
         if self._is_input_over:
             return None
         slot = Slot(self._count, None, self._function, self._context)
@@ -264,11 +264,11 @@ class NestedElements(UnaryStream):
                 self._at, self._given = self._slots.index(done), 0
                 return done
         if not slot.is_filled(1):
-            slot.fill(1)  # such as behind an exception
+            slot.fill(1)  # such as after an exception
         return slot
 
     def _fill_ahead(self) -> None:
-        """Have threads fill the slots of the next visits, in their order."""
+        """Submit the slots of the next visits to the threads, in order."""
         if self._calls is None:
             self._calls = ThreadMap(_fill, self._num_calls, self._is_ordered, "ringlet-interleave")
         for at in self._visits():
@@ -285,12 +285,12 @@ class NestedElements(UnaryStream):
             yield (self._at + step) % len(self._slots)
 
     def _settle(self) -> None:
-        """Wait for all threads; what they made is ready then."""
+        """Wait for all threads to finish filling slots."""
         while self._calls is not None and len(self._calls):
             self._calls.take().is_at_work = False
 
     def close(self) -> None:
-        """End the threads; close inner datasets and the input."""
+        """Stop the threads; close inner datasets and the input."""
         if self._calls is not None:
             self._calls.close()
             self._calls = None
@@ -301,7 +301,7 @@ class NestedElements(UnaryStream):
         super().close()
 
     def get_state(self) -> State:
-        """Return the place in the cycle, and the states of all slots."""
+        """Return the position in the cycle, and the states of all slots."""
         self._settle()
         return {
             **super().get_state(),
@@ -313,7 +313,7 @@ class NestedElements(UnaryStream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot: the function is called again for the slots that were open."""
+        """Restore a snapshot; the function is called again for open slots."""
         super().set_state(state)
         self._at, self._given, self._count = state["at"], state["given"], state["count"]
         self._is_input_over = state["is_input_over"]

@@ -1,4 +1,4 @@
-"""Consecutive elements of different sizes put together into one, padded to a common size."""
+"""Dataset.padded_batch: consecutive elements padded to a common size and stacked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
     drop_remainder: bool = False,
     name: str | None = None,
 ) -> Dataset:
-    """Put `batch_size` consecutive elements together, each padded at the ends of its dimensions to a common shape.
+    """Stack `batch_size` consecutive elements, each padded at the ends of its dimensions to a common shape.
 
     Parameters
     ----------
@@ -42,10 +42,10 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
         A shape, a list or tuple of sizes, for each component. None or -1 as a size, and no `padded_shapes` at all, pad
         to the longest of the batch.
     padding_values : scalar, or nest of scalars, optional
-        What to pad with: one for all components, or one for each, where None is 0, False or the empty text, as it is
-        without `padding_values`. A NumPy scalar must have the dtype of its component.
+        The padding: one value for all components, or one for each, where None is 0, False or the empty text, as
+        by default. A NumPy scalar must have the dtype of its component.
     drop_remainder : bool, default False
-        Whether to leave out the last batch where it is short.
+        Whether to drop the last batch if it is short.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -90,7 +90,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class PaddedBatch(ElementTransform):
-    """`batch_size` consecutive elements as one, padded."""
+    """Padded batches of `batch_size` consecutive elements."""
 
     batch_size: int
     drop_remainder: bool
@@ -113,13 +113,13 @@ class PaddedBatch(ElementTransform):
 
     @cached_property
     def padding(self) -> Padding:
-        """How each component is padded."""
+        """The padding of each component."""
         return self.padding_of(self.input.element_spec)
 
     def padding_of(self, specs: Nest) -> Padding:
-        """Return how the components of elements like these are padded."""
+        """Return the padding for elements with these specs."""
         if self.runs_user_code and self.padded_shapes is None:
-            # Found on some elements, sizes say nothing about those of others, which is why they are padded.
+            # Sizes inferred from examples may differ between elements, so they are left out.
             specs = without_sizes(specs)
         return Padding.of(specs, self.padded_shapes, self.padding_values)
 
@@ -159,7 +159,7 @@ class PaddedBatchElements(MappedStream[list[Nest]]):
 
 
 class _Padded:
-    """Pads batches as their first element needs it, where user functions make the elements."""
+    """Padding determined by the first element, for elements made by user functions."""
 
     __slots__ = ("_node", "_padding")
 

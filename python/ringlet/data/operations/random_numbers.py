@@ -1,4 +1,4 @@
-"""Random numbers as a dataset, and random choices among datasets."""
+"""Dataset.random: infinite random integers, and weighted random positions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def random(
     rerandomize_each_iteration: bool | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Make a dataset of random whole numbers, without end.
+    """Create an infinite dataset of random integers.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ def random(
         The same seed and NumPy version give the same numbers. They are
         NumPy's, not TensorFlow's.
     rerandomize_each_iteration : bool, optional
-        True gives other numbers each time that the dataset is iterated, and in each round of a `repeat`. False, the
-        default, gives the same ones every time, also without a seed.
+        True yields different numbers in each iteration and in each round of a `repeat`. False, the
+        default, repeats them, even without a seed.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -56,7 +56,7 @@ def random(
 
 
 def seed_entropy(seed: Any) -> Any:
-    """Return what NumPy makes a generator of: from a seed, or from the system if there is none.
+    """Return the entropy for a NumPy generator, from a seed or from the system.
 
     Examples
     --------
@@ -69,22 +69,22 @@ def seed_entropy(seed: Any) -> Any:
         number = index(seed)
     except TypeError:
         raise TypeError(f"seed must be an integer or None, got {seed!r}") from None
-    return 2 * number if number >= 0 else -2 * number - 1  # NumPy takes no negative ones
+    return 2 * number if number >= 0 else -2 * number - 1  # NumPy rejects negative seeds
 
 
 @dataclass(frozen=True, eq=False)
 class RandomNumbers(Node):
-    """Random int64: positions drawn by their weights, or without weights anything below ``2**32``."""
+    """Random int64: positions drawn by weights, or without weights numbers below ``2**32``."""
 
     weights: Sequence[float] | None
     entropy: Any
     changes: bool
-    # Counts the iterations of this node. Copies of it in a rewritten graph count on together.
+    # Counts the iterations of this node, together with its copies in rewritten graphs.
     runs: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All but the seed, which a state brings along."""
+        """All but the seed, which is part of the state."""
         return {"weights": self.weights, "changes": self.changes}
 
     @property
@@ -94,7 +94,7 @@ class RandomNumbers(Node):
 
     @property
     def element_spec(self) -> Nest:
-        """A number."""
+        """A scalar int64."""
         return TensorSpec((), np.int64)
 
     @property
@@ -119,7 +119,7 @@ class RandomNumbers(Node):
 
 
 class RandomElements(Stream):
-    """Numbers of a generator."""
+    """The numbers of a generator."""
 
     __slots__ = ("_borders", "_is_closed", "_random")
 
@@ -140,7 +140,7 @@ class RandomElements(Stream):
         self._is_closed = True
 
     def get_state(self) -> State:
-        """Return the state of the generator; None once this stream was closed."""
+        """Return the state of the generator; None if this stream is closed."""
         return {"generator": None if self._is_closed else self._random.bit_generator.state}
 
     def set_state(self, state: State) -> None:

@@ -1,4 +1,4 @@
-"""All elements of a dataset as one value."""
+"""Dataset.reduce: all elements combined into one value."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["reduce"]
 def reduce(
     self: Dataset, initial_state: Nest, reduce_func: Callable[[Any, Any], Nest], name: str | None = None
 ) -> Nest:
-    """Iterate over the dataset, and hand a state from element to element.
+    """Combine all elements into one state.
 
     Parameters
     ----------
     initial_state : array, or nest of arrays
     reduce_func : callable
-        Takes the state and an element, a tuple as one argument; gives the next state, of the same structure and dtypes.
+        Takes the state and an element (a tuple as one argument); returns the next state, of equal structure and dtypes.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -36,9 +36,9 @@ def reduce(
     Raises
     ------
     TypeError
-        If `reduce_func` cannot be called, or gives a state of other dtypes.
+        If `reduce_func` is not callable, or returns a state of other dtypes.
     InvalidArgumentError
-        If it gives a state of another structure.
+        If it returns a state of another structure.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A function of every element and of a state that it hands on."""
+"""Dataset.scan: a function of every element and a carried state."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["Scan", "scan"]
 def scan(
     self: Dataset, initial_state: Nest, scan_func: Callable[[Any, Any], tuple[Nest, Nest]], name: str | None = None
 ) -> Dataset:
-    """Return an element for every element, and hand a state from one to the next.
+    """Transform every element with a state that is carried from one to the next.
 
     Parameters
     ----------
     initial_state : array, or nest of arrays
     scan_func : callable
-        Takes the state and an element, a tuple as one argument; gives a pair, the next state, of the same structure and
+        Takes the state and an element, a tuple as one argument; returns a pair: the next state, of equal structure and
         dtypes, and an element.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
@@ -47,14 +47,14 @@ def scan(
     Raises
     ------
     TypeError
-        If `scan_func` cannot be called; during iteration, if it gives no pair, or a state of other dtypes.
+        If `scan_func` is not callable; during iteration, if it does not return a pair, or a state of other dtypes.
     InvalidArgumentError
-        During iteration, if it gives a state of another structure.
+        During iteration, if it returns a state of another structure.
 
     Notes
     -----
     An exception of `scan_func` is raised when its element is requested, with the element number in a note. The
-    iterator can go on behind it, with the state in front of it.
+    iterator can continue after it, with the state before it.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def scan(
 
 @dataclass(frozen=True, eq=False)
 class Scan(ElementTransform):
-    """The second of what ``function(state, element)`` gives; the first is the next state."""
+    """The second result of ``function(state, element)``; the first is the next state."""
 
     initial_state: Nest
     function: Callable[[Any, Any], tuple[Nest, Nest]]
@@ -85,7 +85,7 @@ class Scan(ElementTransform):
 
     @cached_property
     def example(self) -> Nest:
-        """What the function makes of the initial state and the input's example."""
+        """The function's result for the initial state and the input's example."""
         return self._answer(self.input.example)
 
     def _answer(self, example: Nest) -> Nest:
@@ -93,12 +93,12 @@ class Scan(ElementTransform):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The specs of the examples; sizes that change with the state or with unknown sizes are unknown."""
+        """The specs of the examples; sizes that depend on the state or on unknown sizes are unknown."""
         return spec_of_answers(self._answers, self.input, self._answer)
 
     @property
     def _answers(self) -> list[Nest]:
-        """The first element, and the second where its state has other shapes than the first."""
+        """Return the first element, and the second if the shapes of the state changed."""
         state, first = map(as_element, pair(self.function(self.initial_state, self.input.example)))
         if map_structure(np.shape, state) == map_structure(np.shape, self.initial_state):
             return [first]
@@ -110,12 +110,12 @@ class Scan(ElementTransform):
 
 
 def pair(answer: Any) -> tuple[Nest, Nest]:
-    """Read what a user function gave as a pair.
+    """Return the result of a user function as a pair.
 
     Raises
     ------
     TypeError
-        If it is none.
+        If it is not a pair.
 
     Examples
     --------
@@ -123,12 +123,12 @@ def pair(answer: Any) -> tuple[Nest, Nest]:
     (1, 2)
     """
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-        raise TypeError(f"scan_func must give a pair, the next state and an element, and gave {answer!r}")
+        raise TypeError(f"scan_func must return a pair, the next state and an element, and returned {answer!r}")
     return answer[0], answer[1]
 
 
 class ScanElements(UnaryStream):
-    """The elements that the function makes, and the state between two of them."""
+    """The elements that the function returns, and the current state."""
 
     __slots__ = ("_count", "_function", "_node", "_state")
 
@@ -152,7 +152,7 @@ class ScanElements(UnaryStream):
         return made
 
     def get_state(self) -> State:
-        """Return the state between elements, and how many elements were read."""
+        """Return the carried state, and the number of elements read."""
         return {**super().get_state(), "state": save_element(self._state.value), "count": self._count}
 
     def set_state(self, state: State) -> None:

@@ -1,4 +1,4 @@
-"""All but the first elements of a dataset."""
+"""Dataset.skip: all but the first elements."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Skip", "skip"]
 
-# Row numbers to leave out in one call: a shuffle makes arrays of them.
+# Number of row numbers to skip per call: a shuffle makes arrays of them.
 _AT_ONCE = 2**20
 
 
 def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
-    """Leave out the first `count` elements.
+    """Skip the first `count` elements.
 
     Parameters
     ----------
     count : int
-        -1 leaves out all of them, and so does a number that is larger than the dataset.
+        -1, or a number larger than the dataset, skips all of them.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -52,16 +52,16 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Skip(Transformation):
-    """All elements behind the first `count`; none at all for -1."""
+    """All elements after the first `count`; none for -1."""
 
     count: int
 
     @property
     def cardinality(self) -> int:
-        """What is left, where it is known."""
+        """The remaining number, if known."""
         size = self.input.cardinality
         if size < 0:
-            # As TensorFlow answers, also where -1 leaves out a whole dataset without end.
+            # As in TensorFlow, even if -1 skips an infinite dataset.
             return 0 if self.count == ALL and size == INFINITE_CARDINALITY else size
         return 0 if self.count == ALL else max(0, size - self.count)
 
@@ -75,7 +75,7 @@ class Skip(Transformation):
 
 
 class SkipRows(CountedRows):
-    """The row numbers of another stream behind the first of them."""
+    """The row numbers of another stream after the first ones."""
 
     __slots__ = ()
 
@@ -91,7 +91,7 @@ class SkipRows(CountedRows):
 
 
 class SkipElements(CountedElements):
-    """The elements of another stream behind the first of them."""
+    """The elements of another stream after the first ones."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ class SkipElements(CountedElements):
             self.close()
             raise StopIteration
         while self._left:
-            # Counted first: an element at fault is one of those that are left out.
+            # Counted first: a failed element is skipped as well.
             self._left -= 1
             next(self._input)
         return next(self._input)

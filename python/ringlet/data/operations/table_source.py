@@ -1,4 +1,4 @@
-"""The node that `from_tensor_slices` and `range` share: the rows of a table, in order."""
+"""Source node of `from_tensor_slices` and `range`: the rows of a table in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TableSource(Node):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How many rows there are, and what they look like."""
+        """The number of rows and their spec."""
         return {"rows": self.rows.length, "spec": str(self.element_spec)}
 
     @property
@@ -42,7 +42,7 @@ class TableSource(Node):
         return self._row(0) if self.rows.length else map_structure(zeros_like_spec, self.element_spec)
 
     def _row(self, number: int) -> Nest:
-        # User functions are tried on it, and may write to arrays of other libraries.
+        # Copied: user functions may write to arrays of other libraries.
         return map_structure(_apart, self.rows.element(number))
 
     @property
@@ -67,7 +67,7 @@ class TableSource(Node):
         return True
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Start at the first row."""
+        """Open a stream of row numbers."""
         return TableRows(self.rows.length)
 
     def open_elements(self, context: IterationContext) -> Stream:

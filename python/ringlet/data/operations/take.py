@@ -1,4 +1,4 @@
-"""The first elements of a dataset."""
+"""Dataset.take: the first elements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     Parameters
     ----------
     count : int
-        -1 keeps all of them, and so does a number that is larger than the dataset.
+        -1, or a number larger than the dataset, keeps all of them.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -55,7 +55,7 @@ class Take(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """At most `count`, where it is known."""
+        """At most `count`, if known."""
         size = self.input.cardinality
         if size == UNKNOWN_CARDINALITY:
             return UNKNOWN_CARDINALITY
@@ -63,7 +63,7 @@ class Take(Transformation):
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether those of the input are."""
+        """Whether the rows of the input are."""
         return self.input.from_row_zero
 
     def open_rows(self, context: IterationContext) -> RowStream:
@@ -88,7 +88,7 @@ class TakeRows(CountedRows):
 
 
 class TakeElements(CountedElements):
-    """The first elements of another stream, which is closed behind the last of them."""
+    """The first elements of another stream, which is closed after the last of them."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The elements in front of the first that a predicate stops at."""
+"""Dataset.take_while: the elements before the first for which a predicate is false."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["TakeWhile", "take_while"]
 
 
 def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
-    """Keep elements up to the first for which ``predicate(element)`` is false, without that one.
+    """Keep the elements before the first for which ``predicate(element)`` is false.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = 
     Raises
     ------
     TypeError
-        If `predicate` cannot be called.
+        If `predicate` is not callable.
     InvalidArgumentError
         During iteration, if it does not return one bool.
 
@@ -51,7 +51,7 @@ def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = 
 
 @dataclass(frozen=True, eq=False)
 class TakeWhile(Filter):
-    """The elements in front of the first for which a predicate is false."""
+    """The elements before the first for which a predicate is false."""
 
     def open_elements(self, context: IterationContext) -> Stream:
         """Open a stream of the elements."""
@@ -59,7 +59,7 @@ class TakeWhile(Filter):
 
 
 class TakeWhileElements(PredicateStream):
-    """The elements of another stream, which is closed behind the last that passes."""
+    """The elements of another stream, which is closed at the first for which the predicate is false."""
 
     __slots__ = ()
 

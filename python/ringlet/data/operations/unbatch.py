@@ -1,4 +1,4 @@
-"""Elements cut into their rows."""
+"""Dataset.unbatch: the rows of elements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Unbatch", "unbatch"]
 
 
 def unbatch(self: Dataset, name: str | None = None) -> Dataset:
-    """Cut every element into its rows, each of which becomes an element.
+    """Split every element into its rows, each of which becomes an element.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ def unbatch(self: Dataset, name: str | None = None) -> Dataset:
     Returns
     -------
     Dataset
-        Rows are views of the arrays that they were cut from. How many there are is known where the first size of all
-        elements is.
+        Rows are views of their arrays. The cardinality is known if the first size of all
+        elements is known.
 
     Raises
     ------
     ValueError
-        If a component has no dimension, or components have different numbers of rows; during iteration
-        (InvalidArgumentError) where that is not known before.
+        If a component is a scalar, or components have different numbers of rows; during iteration
+        (InvalidArgumentError) if not known before.
 
     Examples
     --------
@@ -55,15 +55,15 @@ def unbatch(self: Dataset, name: str | None = None) -> Dataset:
 def _check_specs(specs: Nest) -> None:
     leaves = flatten(specs)[0]
     if any(spec.shape == () for spec in leaves):
-        raise ValueError(f"unbatch cuts elements into rows, and a component has no dimension: {specs!r}")
+        raise ValueError(f"unbatch splits elements into rows, and a component is a scalar: {specs!r}")
     _common_rows(leaves)
 
 
 def _common_rows(specs: list[TensorSpec]) -> int | None:
-    """The number of rows of every component; None where it is not known."""
+    """Return the number of rows of every component; None if unknown."""
     known = {spec.shape[0] for spec in specs if spec.shape and spec.shape[0] is not None}
     if len(known) > 1:
-        raise ValueError(f"unbatch needs components with as many rows each, and these have {sorted(known)}: {specs!r}")
+        raise ValueError(f"unbatch needs components with equal numbers of rows, got {sorted(known)}: {specs!r}")
     return known.pop() if known else None
 
 
@@ -73,13 +73,13 @@ class Unbatch(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """The sum of all rows, where every element is known to have as many, and some."""
+        """The total number of rows, if every element is known to have the same nonzero number."""
         size = self.input.cardinality
         if size < 0:
             return size
         try:
             rows = _common_rows(flatten(self.input.element_spec)[0])
-        except Exception:  # what is wrong with its elements is told by who makes one
+        except Exception:  # the error occurs again when an element is made
             return UNKNOWN_CARDINALITY
         return size * rows if rows else UNKNOWN_CARDINALITY
 
@@ -90,7 +90,7 @@ class Unbatch(ElementTransform):
 
     @property
     def example(self) -> Nest:
-        """The first row of the input's example; zeros where it has none."""
+        """The first row of the input's example; zeros if it has none."""
         return map_structure(_first_row, self.input.example)
 
     @property
@@ -120,7 +120,7 @@ class UnbatchElements(UnaryStream):
         self._element: Nest = None
         self._leaves: list[Any] = []
         self._shape: PyTreeSpec | None = None
-        self._rows = 0  # of the element that is cut
+        self._rows = 0  # the current element
         self._at = 0
 
     def __next__(self) -> Nest:
@@ -139,12 +139,12 @@ class UnbatchElements(UnaryStream):
         self._rows, self._at = num_rows(element), 0
 
     def close(self) -> None:
-        """Close the input, and drop the rows that are left."""
+        """Close the input, and discard the remaining rows."""
         self._at = self._rows = 0
         super().close()
 
     def get_state(self) -> State:
-        """Return the rows that are left of the element that is cut."""
+        """Return the remaining rows of the current element, and the state of the input."""
         left = self._at < self._rows
         return {**super().get_state(), "element": save_element(self._element) if left else None, "at": self._at}
 

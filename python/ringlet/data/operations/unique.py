@@ -1,4 +1,4 @@
-"""Elements without repetitions."""
+"""Dataset.unique: elements without repetitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Unique", "unique"]
 
 
 def unique(self: Dataset, name: str | None = None) -> Dataset:
-    """Leave out elements that came before.
+    """Drop elements that occurred before.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
     Returns
     -------
     Dataset
-        Its cardinality is unknown. An iteration remembers all of its elements.
+        Its cardinality is unknown. An iteration stores all of its elements.
 
     Raises
     ------
     TypeError
-        During iteration, if elements are neither whole numbers nor text.
+        During iteration, if elements are neither integers nor text.
     InvalidArgumentError
         During iteration, if they have several components.
 
@@ -66,7 +66,7 @@ class Unique(ElementTransform):
 
 
 class UniqueElements(UnaryStream):
-    """The elements of another stream, each when it comes first."""
+    """The elements of another stream at their first occurrence."""
 
     __slots__ = ("_node", "_seen")
 
@@ -84,7 +84,7 @@ class UniqueElements(UnaryStream):
                 return element
 
     def get_state(self) -> State:
-        """Return all elements that came."""
+        """Return all elements so far, and the state of the input."""
         return {**super().get_state(), "seen": save_elements(list(self._seen.values()))}
 
     def set_state(self, state: State) -> None:
@@ -104,4 +104,4 @@ def _key(element: Nest) -> Any:
         return element.shape, element.tobytes()
     if element.dtype.kind in "OUS":
         return element.shape, tuple(element.ravel().tolist())
-    raise TypeError(f"unique compares whole numbers and text; elements of dtype {element.dtype} are neither")
+    raise TypeError(f"unique compares integers and text, got elements of dtype {element.dtype}")
