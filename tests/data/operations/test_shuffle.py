@@ -136,7 +136,7 @@ def test_a_buffer_without_end_is_refused():
 
 
 def test_a_buffer_of_no_elements_says_what_to_do_with_an_empty_dataset():
-    with pytest.raises(InvalidArgumentError, match="An empty dataset"):
+    with pytest.raises(InvalidArgumentError, match="size of an empty dataset"):
         Dataset.range(0).shuffle(Dataset.range(0).cardinality())
 
 

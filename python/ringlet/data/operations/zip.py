@@ -44,7 +44,7 @@ def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
     Raises
     ------
     TypeError
-        If there is not a dataset, or something else than datasets in tuples and dictionaries.
+        If there is no dataset, or a leaf of the tuples and dictionaries is not a dataset.
 
     Examples
     --------
