@@ -42,7 +42,7 @@ def test_threads_change_nothing_and_a_state_of_either_continues_in_the_other(fou
 
 def test_a_dataset_is_opened_in_a_round_of_its_own():
     opened = DatasetFunction(Dataset.range).open(7, 3, IterationContext())
-    assert opened.run.rounds == (7,)
+    assert opened.context.rounds == (7,)
     assert list(opened.stream) == [0, 1, 2]
 
 

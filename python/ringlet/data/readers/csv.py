@@ -71,7 +71,7 @@ def from_csv(
     ImportError
         If pyarrow is not installed: ``pip install 'ringlet[data]'``.
     InvalidArgumentError
-        During iteration, if a column does not exist, a line has a wrong number of values, a value does not have the type
+        During iteration, if a column is missing, a line has a wrong number of fields, a value does not have the type
         of its column, or is missing without a `fill_null`.
     NotFoundError
         During iteration, if a file does not exist.
