@@ -87,7 +87,7 @@ def test_a_file_that_is_cut_short_is_data_loss(tmp_path, kept):
 
 def test_arrays_that_do_not_belong_together_are_refused(tmp_path):
     x, y = save(tmp_path / "x.npy", np.arange(3)), save(tmp_path / "y.npy", np.arange(4.0))
-    with pytest.raises(InvalidArgumentError, match=r"equal numbers of rows \(filenames\[0\]: 3"):
+    with pytest.raises(InvalidArgumentError, match=r"equal numbers of rows, got \(filenames\[0\]: 3"):
         Dataset.from_npy((x, y))
     with pytest.raises(InvalidArgumentError, match="are parts of one array, but differ: int64 rows"):
         Dataset.from_npy([x, y])
