@@ -100,7 +100,7 @@ def test_an_unknown_compression_counts_as_none_and_is_warned_of(tmp_path, caplog
     name = put_records(tmp_path / "file", [b"one"])
     with caplog.at_level(logging.WARNING):
         assert list(TFRecordDataset(name, "LZ4")) == [b"one"]
-    assert "knows the compressions GZIP, ZLIB, not 'LZ4'" in caplog.text
+    assert "supports the compressions GZIP, ZLIB, not 'LZ4'" in caplog.text
 
 
 changes = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=3)
