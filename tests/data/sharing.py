@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.data import Dataset
-from ringlet.data.graph.node import Run, Stream
+from ringlet.data.graph.node import IterationContext, Stream
 from ringlet.data.readers.file_reader import FileReader
 from ringlet.data.tensor_spec import TensorSpec
 
@@ -63,9 +63,9 @@ class Numbers(FileReader):
         """Never called."""
         raise NotImplementedError
 
-    def open_elements(self, run: Run) -> Stream:
+    def open_elements(self, context: IterationContext) -> Stream:
         """Start a run."""
-        return _NumberStream(self.input.open(run))
+        return _NumberStream(self.input.open(context))
 
 
 class _NumberStream(Stream):

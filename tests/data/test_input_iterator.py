@@ -7,7 +7,7 @@ import pytest
 
 import ringlet
 from ringlet.data import Dataset, DistributedDataset
-from ringlet.data.input_iterator import CalledSteps, InputIterator
+from ringlet.data.input_iterator import FunctionSteps, InputIterator
 from ringlet.errors import OutOfRangeError
 
 
@@ -58,9 +58,9 @@ def test_a_replica_does_not_take_steps():
 
 def test_a_function_is_called_for_each_replica_of_each_step():
     numbers = iter(range(10))
-    steps = iter(CalledSteps([lambda: {"x": np.array(next(numbers))}] * 2))
+    steps = iter(FunctionSteps([lambda: {"x": np.array(next(numbers))}] * 2))
     assert [values(next(steps)["x"]) for _ in range(2)] == [[0, 1], [2, 3]]
-    assert next(iter(CalledSteps([lambda: 5]))) == 5
+    assert next(iter(FunctionSteps([lambda: 5]))) == 5
 
 
 def test_what_a_function_raises_ends_nothing():
@@ -72,7 +72,7 @@ def test_what_a_function_raises_ends_nothing():
             raise answer
         return answer
 
-    iterator = InputIterator(CalledSteps([function] * 2))
+    iterator = InputIterator(FunctionSteps([function] * 2))
     with pytest.raises(ValueError, match="once"):
         iterator.get_next()
     assert iterator.get_next().values == (1, 2)

@@ -189,7 +189,7 @@ def test_rows_of_arrays_give_what_elements_give_and_so_do_their_batches(operatio
 )
 def test_a_restored_iterator_goes_on_where_it_was_saved(source, operations, data):
     whole = iter(build(source, operations))
-    at = data.draw(st.integers(0, 12), "saved behind")
+    at = data.draw(st.integers(0, 12), "saved after")
     begun = list(itertools.islice(whole, at))
     state = through_a_file(whole.get_state())
     rest = [plain(x) for x in itertools.islice(whole, 60)]

@@ -83,7 +83,7 @@ def test_global_batches_are_cut_for_the_replicas(make, source):
 
 
 def test_a_tensor_without_rows_to_cut_is_refused():
-    with pytest.raises(InvalidArgumentError, match="cuts arrays along their first dimension"):
+    with pytest.raises(InvalidArgumentError, match="slices arrays along their first dimension"):
         Dataset.from_tensor_slices(torch.tensor(5.0))
 
 

@@ -1,4 +1,4 @@
-"""Dataset: a graph of operations on elements, and the list of operations that there are."""
+"""Dataset: a graph of operations on elements, and the methods that add operations."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ __all__ = ["Dataset"]
 
 
 class Dataset:
-    """A sequence of elements, described by operations and made when it is iterated (``tf.data.Dataset``).
+    """A sequence of elements, described by operations and computed during iteration (``tf.data.Dataset``).
 
-    A dataset never changes: every operation gives a new one. Elements are arrays, or nests of arrays in tuples and
-    dictionaries. They are read-only, and views of the arrays that they were cut from wherever that is possible: batches
-    of slices in their order copy nothing, and shuffled ones are gathered once.
+    A dataset is immutable: every operation returns a new one. Elements are arrays, or nests of arrays in tuples and
+    dictionaries. They are read-only, and views of the source arrays wherever possible: batches
+    of consecutive slices copy nothing, and shuffled ones are gathered once.
 
-    Use `from_tensor_slices` or `range` to make the first one.
+    `from_tensor_slices` or `range` makes the first one.
 
     Parameters
     ----------
@@ -91,7 +91,9 @@ class Dataset:
 
     def __init__(self, node: Node) -> None:
         if not isinstance(node, Node):
-            raise TypeError(f"a Dataset is made by Dataset.from_tensor_slices or Dataset.range, not of {node!r}")
+            raise TypeError(
+                f"Dataset takes a graph node, got {node!r}: use Dataset.from_tensor_slices or Dataset.range"
+            )
         self._node = node
 
     counter = classmethod(_counter)
@@ -153,11 +155,11 @@ class Dataset:
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec that every element follows. Functions of `map` are called for it, on examples."""
+        """The nest of TensorSpec of an element. `map` calls its function on examples to infer it."""
         return self._node.element_spec
 
     def cardinality(self) -> int:
-        """Give the number of elements, INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY where only reading can tell.
+        """Return the number of elements, INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY if only reading tells.
 
         Examples
         --------
@@ -169,7 +171,7 @@ class Dataset:
         return self._node.cardinality
 
     def as_numpy_iterator(self) -> DatasetIterator:
-        """Go through the dataset as ``iter(dataset)`` does, with tensors of PyTorch and arrays of JAX seen as NumPy's.
+        """Iterate over the dataset as ``iter(dataset)`` does, converting PyTorch tensors and JAX arrays to NumPy.
 
         Examples
         --------
@@ -184,16 +186,16 @@ class Dataset:
     def __len__(self) -> int:
         size = self.cardinality()
         if size == INFINITE_CARDINALITY:
-            raise TypeError("the dataset is infinite, so it has no length: take(count) gives one that ends")
+            raise TypeError("the dataset is infinite, so it has no length: take(count) makes it finite")
         if size == UNKNOWN_CARDINALITY:
             raise TypeError("the dataset length is unknown before it is read; cardinality() is UNKNOWN_CARDINALITY")
         return size
 
     def __bool__(self) -> bool:
-        return True  # or an empty dataset would be taken for a missing one
+        return True  # otherwise an empty dataset would be falsy
 
     def __repr__(self) -> str:
-        # The spec would call functions of the user where there are some.
+        # element_spec may call user functions.
         spec = "" if self._node.runs_user_code else f" element_spec={self.element_spec!r}"
         return f"<{type(self).__name__} {_chain(self._node)}{spec}>"
 

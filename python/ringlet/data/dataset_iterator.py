@@ -1,4 +1,4 @@
-"""What goes through a dataset once."""
+"""Iterators over datasets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringlet.cancellation import check_cancelled
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, has_datasets, is_dataset
 from ringlet.data.graph.node import State
-from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.operations.with_options import with_options_applied
 from ringlet.data.optional import Optional
 from ringlet.data.state.fingerprint import restored, saved
@@ -27,9 +27,9 @@ __all__ = ["DatasetIterator", "NumpyIterator"]
 
 
 class DatasetIterator(Iterator[Nest]):
-    """The elements of a dataset, once through; ``iter(dataset)`` makes it.
+    """An iterator over the elements of a dataset, as ``iter(dataset)`` returns it.
 
-    Threads of a prefetch end when the iterator is at its end, closed or dropped. As a context manager it closes itself.
+    Prefetch threads stop when the iterator is exhausted, closed or deleted. As a context manager it closes itself.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class DatasetIterator(Iterator[Nest]):
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
-        self._opened = Opened(with_options_applied(dataset.node))
+        self._opened = PipelineHandle(with_options_applied(dataset.node))
         self._stream = self._opened.stream
 
     def __next__(self) -> Nest:
@@ -55,12 +55,12 @@ class DatasetIterator(Iterator[Nest]):
         return next(self._stream)
 
     def get_next(self) -> Nest:
-        """Give the next element.
+        """Return the next element.
 
         Raises
         ------
         OutOfRangeError
-            If there is none.
+            At the end of the dataset.
 
         Examples
         --------
@@ -71,10 +71,10 @@ class DatasetIterator(Iterator[Nest]):
         try:
             return next(self)
         except StopIteration:
-            raise OutOfRangeError("end of the dataset: make a new iterator to go through it again") from None
+            raise OutOfRangeError("end of the dataset: create a new iterator to read it again") from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
-        """Give the next element, or an empty Optional at the end.
+        """Return the next element, or an empty Optional at the end.
 
         Examples
         --------
@@ -93,31 +93,31 @@ class DatasetIterator(Iterator[Nest]):
         return self._dataset.element_spec
 
     def get_state(self) -> State:
-        """Give a snapshot of the place in the dataset, from which `set_state` goes on exactly.
+        """Return a snapshot of the position in the dataset, from which `set_state` continues exactly.
 
         Returns
         -------
         dict
-            Nested dictionaries and lists of None, numbers, text, bytes and NumPy arrays, which nothing changes later:
-            fit for a checkpoint. It holds the elements that operations keep (the buffer of a shuffle, what a prefetch
-            has ready) and the seeds of shuffles, also where none was given.
+            Nested dictionaries and lists of None, numbers, text, bytes and NumPy arrays, not modified afterwards:
+            fit for a checkpoint. It holds the elements that operations buffer (those of a shuffle, those a prefetch
+            has ready) and the seeds of shuffles, including seeds chosen at random.
 
         Raises
         ------
         TypeError
-            If such an element holds what is neither numbers nor text.
+            If such an element holds values other than numbers and text.
         NotImplementedError
             If an operation of the dataset cannot be saved.
         FailedPreconditionError
-            If functions make the elements, and the options of the dataset say FAIL
-            (`Options.experimental_external_state_policy`), or say nothing and such a function reads a variable or draws
+            If functions make the elements, and the options of the dataset are FAIL
+            (`Options.experimental_external_state_policy`), or unset and such a function reads a variable or draws
             random numbers.
 
         Notes
         -----
-        The iterator can be used as before. Functions of the user are called again for elements that were on their way
-        through threads. What comes out of a generator, or another iterable that cannot save its place
-        (``state_dict``), is read again from its beginning, and skipped.
+        The iterator remains usable. User functions are called again for elements that were in flight
+        in threads. A generator, or another iterable that cannot save its position
+        (``state_dict``), is read again from its beginning up to that position.
 
         Examples
         --------
@@ -133,19 +133,19 @@ class DatasetIterator(Iterator[Nest]):
         return saved(self._opened)
 
     def set_state(self, state: State) -> None:
-        """Go on where another iterator was when its state was taken, of an equal dataset in any process.
+        """Continue from a saved state of an iterator over an equal dataset, in any process.
 
         Parameters
         ----------
         state : dict
-            What `get_state` gave.
+            A result of `get_state`.
 
         Raises
         ------
         FailedPreconditionError
             If the state belongs to a dataset of other operations or settings; both are named.
         InvalidArgumentError
-            If it is no such state, or one of a newer version.
+            If it is not such a state, or of a newer version.
 
         Examples
         --------
@@ -156,13 +156,13 @@ class DatasetIterator(Iterator[Nest]):
         ringlet.errors.FailedPreconditionError: this state was saved by an iterator of another dataset:
           saved: TableSource(rows=9, spec=TensorSpec(shape=(), dtype=int64)) -> Take(count=3)
           here:  TableSource(rows=9, spec=TensorSpec(shape=(), dtype=int64)) -> Take(count=2)
-        Build the dataset as it was built then, or start a new iterator.
+        Build the dataset as it was when saved, or start a new iterator.
         """
         self._opened = restored(self._opened, state)
         self._stream = self._opened.stream
 
     def close(self) -> None:
-        """End now: threads and files of the pipeline are let go, and there are no more elements.
+        """Close the iterator: release the threads and files of the pipeline; there are no more elements.
 
         Examples
         --------
@@ -184,7 +184,7 @@ class DatasetIterator(Iterator[Nest]):
 
 
 class NumpyIterator(DatasetIterator):
-    """What ``dataset.as_numpy_iterator()`` makes: arrays of other libraries are seen as NumPy's.
+    """An iterator of NumPy arrays, converted from other libraries; ``dataset.as_numpy_iterator()`` returns it.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class NumpyIterator(DatasetIterator):
     __slots__ = ()
 
     def save(self) -> State:
-        """Return a snapshot of the place in the dataset, as :meth:`get_state` does.
+        """Return a snapshot of the position in the dataset, as :meth:`get_state` does.
 
         Examples
         --------
@@ -210,7 +210,7 @@ class NumpyIterator(DatasetIterator):
         return self.get_state()
 
     def restore(self, state: State) -> None:
-        """Continue where a snapshot was taken, as :meth:`set_state` does; its errors are those of that method."""
+        """Continue from a snapshot, as :meth:`set_state` does."""
         self.set_state(state)
 
     def next(self) -> Nest:
@@ -227,8 +227,8 @@ class NumpyIterator(DatasetIterator):
 def _as_numpy(leaf: Any) -> Any:
     if is_dataset(leaf) or (isinstance(leaf, np.ndarray) and has_datasets(leaf)):
         raise TypeError(
-            f"as_numpy_iterator gives arrays, and an element holds a dataset: {leaf!r}. Iterate over the dataset of "
-            "datasets itself, or make their elements its own with flat_map."
+            f"as_numpy_iterator yields arrays, and an element holds a dataset: {leaf!r}. Iterate over the dataset of "
+            "datasets itself, or flatten it with flat_map."
         )
     kind = kind_of(leaf)
     return leaf if kind is None else kind.as_ndarray(leaf)

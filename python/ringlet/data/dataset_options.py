@@ -1,4 +1,4 @@
-"""How a dataset is to be run and distributed: the settings of `Dataset.with_options`."""
+"""Options of a dataset: execution and distribution settings for `Dataset.with_options`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class DistributeOptions(OptionGroup):
     Attributes
     ----------
     auto_shard_policy : AutoShardPolicy
-        AUTO unless it is set.
+        AUTO by default.
     num_devices : int or None
-        Kept for TensorFlow's sake, which sets it by itself.
+        Kept for compatibility with TensorFlow; unused.
 
     Examples
     --------
@@ -46,9 +46,9 @@ class ThreadingOptions(OptionGroup):
     Attributes
     ----------
     max_intra_op_parallelism : int or None
-        Kept for TensorFlow's sake: operations of ringlet's datasets use one thread each.
+        Kept for compatibility with TensorFlow: operations use one thread each.
     private_threadpool_size : int or None
-        The number of calls that ``num_parallel_calls=AUTOTUNE`` stands for; 0 or None lets the library choose.
+        The value of ``num_parallel_calls=AUTOTUNE``; 0 or None lets the library choose.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class ThreadingOptions(OptionGroup):
 
 
 class AutotuneOptions(OptionGroup):
-    """Settings of TensorFlow's tuner (``tf.data.experimental.AutotuneOptions``): kept, and without effect here."""
+    """Settings of TensorFlow's tuner (``tf.data.experimental.AutotuneOptions``); without effect."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ class AutotuneOptions(OptionGroup):
 
 
 class OptimizationOptions(OptionGroup):
-    """TensorFlow's rewrites of graphs (``tf.data.experimental.OptimizationOptions``): kept, and without effect here.
+    """TensorFlow's rewrites of graphs (``tf.data.experimental.OptimizationOptions``); without effect.
 
     Examples
     --------
@@ -111,19 +111,19 @@ class Options(OptionGroup):
     """Settings of a dataset, for `Dataset.with_options` (``tf.data.Options``).
 
     Only `deterministic`, `threading`, `experimental_distribute` and `experimental_external_state_policy` have an
-    effect; the other settings of TensorFlow are kept, so that programs which make them run.
+    effect; TensorFlow's other settings are accepted and ignored.
 
     Attributes
     ----------
     deterministic : bool or None
-        Whether operations that leave it open (``deterministic=None``) keep the order of elements; None is True.
+        Whether operations with ``deterministic=None`` keep the order of elements; None is True.
     threading : ThreadingOptions
     experimental_distribute : DistributeOptions
     experimental_external_state_policy : ExternalStatePolicy or None
-        What to do when an iterator is saved whose elements are made by functions; None is FAIL for those whose code
-        reads variables or draws random numbers, and IGNORE for others.
+        What to do when an iterator is saved whose elements are made by functions; None is FAIL if their code
+        reads variables or draws random numbers, else IGNORE.
     autotune, dataset_name, experimental_optimization, experimental_slack, framework_type : object
-        Kept, and without effect; so are `experimental_symbolic_checkpoint` and `experimental_warm_start`.
+        Without effect; so are `experimental_symbolic_checkpoint` and `experimental_warm_start`.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class Options(OptionGroup):
         "threading": (ThreadingOptions, ThreadingOptions),
     }
 
-    # Older names of settings.
+    # Deprecated names of settings.
     _ALIASES: ClassVar[dict[str, str]] = {
         "experimental_deterministic": "deterministic",
         "experimental_threading": "threading",

@@ -1,4 +1,4 @@
-"""What the datasets among a dataset's elements look like."""
+"""DatasetSpec: the spec of a dataset that is an element of another dataset."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["DatasetSpec"]
 
 @dataclass(frozen=True, init=False)
 class DatasetSpec:
-    """The spec of an element that is a dataset itself, as windows are (``tf.data.DatasetSpec``).
+    """The spec of an element that is a dataset, such as a window (``tf.data.DatasetSpec``).
 
     Parameters
     ----------
     element_spec : nest of TensorSpec
-        What the elements of that dataset look like.
+        The specs of the elements of that dataset.
     dataset_shape : sequence of (int or None), default ()
-        The shape of an array of such datasets, as a batch of datasets is; () for one dataset.
+        The shape of an array of such datasets, such as a batch of them; () for one dataset.
 
     Examples
     --------
@@ -62,24 +62,24 @@ class DatasetSpec:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of objects."""
+        """The dtype ``object``."""
         return np.dtype(object)
 
     @property
     def is_fully_defined(self) -> bool:
-        """Whether the number of datasets is known; sizes of their elements do not count."""
+        """Whether the number of datasets is known; sizes of their elements are ignored."""
         return None not in self.dataset_shape
 
     def with_batch(self, size: int | None) -> DatasetSpec:
-        """Return the spec of `size` such datasets, in an array; None where their number is not known."""
+        """Return the spec of an array of `size` such datasets; None if the number is unknown."""
         return DatasetSpec(self.element_spec, (size, *self.dataset_shape))
 
     def with_rows(self, size: int | None) -> DatasetSpec:
-        """Return the spec of a batch of `size` rows like those of this one; None where their number is not known."""
+        """Return the spec of a batch of `size` rows like those of this one; None if the number is unknown."""
         return DatasetSpec(self.element_spec, (size, *self.dataset_shape[1:]))
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Tell whether a dataset, or another spec, may stand where this spec is asked for.
+        """Return whether a dataset, or another spec, conforms to this spec.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""How a dataset is made and distributed, in words."""
+"""Textual descriptions of a dataset's graph and distribution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ringlet.data.dataset import Dataset
 from ringlet.data.distribution.auto_shard import reads_files
 from ringlet.data.distribution.distributed_dataset import DistributedDataset
 from ringlet.data.distribution.distribution_plan import Decision
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
@@ -19,20 +19,20 @@ from ringlet.nest import flatten
 
 __all__ = ["explain", "explanation"]
 
-# Files or steps to tell about, and rows of a part to show.
+# Limits on the files or steps listed, and on the rows shown of a part.
 _MAX_LINES = 8
 _MAX_ROWS = 4
 
 
 def explain(dataset: Dataset | DistributedDataset, steps: int = 0) -> None:
-    """Print how a dataset is made, and how it is distributed: the policy, why it is that one, and what goes where.
+    """Print the operations of a dataset and how it is distributed: the policy, its reason, and each replica's data.
 
     Parameters
     ----------
     dataset : Dataset or DistributedDataset
     steps : int, default 0
-        How many steps of a distributed dataset to read and show. The dataset is iterated anew for them, and functions
-        of the user are called.
+        How many steps of a distributed dataset to read and show. They take a new iteration of the dataset, which calls
+        user functions.
 
     Examples
     --------
@@ -54,12 +54,12 @@ def explain(dataset: Dataset | DistributedDataset, steps: int = 0) -> None:
 
 
 def explanation(dataset: Dataset | DistributedDataset, steps: int = 0) -> str:
-    """Give what `explain` prints.
+    """Return the text that `explain` prints.
 
     Raises
     ------
     TypeError
-        If `dataset` is no dataset.
+        If `dataset` is not a dataset.
 
     Examples
     --------
@@ -86,10 +86,10 @@ def _decided(decision: Decision) -> Iterator[str]:
 
 
 def _graph(node: Node, depth: int = 0) -> Iterator[str]:
-    """One line for each operation, the last first; inputs further in."""
+    """Return one line for each operation, the last first; inputs are indented."""
     settings = ", ".join(f"{name}={value}" for name, value in _settings(node).items())
     line = f"{'  ' * depth}{type(node).__name__}{f'({settings})' if settings else ''}  {_count(node.cardinality)}"
-    # A spec may call functions of the user; where it does, reading the dataset will tell.
+    # element_spec may call user functions; it is left out then.
     yield line if depth or node.runs_user_code else f"{line}  {node.element_spec}"
     for source in node.inputs:
         yield from _graph(source, depth + 1)
@@ -108,7 +108,7 @@ def _count(cardinality: int) -> str:
 
 
 def _files(decision: Decision) -> Iterator[str]:
-    """Which files go to which worker, where files are dealt and their names are known."""
+    """Return the files of this worker, if files are sharded and their names are known."""
     if decision.policy is not AutoShardPolicy.FILE:
         return
     for names in _names_of(decision.plan.inputs[0] if decision.plan.inputs else decision.plan):
@@ -120,7 +120,7 @@ def _files(decision: Decision) -> Iterator[str]:
 
 
 def _names_of(node: Any) -> Iterator[Node]:
-    """The nodes that give names of files, as far as those can be read without end and without calling functions."""
+    """Return the nodes that yield file names, if they are finite and call no user functions."""
     if reads_files(node):
         names = node.inputs[0]
         if not names.runs_user_code and names.cardinality >= 0:
@@ -139,7 +139,7 @@ def _steps(dataset: DistributedDataset, count: int) -> Iterator[str]:
             yield f"step {number}: {', '.join(_parts(step, place))}"
 
 
-def _parts(step: Nest, place: Place) -> Iterator[str]:
+def _parts(step: Nest, place: InputPlacement) -> Iterator[str]:
     first = flatten(step)[0][0]
     parts: tuple[Any, ...] = getattr(first, "values", (first,))
     for number, part in enumerate(parts, place.worker_index * place.num_replicas):

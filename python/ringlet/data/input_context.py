@@ -1,4 +1,4 @@
-"""What a function that makes datasets is told about its place."""
+"""InputContext: the position of an input pipeline, for functions that make datasets."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["InputContext"]
 
 @dataclass(frozen=True)
 class InputContext:
-    """The place of one input pipeline among all of them (``tf.distribute.InputContext``).
+    """The position of one input pipeline among all of them (``tf.distribute.InputContext``).
 
     Parameters
     ----------
     num_input_pipelines : int, default 1
         Number of pipelines, one for each worker.
     input_pipeline_id : int, default 0
-        Which of them this is.
+        Index of this pipeline.
     num_replicas_in_sync : int, default 1
         Number of replicas over all workers.
 
@@ -32,12 +32,12 @@ class InputContext:
     num_replicas_in_sync: int = 1
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """Give the part of a global batch that one replica works on.
+        """Return the part of a global batch that one replica processes.
 
         Raises
         ------
         ValueError
-            If the replicas' parts are not of one size.
+            If the batch does not divide evenly among the replicas.
 
         Examples
         --------
@@ -54,7 +54,7 @@ class InputContext:
         return size
 
     def __str__(self) -> str:
-        # TensorFlow's text, name of the module included: programs log it and compare it.
+        # TensorFlow's text, including the module name: programs log and compare it.
         return (
             f"tf.distribute.InputContext(input pipeline id {self.input_pipeline_id}, total: {self.num_input_pipelines})"
         )

@@ -1,4 +1,4 @@
-"""Iterators of TensorFlow 1's strategies, which may begin again."""
+"""Restartable iterators of TensorFlow 1's strategies."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ringlet.data.optional import Optional
 from ringlet.errors import OutOfRangeError
 from ringlet.values import regroup
 
-__all__ = ["CalledSteps", "InputIterator"]
+__all__ = ["FunctionSteps", "InputIterator"]
 
 
 class InputIterator(Iterator[Nest]):
-    """The steps of a distributed dataset, as often as ``initialize`` is called; strategies of TensorFlow 1 make it.
+    """An iterator over a distributed dataset that ``initialize`` restarts, as strategies of TensorFlow 1 return it.
 
     Parameters
     ----------
     dataset : iterable
-        Of steps; iterated afresh by each `initialize`.
+        Of steps; `initialize` starts a new iteration of it.
 
     Examples
     --------
@@ -39,25 +39,25 @@ class InputIterator(Iterator[Nest]):
         return next(self._iterator)
 
     def get_next(self, device: str | None = None) -> Nest:
-        """Give the next step.
+        """Return the next step.
 
         Parameters
         ----------
         device : str, optional
-            Accepted as TensorFlow accepts it; the parts of a step are for all devices.
+            Accepted for compatibility with TensorFlow; a step has parts for all devices.
 
         Raises
         ------
         OutOfRangeError
-            If no replica has data left, or what is left is too little for a step.
+            If the remaining data does not fill a step.
         """
         try:
             return next(self._iterator)
         except StopIteration:
-            raise OutOfRangeError("end of the dataset: call initialize() to go through it again") from None
+            raise OutOfRangeError("end of the dataset: call initialize() to read it again") from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
-        """Give the next step, or an empty Optional at the end."""
+        """Return the next step, or an empty Optional at the end."""
         ask: Any = getattr(self._iterator, "get_next_as_optional", None)
         if ask is not None:
             return ask()  # type: ignore[no-any-return]  # of iterators of datasets
@@ -67,41 +67,41 @@ class InputIterator(Iterator[Nest]):
             return Optional()
 
     def initialize(self) -> None:
-        """Begin again with the first step; threads and files of what was begun before are let go."""
+        """Restart at the first step; release the threads and files of the previous iteration."""
         self.close()
         self._iterator = iter(self._dataset)
 
     @property
     def initializer(self) -> None:
-        """Nothing, as in TensorFlow, for programs that run it; reading it begins again."""
+        """None, as in TensorFlow, for programs that run it; reading it restarts the iteration."""
         self.initialize()
 
     @property
     def element_spec(self) -> Nest:
-        """What a step looks like, where the dataset tells it."""
+        """The specs of a step, if the dataset has them."""
         return self._dataset.element_spec  # type: ignore[attr-defined]  # and an AttributeError where it does not
 
     def close(self) -> None:
-        """End now: there are no more steps until `initialize` is called."""
+        """Close the iterator: there are no more steps until `initialize` is called."""
         close: Any = getattr(self._iterator, "close", None)
         if close is not None:
             close()
         self._iterator = iter(())
 
 
-class CalledSteps(Iterable[Nest]):
-    """Steps without end, for which functions are called once for each replica.
+class FunctionSteps(Iterable[Nest]):
+    """An infinite sequence of steps, computed by calling a function for each replica.
 
     Parameters
     ----------
     functions : sequence of callable
-        One for each replica of this process, in their order: often the same one. Each takes nothing and gives a nested
-        structure. With one, steps are what it gives.
+        One for each replica of this process, in order: often the same one. Each takes no argument and returns a nested
+        structure. With one, its results are the steps.
 
     Examples
     --------
     >>> numbers = iter(range(10))
-    >>> next(iter(CalledSteps([lambda: next(numbers)] * 2)))
+    >>> next(iter(FunctionSteps([lambda: next(numbers)] * 2)))
     PerReplica:{
       0: 0,
       1: 1
@@ -112,7 +112,7 @@ class CalledSteps(Iterable[Nest]):
         self._functions = functions
 
     def __iter__(self) -> Iterator[Nest]:
-        # No generator: it would be over after the first exception of a function.
+        # Not a generator, which would end after the first exception of a function.
         return _Calls(self._functions)
 
 

@@ -1,4 +1,4 @@
-"""How a strategy is to feed its replicas."""
+"""InputOptions: how a strategy feeds its replicas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["InputOptions", "InputReplicationMode"]
 
 
 class _Fields(NamedTuple):
-    """The fields that TensorFlow has."""
+    """The fields of TensorFlow's class."""
 
     experimental_fetch_to_device: bool = True
     experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
@@ -19,19 +19,19 @@ class _Fields(NamedTuple):
 
 
 class InputOptions(_Fields):
-    """How a strategy is to feed its replicas (``tf.distribute.InputOptions``), a named tuple.
+    """How a strategy feeds its replicas (``tf.distribute.InputOptions``), a named tuple.
 
     Parameters
     ----------
     experimental_fetch_to_device : bool, optional
-        Kept for TensorFlow's sake: all devices share host memory, so there is nowhere to fetch to. None is True.
+        Kept for compatibility with TensorFlow: all devices share host memory. None is True.
     experimental_replication_mode : InputReplicationMode
         PER_REPLICA calls the function of `distribute_datasets_from_function` once for each replica.
     experimental_place_dataset_on_device : bool, default False
-        Kept for TensorFlow's sake, and its rules are: it needs PER_REPLICA, and no fetching.
+        Kept for compatibility with TensorFlow, with its rules: it requires PER_REPLICA and no fetching.
     experimental_per_replica_buffer_size : int, default 1
-        How many elements are made ahead for each replica, in a thread, where making them takes longer than handing them
-        over: a dataset with functions, or with large copies. 0 makes each when it is asked for.
+        How many elements a thread prefetches for each replica, if making an element takes longer than passing it
+        between threads: a dataset with functions, or with large copies. 0 makes each on request.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class InputOptions(_Fields):
         experimental_place_dataset_on_device: bool = False,
         experimental_per_replica_buffer_size: int = 1,
     ) -> InputOptions:
-        """Make options."""
+        """Create options."""
         return super().__new__(
             cls,
             True if experimental_fetch_to_device is None else experimental_fetch_to_device,

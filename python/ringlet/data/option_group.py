@@ -1,4 +1,4 @@
-"""Settings with names and types, which refuse names that they do not have."""
+"""OptionGroup: base class of settings with checked names and types."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["OptionGroup", "Settings"]
 G = TypeVar("G", bound="OptionGroup")
 
 Settings = dict[str, tuple[type, Any]]
-"""Name of a setting -> (its type, what it is before it is set). Where the latter is a group, it is made anew for each
+"""Name of a setting -> (its type, its default). A default that is a group is created anew for each
 object."""
 
 
 class OptionGroup:
-    """Settings with types; a group of settings may be a setting itself.
+    """Base class of settings with checked names and types; a setting may itself be a group.
 
-    A setting that was not made is None, or what its group begins with.
+    A setting that was not set is None, or a group of defaults.
     """
 
     _SETTINGS: ClassVar[Settings] = {}
@@ -40,7 +40,7 @@ class OptionGroup:
             raise AttributeError(f"Cannot set the property {name} on {_unknown(type(self), name)}", name=name, obj=self)
         if self._is_frozen:
             raise ValueError(
-                "these are the options of a dataset, which never changes: make an Options, set what you need, and call "
+                "these are the options of a dataset, which is immutable: make an Options, set what you need, and call "
                 "dataset.with_options(options)."
             )
         kind = self._SETTINGS[name][0]
@@ -52,7 +52,7 @@ class OptionGroup:
         return [*super().__dir__(), *self._SETTINGS]
 
     def merge(self: G, options: G) -> G:
-        """Give new options, with the settings of `options` where it made them, and those of this object elsewhere.
+        """Return new options: the settings made in `options`, and otherwise those of this object.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class OptionGroup:
         """
         if type(options) is not type(self):
             raise TypeError(
-                f"Could not merge incompatible options of type {type(self)} and {type(options)}: both are made by one "
+                f"Could not merge incompatible options of type {type(self)} and {type(options)}: both must be of one "
                 "class, such as ringlet.data.Options."
             )
         merged = type(self)()
@@ -81,14 +81,14 @@ class OptionGroup:
         return merged
 
     def frozen(self: G) -> G:
-        """Give a copy that cannot be changed.
+        """Return a copy that cannot be changed.
 
         Examples
         --------
         >>> from ringlet.data import Options
         >>> Options().frozen().deterministic = True
         Traceback (most recent call last):
-        ValueError: these are the options of a dataset, which never changes: make an Options, set what you need, and ...
+        ValueError: these are the options of a dataset, which is immutable: make an Options, set what you need, and ...
         """
         copy = type(self)().merge(self)
         for name, value in copy._values.items():
@@ -98,7 +98,7 @@ class OptionGroup:
         return copy
 
     def _made(self) -> Iterator[tuple[str, Any]]:
-        """The settings that differ from those of a new object."""
+        """Return the settings that differ from their defaults."""
         for name, (_, start) in self._SETTINGS.items():
             value = self._values[name]
             if value != (start() if isinstance(start, type) else start):
@@ -107,7 +107,7 @@ class OptionGroup:
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._values == other._values if isinstance(other, OptionGroup) else False
 
-    __hash__ = None  # type: ignore[assignment]  # it can change
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __repr__(self) -> str:
         made = ", ".join(f"{name}={_shown(value)}" for name, value in self._made())
@@ -135,4 +135,4 @@ def _shown(value: Any) -> str:
 
 
 def _unknown(kind: type[OptionGroup], name: str) -> str:
-    return f"{kind.__name__}: it has {', '.join(kind._SETTINGS)}, and no {name}."
+    return f"{kind.__name__}: it has {', '.join(kind._SETTINGS)}, not {name}."

@@ -1,4 +1,4 @@
-"""An element that may be missing."""
+"""Optional: a value that may be absent."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 class Optional(Generic[T]):
-    """A value, or nothing (``tf.experimental.Optional``); iterators give one instead of raising at their end.
+    """A value that may be absent (``tf.experimental.Optional``); iterators return one instead of raising at their end.
 
     Parameters
     ----------
     *value : object
-        The value; nothing for none.
+        The value; omitted for an empty Optional.
 
     Examples
     --------
@@ -78,11 +78,11 @@ class Optional(Generic[T]):
         TensorSpec(shape=(), dtype=int64)
         """
         empty = cls()
-        empty._source = source  # asked only where its specs are, for which functions of the user may be called
+        empty._source = source  # read on demand: its specs may call user functions
         return empty
 
     def has_value(self, name: str | None = None) -> bool:
-        """Tell whether there is a value; `name` is accepted as TensorFlow's is, and not used.
+        """Return whether the value is present; `name` is unused, as in TensorFlow.
 
         Examples
         --------
@@ -92,12 +92,12 @@ class Optional(Generic[T]):
         return bool(self._value)
 
     def get_value(self, name: str | None = None) -> T:
-        """Give the value; `name` is accepted as TensorFlow's is, and not used.
+        """Return the value; `name` is unused, as in TensorFlow.
 
         Raises
         ------
         InvalidArgumentError
-            If there is none.
+            If the value is absent.
 
         Examples
         --------
@@ -106,7 +106,7 @@ class Optional(Generic[T]):
         """
         if not self._value:
             raise InvalidArgumentError(
-                "this Optional has no value: the iterator was at its end. Ask has_value() first."
+                "this Optional has no value: the iterator was at its end. Check has_value() first."
             )
         return self._value[0]
 
@@ -117,7 +117,7 @@ class Optional(Generic[T]):
         Raises
         ------
         InvalidArgumentError
-            If there is none, and no specs were given.
+            If the value is absent, and no specs were given.
         """
         if not self._value and self._source is not None:
             return self._source.element_spec

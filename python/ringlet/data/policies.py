@@ -1,4 +1,4 @@
-"""What a dataset may choose between in its options."""
+"""Policies that dataset options choose from."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ __all__ = ["AutoShardPolicy", "ExternalStatePolicy"]
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a strategy deals a dataset to workers, and cuts its batches (``tf.data.experimental.AutoShardPolicy``).
+    """How a strategy shards a dataset to workers (``tf.data.experimental.AutoShardPolicy``).
 
     Attributes
     ----------
     OFF
         Every worker reads everything.
     AUTO
-        FILE where the dataset reads files, else DATA.
+        FILE if the dataset reads files, else DATA.
     FILE
-        Every worker reads files of its own.
+        Every worker reads its own files.
     DATA
-        Every worker reads everything, and keeps its part of each global batch.
+        Every worker reads everything and keeps its part of each global batch.
     HINT
-        Every worker reads what ``dataset.shard(SHARD_HINT, SHARD_HINT)`` leaves to it.
+        Every worker reads its shard of ``dataset.shard(SHARD_HINT, SHARD_HINT)``.
 
     Examples
     --------
@@ -40,16 +40,16 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class ExternalStatePolicy(enum.Enum):
-    """What to do when an iterator is saved that calls functions (``tf.data.experimental.ExternalStatePolicy``).
+    """What to do when saving an iterator that calls functions (``tf.data.experimental.ExternalStatePolicy``).
 
-    A function of `map` that draws random numbers, or reads a clock, goes on from wherever it is when the iterator is
-    restored: its state is not part of what is saved. Without a policy, an iterator is not saved if the code of such a
-    function is seen to read a variable or to draw from a generator of random numbers; other functions are trusted.
+    A function of `map` that draws random numbers or reads a clock keeps its own state, which is not saved with the
+    iterator and not restored. Without a policy, saving raises an error if the code of such a
+    function reads a variable or draws from a random number generator; other functions are trusted.
 
     Attributes
     ----------
     WARN
-        Save, and warn.
+        Save and warn.
     IGNORE
         Save.
     FAIL
@@ -62,7 +62,7 @@ class ExternalStatePolicy(enum.Enum):
     >>> options.experimental_external_state_policy = ExternalStatePolicy.FAIL
     >>> iter(Dataset.range(4).map(abs).with_options(options)).get_state()
     Traceback (most recent call last):
-    ringlet.errors.FailedPreconditionError: elements of this dataset are made by functions or iterables of its user, ...
+    ringlet.errors.FailedPreconditionError: elements of this dataset are made by user functions or iterables, ...
     """
 
     WARN = 0

@@ -1,4 +1,4 @@
-"""What the arrays of a dataset look like, without the arrays."""
+"""TensorSpec and PerReplicaSpec: shapes and dtypes of the components of elements."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class TensorSpec:
     Parameters
     ----------
     shape : sequence of (int or None), or None
-        Size of every dimension, None where sizes differ from element to element. None as a whole says that not even the
-        number of dimensions is known.
+        Size of every dimension, None where sizes differ between elements. None as a whole if the
+        number of dimensions is unknown.
     dtype : dtype
         The dtype. Its byte order, and the length of NumPy's text (``>i4``, ``<U5``), belong to single arrays and are
         left out. Python's ``str`` and ``bytes`` have dtype ``object``.
 
     See Also
     --------
-    PerReplicaSpec : the same for a value that has one component on each replica.
+    PerReplicaSpec : the spec of a value with one component on each replica.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class TensorSpec:
 
     @classmethod
     def from_array(cls, array: Any) -> TensorSpec:
-        """Give the spec of one array, scalar or text.
+        """Return the spec of one array, scalar or text.
 
         Examples
         --------
@@ -79,7 +79,7 @@ class TensorSpec:
         return self.shape is not None and None not in self.shape
 
     def with_batch(self, size: int | None) -> TensorSpec:
-        """Give the spec of `size` such arrays, stacked; None where their number is not known.
+        """Return the spec of `size` such arrays, stacked; None if the number is unknown.
 
         Examples
         --------
@@ -89,7 +89,7 @@ class TensorSpec:
         return TensorSpec(None if self.shape is None else (size, *self.shape), self.dtype)
 
     def with_rows(self, size: int | None) -> TensorSpec:
-        """Give the spec of a batch of `size` rows like those of this one; None where their number is not known.
+        """Return the spec of a batch of `size` rows like those of this one; None if the number is unknown.
 
         Examples
         --------
@@ -99,7 +99,7 @@ class TensorSpec:
         return TensorSpec(None if self.shape is None else (size, *self.shape[1:]), self.dtype)
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Tell whether an array, or another spec, may stand where this spec is asked for.
+        """Return whether an array, or another spec, conforms to this spec.
 
         Examples
         --------
@@ -143,24 +143,24 @@ class NoneTensorSpec:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of objects."""
+        """The dtype ``object``."""
         return np.dtype(object)
 
     @property
     def is_fully_defined(self) -> bool:
-        """Whether every dimension is known: there is none."""
+        """True: there are no dimensions."""
         return True
 
     def with_batch(self, size: int | None) -> NoneTensorSpec:
-        """Return the spec of `size` of them, which is the same."""
+        """Return the spec itself."""
         return self
 
     def with_rows(self, size: int | None) -> NoneTensorSpec:
-        """Return the spec of a batch of `size` rows, which is the same."""
+        """Return the spec itself."""
         return self
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Tell whether a value is None, or the spec of None.
+        """Return whether a value is None, or a NoneTensorSpec.
 
         Examples
         --------

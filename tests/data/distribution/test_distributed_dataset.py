@@ -86,7 +86,7 @@ def test_a_distributed_dataset_cannot_be_distributed_again():
 
 @pytest.mark.parametrize("num_replicas", [0, -1])
 def test_there_is_at_least_one_replica(num_replicas):
-    with pytest.raises(InvalidArgumentError, match="one replica or more"):
+    with pytest.raises(InvalidArgumentError, match="num_replicas must be one or more"):
         DistributedDataset([], num_replicas)
 
 

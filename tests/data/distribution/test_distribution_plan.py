@@ -262,8 +262,8 @@ def test_the_rows_of_other_workers_are_not_gathered():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_replicas": 0}, "one replica or more"),
-        ({"num_replicas": 1, "num_workers": 0}, "one worker or more"),
+        ({"num_replicas": 0}, "num_replicas must be one or more"),
+        ({"num_replicas": 1, "num_workers": 0}, "num_workers must be one or more"),
         ({"num_replicas": 1, "num_workers": 2, "worker_index": 2}, "worker_index counts from 0 to 1"),
     ],
 )

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ringlet.data import AutoShardPolicy, Dataset, DistributedDataset, Options
-from ringlet.data.distribution.input_placement import Place
-from ringlet.data.distribution.worker_sync import Others, kind_of_element
+from ringlet.data.distribution.input_placement import InputPlacement
+from ringlet.data.distribution.worker_sync import WorkerSync, kind_of_element
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError, WorkerLostError
 from ringlet.testing import run_on_ranks
 from tests.strategy.workers import Workers
@@ -136,7 +136,7 @@ def test_an_exception_in_one_dataset_is_raised_by_all(at, kwargs):
 
 
 def test_without_an_exchange_nothing_is_compared():
-    others = Others(Place(1, 2, 0, lambda count: count), True)
+    others = WorkerSync(InputPlacement(1, 2, 0, lambda count: count), True)
     others.agree(np.zeros(2), True)
     others.tell(ValueError("for nobody"))
     assert others.total(3) == 3
@@ -146,8 +146,8 @@ def test_what_went_wrong_here_counts_where_the_others_cannot_be_told():
     def gone(_):
         raise WorkerLostError("worker 0 is lost", 0)
 
-    place = Place(1, 2, 1, gone, gone)
-    Others(place, True).tell(ValueError("bad record"))
+    place = InputPlacement(1, 2, 1, gone, gone)
+    WorkerSync(place, True).tell(ValueError("bad record"))
 
     class Broken:
         def __iter__(self):

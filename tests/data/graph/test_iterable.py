@@ -103,7 +103,7 @@ def test_the_spec_of_an_iterator_is_not_known_because_reading_it_would_lose_an_e
 
 
 def test_the_spec_of_nothing_is_an_error():
-    with pytest.raises(InvalidArgumentError, match="no elements"):
+    with pytest.raises(InvalidArgumentError, match="is empty: its element specs are unknown"):
         _ = DistributedDataset(Afresh(), 2).element_spec
     assert list(DistributedDataset([], 2)) == []
 
@@ -137,7 +137,7 @@ def test_an_exception_of_the_iterable_surfaces():
 
 @pytest.mark.parametrize("value", [np.zeros((4, 2)), {"x": np.zeros(3)}, "text", b"bytes", 5, None, np.float64(1)])
 def test_what_is_no_iterable_of_batches_is_refused_with_the_way_out(value):
-    with pytest.raises(TypeError, match=r"(?s)is no dataset.*(from_tensor_slices|iterable of batches)"):
+    with pytest.raises(TypeError, match=r"(?s)is not a dataset.*(from_tensor_slices|iterable of batches)"):
         DistributedDataset(value, 2)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 from ringlet.data import Dataset
-from ringlet.data.graph.iteration_context import Run, graph_nodes
+from ringlet.data.graph.iteration_context import IterationContext, graph_nodes
 
 
 def test_every_node_comes_once_and_behind_its_inputs():
@@ -20,10 +20,10 @@ def test_every_node_comes_once_and_behind_its_inputs():
 
 def test_a_choice_is_made_once_for_all_rounds_of_an_iteration():
     node, numbers = Dataset.range(3).node, iter(range(10))
-    run = Run()
+    run = IterationContext()
     choices = [r.choice(node, lambda: next(numbers)) for r in (run, run.in_round(0), run.in_round(1).in_round(2))]
     assert choices == [0, 0, 0]
-    assert Run().choice(node, lambda: next(numbers)) == 1
+    assert IterationContext().choice(node, lambda: next(numbers)) == 1
 
 
 def test_choices_are_taken_over_by_the_nodes_of_an_equal_graph():
@@ -31,7 +31,7 @@ def test_choices_are_taken_over_by_the_nodes_of_an_equal_graph():
         return Dataset.range(9).shuffle(9).shuffle(3).node
 
     first, second = graph(), graph()
-    run, other = Run(), Run()
+    run, other = IterationContext(), IterationContext()
     run.begin(first)
     other.set_state(second, run.get_state(first))
     assert other.get_state(second) == run.get_state(first)
@@ -39,7 +39,7 @@ def test_choices_are_taken_over_by_the_nodes_of_an_equal_graph():
 
 
 def test_an_iteration_keeps_no_dataset_alive_that_a_function_made():
-    run = Run()
+    run = IterationContext()
     run.begin(Dataset.range(3).shuffle(3).node)
     gc.collect()
     assert len(run._choices) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.graph.mapped_stream import RestoredFailure
+from ringlet.data.graph.mapped_stream import RestoredError
 
 
 @pytest.mark.parametrize(("saved_with", "restored_with"), [(4, None), (None, 4), (2, 3)])
@@ -33,7 +33,7 @@ def test_an_error_of_the_input_is_saved_behind_the_items_before_it(restored_with
         assert next(first) == 0
         second.set_state(first.get_state())
         assert next(second) == 1
-        with pytest.raises(RestoredFailure, match="ValueError: from the input"):
+        with pytest.raises(RestoredError, match="ValueError: from the input"):
             next(second)
         assert [int(x) for x in second] == [3, 4]
 

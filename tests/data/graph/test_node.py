@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.graph.node import RowElements, Run
+from ringlet.data.graph.node import IterationContext, RowElements
 from ringlet.data.operations.batch import Batch
 from ringlet.data.operations.shuffle import Shuffle
 from ringlet.data.operations.table_source import TableSource
@@ -59,7 +59,7 @@ def test_elements_are_read_one_by_one_to_the_last(size):
 
 def test_a_stream_stays_at_its_end():
     for dataset in (Dataset.range(1), Dataset.range(1).map(lambda x: x), Dataset.range(2).batch(2)):
-        stream = dataset.node.open(Run())
+        stream = dataset.node.open(IterationContext())
         assert len([*stream]) == 1
         assert [*stream] == []
 
@@ -76,7 +76,7 @@ def test_a_closed_stream_has_no_more_elements():
         lambda d: d.map(lambda x: x).shuffle(7),
         lambda d: d.map(lambda x: x).prefetch(2),
     ):
-        stream = operation(dataset).node.open(Run())
+        stream = operation(dataset).node.open(IterationContext())
         next(stream)
         stream.close()
         stream.close()

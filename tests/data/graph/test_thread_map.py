@@ -11,7 +11,7 @@ import time
 import pytest
 
 from ringlet.data import AUTOTUNE, Dataset, DistributedDataset
-from ringlet.data.graph.thread_map import Calls, count_calls
+from ringlet.data.graph.thread_map import ThreadMap, count_calls
 from ringlet.devices import visible_cores
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
@@ -43,7 +43,7 @@ def test_autotune_is_the_number_of_cores_of_the_process():
 
 def test_results_come_in_the_order_of_their_items():
     releases = [threading.Event() for _ in range(3)]
-    with Calls(lambda n: releases[n].wait(DEADLINE_SECONDS) and n, 3) as calls:
+    with ThreadMap(lambda n: releases[n].wait(DEADLINE_SECONDS) and n, 3) as calls:
         for number in range(3):
             calls.put(number)
         for event in reversed(releases):
@@ -53,7 +53,7 @@ def test_results_come_in_the_order_of_their_items():
 
 def test_results_come_as_they_are_done_where_order_was_given_up():
     release = threading.Event()
-    with Calls(lambda n: n or (release.wait(DEADLINE_SECONDS) and n), 2, is_ordered=False) as calls:
+    with ThreadMap(lambda n: n or (release.wait(DEADLINE_SECONDS) and n), 2, is_ordered=False) as calls:
         calls.put(0)
         calls.put(1)
         assert calls.take() == 1

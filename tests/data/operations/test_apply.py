@@ -15,7 +15,7 @@ def test_the_function_gets_the_dataset_and_gives_another():
 
 @pytest.mark.parametrize("answer", [5, None, [1, 2]])
 def test_it_must_give_a_dataset(answer):
-    with pytest.raises(TypeError, match="must give a Dataset"):
+    with pytest.raises(TypeError, match="must return a Dataset"):
         Dataset.range(3).apply(lambda d: answer)
     with pytest.raises(TypeError, match="apply needs"):
         Dataset.range(3).apply(answer)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.graph.node import Run
+from ringlet.data.graph.node import IterationContext
 from ringlet.data.operations.cached_elements import CachedElements, CachedRows, Store, same_state
 from tests.data.state_cases import through_a_file
 
@@ -31,7 +31,7 @@ def test_states_are_the_same_where_all_their_parts_are(one, other, are_same):
 
 def test_the_store_takes_the_first_iteration_that_ends():
     cache, store = Dataset.range(3).map(lambda x: x).cache().node, Store()
-    first, second = CachedElements(cache, Run(), store), CachedElements(cache, Run(), store)
+    first, second = CachedElements(cache, IterationContext(), store), CachedElements(cache, IterationContext(), store)
     assert list(second) == [0, 1, 2]
     kept = store.kept
     assert list(first) == kept
@@ -40,10 +40,10 @@ def test_the_store_takes_the_first_iteration_that_ends():
 
 def test_rows_are_kept_as_numbers():
     cache, store = Dataset.range(6).shuffle(6, seed=1).cache().node, Store()
-    rows = CachedRows(cache, Run(), store)
+    rows = CachedRows(cache, IterationContext(), store)
     first = [*rows.next_rows(4), *rows.next_rows(4)]
     assert sorted(first) == list(range(6))
-    again = CachedRows(cache, Run(), store)
+    again = CachedRows(cache, IterationContext(), store)
     assert again.next_rows(9).tolist() == first
     assert not store.kept.flags.writeable
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset, TensorSpec
-from ringlet.data.operations.common_specs import check_compatible, common_spec, doubled, without_sizes
+from ringlet.data.graph.spec_inference import common_spec
+from ringlet.data.operations.common_specs import check_compatible, doubled, without_sizes
 
 INT = np.int64
 

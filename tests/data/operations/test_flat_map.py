@@ -61,7 +61,7 @@ def test_an_exception_in_an_inner_dataset_loses_one_element_only():
 
 @pytest.mark.parametrize("answer", [3, (Dataset.range(1), Dataset.range(1)), np.zeros(2), None])
 def test_the_function_must_give_a_dataset(answer):
-    with pytest.raises(TypeError, match="must give a Dataset"):
+    with pytest.raises(TypeError, match="must return a Dataset"):
         list(Dataset.range(2).flat_map(lambda x: answer))
     with pytest.raises(TypeError, match="needs a function"):
         Dataset.range(2).flat_map(answer)

@@ -59,8 +59,8 @@ REFUSED = [
     (None, INT, "cannot be converted to the expected dtype int32"),
     ([[1, 2], [3]], ANY, "cannot be converted"),
     (3, TensorSpec((), str), "neither text nor bytes"),
-    ([1, 2, 3], TensorSpec((2,), np.int32), r"shape \(3,\), where shape \(2,\) was expected"),
-    ([1, 2, 3], INT, r"shape \(3,\), where shape \(\) was expected"),
+    ([1, 2, 3], TensorSpec((2,), np.int32), r"shape \(3,\), expected shape \(2,\)"),
+    ([1, 2, 3], INT, r"shape \(3,\), expected shape \(\)"),
     ([1, 2], (INT, INT), "expected structure"),
     ((1,), (INT, INT), "expected structure"),
     (1, (INT, INT), "expected structure"),
@@ -125,8 +125,8 @@ def test_types_and_shapes_make_the_signature():
 
 WRONG = [
     (lambda: Dataset.from_generator([1], output_signature=INT), TypeError, "must be a Python callable"),
-    (lambda: Dataset.from_generator(yielding()), TypeError, "give output_signature or output_types"),
-    (lambda: Dataset.from_generator(yielding(), output_shapes=[]), TypeError, "give output_signature or output_types"),
+    (lambda: Dataset.from_generator(yielding()), TypeError, "pass output_signature or output_types"),
+    (lambda: Dataset.from_generator(yielding(), output_shapes=[]), TypeError, "pass output_signature or output_types"),
     (lambda: Dataset.from_generator(yielding(), np.int32, output_signature=INT), TypeError, "not both"),
     (lambda: Dataset.from_generator(yielding(), output_shapes=(), output_signature=INT), TypeError, "not both"),
     (lambda: Dataset.from_generator(yielding(), output_signature=np.int32), TypeError, "must hold TensorSpec"),

@@ -43,5 +43,5 @@ def test_a_table_of_rows_gives_its_rows():
 
 @pytest.mark.parametrize("value", [np.zeros((4, 2)), {"x": np.zeros(3)}, "text", 5])
 def test_what_cannot_be_meant_is_refused(value):
-    with pytest.raises(TypeError, match="is no dataset"):
+    with pytest.raises(TypeError, match="is not a dataset"):
         Dataset.from_iterable(value)

@@ -31,7 +31,7 @@ def test_repeated_elements_are_batched():
 
 @pytest.mark.parametrize("nothing", [(), {}, ({},), (None, None)])
 def test_an_element_needs_an_array(nothing):
-    with pytest.raises(InvalidArgumentError, match="holds none"):
+    with pytest.raises(InvalidArgumentError, match="needs at least one array"):
         Dataset.from_tensors(nothing)
 
 
@@ -44,7 +44,7 @@ def test_none_is_a_component_and_not_an_element():
     dataset = Dataset.from_tensors((1, {"b": None})).repeat(2)
     assert list(dataset) == [(1, {"b": None})] * 2
     assert dataset.element_spec == (TensorSpec([], np.int64), {"b": NoneTensorSpec()})
-    with pytest.raises(InvalidArgumentError, match="component only"):
+    with pytest.raises(InvalidArgumentError, match="only a component may be None"):
         Dataset.from_tensors(None)
 
 

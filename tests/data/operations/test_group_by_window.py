@@ -9,7 +9,7 @@ import ringlet
 from ringlet.compat import tf
 from ringlet.data import UNKNOWN_CARDINALITY, Dataset, TensorSpec
 from ringlet.data.distribution.auto_shard import Sharding, auto_shard
-from ringlet.data.graph.node import Run
+from ringlet.data.graph.node import IterationContext
 from ringlet.errors import InvalidArgumentError
 from tests.data.state_cases import through_a_file
 
@@ -114,5 +114,5 @@ def test_batches_of_windows_are_distributed_to_replicas():
 
 def test_workers_read_elements_of_their_own():
     dataset = Dataset.range(8).group_by_window(lambda x: x % 2, batched(4), 4)
-    parts = [auto_shard(dataset.node, Sharding(2, index, 2)).node.open(Run()) for index in range(2)]
+    parts = [auto_shard(dataset.node, Sharding(2, index, 2)).node.open(IterationContext()) for index in range(2)]
     assert sorted(int(x) for part in parts for batch in part for x in batch) == list(range(8))

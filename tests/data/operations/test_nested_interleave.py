@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.data import Dataset
-from ringlet.data.graph.mapped_stream import RestoredFailure
-from ringlet.data.graph.node import Run
+from ringlet.data.graph.mapped_stream import RestoredError
+from ringlet.data.graph.node import IterationContext
 from ringlet.data.operations.nested_interleave import DatasetFunction
 from tests.data.state_cases import through_a_file
 
@@ -32,7 +32,7 @@ def interleave(found, cycle_length, block_length, calls=None):
 def test_threads_change_nothing_and_a_state_of_either_continues_in_the_other(found, cycle_length, block_length, data):
     calls = data.draw(st.integers(2, 4).filter(lambda n: n <= cycle_length) if cycle_length > 1 else st.none(), "calls")
     expected = [int(x) for x in interleave(found, cycle_length, block_length)]
-    at = data.draw(st.integers(0, len(expected)), "saved behind")
+    at = data.draw(st.integers(0, len(expected)), "saved after")
     kinds = data.draw(st.permutations([None, calls]), "from and to")
     iterator, restored = (iter(interleave(found, cycle_length, block_length, kind)) for kind in kinds)
     assert [int(x) for x in itertools.islice(iterator, at)] == expected[:at]
@@ -41,8 +41,8 @@ def test_threads_change_nothing_and_a_state_of_either_continues_in_the_other(fou
 
 
 def test_a_dataset_is_opened_in_a_round_of_its_own():
-    opened = DatasetFunction(Dataset.range).open(7, 3, Run())
-    assert opened.run.rounds == (7,)
+    opened = DatasetFunction(Dataset.range).open(7, 3, IterationContext())
+    assert opened.context.rounds == (7,)
     assert list(opened.stream) == [0, 1, 2]
 
 
@@ -54,7 +54,7 @@ def test_an_exception_on_its_way_is_saved_as_text():
     iterator, restored = iter(dataset), iter(dataset)
     assert next(iterator) == -6
     restored.set_state(through_a_file(iterator.get_state()))
-    with pytest.raises(RestoredFailure, match="ZeroDivisionError"):
+    with pytest.raises(RestoredError, match="ZeroDivisionError"):
         next(restored)
     with pytest.raises(ZeroDivisionError):
         next(iterator)

@@ -86,7 +86,7 @@ def test_the_spec_knows_the_sizes_that_were_given():
 
 
 def test_an_element_that_is_too_long_is_not_cut():
-    with pytest.raises(DataLossError, match="its end would be lost"):
+    with pytest.raises(DataLossError, match="which would truncate it"):
         batches(2, [1])
 
 

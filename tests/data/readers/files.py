@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ringlet.data import Dataset, TFRecordWriter
-from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.graph.pipeline_handle import PipelineHandle
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}
 
@@ -46,7 +46,7 @@ def assert_restores(make: Callable[[], Dataset], cuts: Iterable[int]) -> None:
     """A state taken behind any number of elements gives exactly the others, and the saved stream goes on."""
     expected = [str(element) for element in make()]
     for cut in cuts:
-        saved, restored = Opened(make().node), Opened(make().node)
+        saved, restored = PipelineHandle(make().node), PipelineHandle(make().node)
         for _ in range(cut):
             next(saved.stream)
         restored.set_state(saved.get_state())

@@ -57,7 +57,7 @@ def test_missing_values_are_refused_or_filled(fill):
 
 
 def test_a_filling_of_another_type_is_refused():
-    with pytest.raises(InvalidArgumentError, match="fill_null='q' does not fit column 'x', of int64"):
+    with pytest.raises(InvalidArgumentError, match="fill_null='q' does not match column 'x', of int64"):
         column_array(pa.array([None], "int64"), "x", "q", "file")
 
 

@@ -86,7 +86,7 @@ def test_a_missing_feature_has_its_default_value():
         (
             BATCH,
             {"s": FixedLenSequenceFeature([3], np.int64, True)},
-            "Index: 1.  Number of values 2 is no multiple of the 3",
+            "Index: 1.  Number of values 2 is not a multiple of 3",
         ),
         ([EMPTY, b"\xff"], {"x": VECTOR}, "Could not parse example input: example 1, at byte 0: a number is cut short"),
     ],
@@ -158,9 +158,9 @@ def test_any_bytes_are_parsed_or_refused(data):
 
 
 def test_what_is_no_message_or_no_feature_is_refused():
-    with pytest.raises(TypeError, match="serialized examples are bytes"):
+    with pytest.raises(TypeError, match="serialized examples must be bytes"):
         parse_example(["text"], {"x": VECTOR})
-    with pytest.raises(TypeError, match=r"features\['x'\] says what values to expect"):
+    with pytest.raises(TypeError, match=r"features\['x'\] must be a FixedLenFeature"):
         parse_example(BATCH, {"x": np.float32})
     with pytest.raises(InvalidArgumentError, match="a name is not UTF-8"):
         decode_example(bytes.fromhex("0a050a030a01ff"))

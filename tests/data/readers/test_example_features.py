@@ -21,12 +21,12 @@ def test_dtypes_that_no_example_has_are_refused(dtype):
 def test_unknown_sizes_are_refused_with_what_takes_any_number():
     with pytest.raises(InvalidArgumentError, match=r"got \[None\]. FixedLenSequenceFeature and VarLenFeature"):
         FixedLenFeature([None], np.int64)
-    with pytest.raises(InvalidArgumentError, match="have values, got shape"):
+    with pytest.raises(InvalidArgumentError, match="must not be empty, got shape"):
         FixedLenSequenceFeature([0], np.int64, allow_missing=True)
 
 
 def test_a_default_value_has_as_many_values_as_the_feature():
     assert FixedLenFeature([2, 1], np.int64, [1, 2]).default_value.tolist() == [[1], [2]]
     assert FixedLenFeature([], bytes, "é").default_value.item() == "é".encode()
-    with pytest.raises(InvalidArgumentError, match=r"has 1 values, and the feature has shape \[2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"has 1 values, but the feature has shape \[2\]"):
         FixedLenFeature([2], np.int64, 0)

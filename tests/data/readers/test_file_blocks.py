@@ -43,9 +43,9 @@ def test_a_buffer_of_a_compressed_file_doubles_with_what_was_read(tmp_path):
 
 
 def test_sizes_that_are_no_numbers_of_bytes_are_refused():
-    with pytest.raises(TypeError, match="buffer_size is a number of bytes"):
+    with pytest.raises(TypeError, match="buffer_size must be a number of bytes"):
         buffer_bytes("1 MiB")
-    with pytest.raises(TypeError, match="header_bytes is a number of bytes"):
+    with pytest.raises(TypeError, match="header_bytes must be a number of bytes"):
         no_negative("4", "header_bytes")
     with pytest.raises(InvalidArgumentError, match="header_bytes must be zero or more, got -1"):
         no_negative(-1, "header_bytes")

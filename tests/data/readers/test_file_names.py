@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.graph.iteration_context import Run
+from ringlet.data.graph.iteration_context import IterationContext
 from ringlet.data.readers.file_names import name_list, names_node, text_name
 
 
 def names_of(filenames):
-    return [text_name(name) for name in names_node(filenames).open(Run())]
+    return [text_name(name) for name in names_node(filenames).open(IterationContext())]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_names_come_as_one_several_or_a_dataset(filenames, names):
 
 @pytest.mark.parametrize("filenames", [1, [1, 2], None, Dataset.range(2), Dataset.from_tensor_slices([["a"]])])
 def test_what_is_no_name_is_refused(filenames):
-    with pytest.raises(TypeError, match="`filenames` are text, paths"):
+    with pytest.raises(TypeError, match="`filenames` must be text, paths"):
         names_node(filenames)
 
 

@@ -51,5 +51,5 @@ def test_sizes_that_cannot_be_are_refused():
         FixedLengthRecordDataset("x", 0)
     with pytest.raises(InvalidArgumentError, match="footer_bytes must be zero or more, got -1"):
         FixedLengthRecordDataset("x", 1, footer_bytes=-1)
-    with pytest.raises(TypeError, match=r"record_bytes is a number of bytes, got 1\.5"):
+    with pytest.raises(TypeError, match=r"record_bytes must be a number of bytes, got 1\.5"):
         FixedLengthRecordDataset("x", 1.5)

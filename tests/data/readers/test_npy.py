@@ -65,11 +65,11 @@ def test_what_cannot_be_mapped_is_refused_with_what_to_do(tmp_path):
     np.savez(tmp_path / "z.npz", x=np.arange(3))
     with pytest.raises(InvalidArgumentError, match=r"Dataset.from_tensor_slices\(dict\(np.load\("):
         Dataset.from_npy(tmp_path / "z.npz")
-    with pytest.raises(InvalidArgumentError, match="holds Python objects, which are not read"):
+    with pytest.raises(InvalidArgumentError, match="holds Python objects, which are not loaded"):
         Dataset.from_npy(save(tmp_path / "o.npy", np.array([{}], object)))
-    with pytest.raises(InvalidArgumentError, match="holds a single number"):
+    with pytest.raises(InvalidArgumentError, match="holds a scalar"):
         Dataset.from_npy(save(tmp_path / "s.npy", np.float32(1)))
-    with pytest.raises(InvalidArgumentError, match=r"is no \.npy file"):
+    with pytest.raises(InvalidArgumentError, match=r"is not an \.npy file"):
         Dataset.from_npy(put(tmp_path / "t.npy", b"hello"))
     with pytest.raises(NotFoundError, match="No such file or directory"):
         Dataset.from_npy(tmp_path / "no.npy")
@@ -87,11 +87,11 @@ def test_a_file_that_is_cut_short_is_data_loss(tmp_path, kept):
 
 def test_arrays_that_do_not_belong_together_are_refused(tmp_path):
     x, y = save(tmp_path / "x.npy", np.arange(3)), save(tmp_path / "y.npy", np.arange(4.0))
-    with pytest.raises(InvalidArgumentError, match=r"equally many rows, and these differ \(filenames\[0\]: 3"):
+    with pytest.raises(InvalidArgumentError, match=r"equal numbers of rows, got \(filenames\[0\]: 3"):
         Dataset.from_npy((x, y))
-    with pytest.raises(InvalidArgumentError, match="are parts of one array, and differ: int64 rows"):
+    with pytest.raises(InvalidArgumentError, match="are parts of one array, but differ: int64 rows"):
         Dataset.from_npy([x, y])
-    with pytest.raises(InvalidArgumentError, match="an empty list names no file"):
+    with pytest.raises(InvalidArgumentError, match="an empty list has no files"):
         Dataset.from_npy([])
     with pytest.raises(InvalidArgumentError, match="needs at least one file"):
         Dataset.from_npy({})

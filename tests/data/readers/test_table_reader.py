@@ -30,14 +30,14 @@ def test_specs_come_from_the_first_file_with_rows(tmp_path):
 
 
 def test_no_files_have_no_columns(tmp_path):
-    with pytest.raises(InvalidArgumentError, match="no files that tell which columns"):
+    with pytest.raises(InvalidArgumentError, match="the columns of the rows are unknown"):
         _ = Dataset.from_parquet([]).element_spec
     with pytest.raises(NotFoundError):
         _ = Dataset.from_parquet(tmp_path / "no").element_spec
 
 
 def test_columns_are_names():
-    with pytest.raises(TypeError, match=r"columns are names, got \[1\]"):
+    with pytest.raises(TypeError, match=r"columns must be names, got \[1\]"):
         column_names([1])
-    with pytest.raises(InvalidArgumentError, match=r"columns=\[\] would leave nothing"):
+    with pytest.raises(InvalidArgumentError, match=r"columns=\[\] selects nothing"):
         column_names([])

@@ -52,7 +52,7 @@ def test_an_abandoned_run_leaves_nothing(tmp_path):
     writer.abandon()
     writer.abandon()
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
-    with pytest.raises(NotFoundError, match=r"no dataset was saved in .*dataset\.json.*Dataset\.save"):
+    with pytest.raises(NotFoundError, match=r"no dataset is saved in .*dataset\.json.*Dataset\.save"):
         read_manifest(str(tmp_path))
 
 

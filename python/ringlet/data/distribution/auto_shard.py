@@ -1,8 +1,8 @@
-"""Each worker's share of a dataset, by rewriting its graph.
+"""Auto-sharding: rewrites the graph of a dataset so that each worker reads its share.
 
-FILE puts a `Shard` in front of what reads files, so that a worker opens only its own; DATA puts it at the end, so that
+FILE inserts a `Shard` before the node that reads files, so that a worker opens only its own; DATA adds it at the end:
 a worker makes all elements and keeps its own; HINT fills in the numbers of ``shard(SHARD_HINT, SHARD_HINT)``. AUTO is
-FILE where that can be done, else DATA.
+FILE if possible, else DATA.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ringlet.errors import NotFoundError
 
 __all__ = ["Sharded", "Sharding", "auto_shard", "reads_files"]
 
-# Behind a reader of files, these keep the policy FILE possible; all others end the search for it, as in TensorFlow.
+# Operations after a file reader that allow the policy FILE; any other ends the search, as in TensorFlow.
 _SEEN_THROUGH = frozenset(
     {
         *("Batch", "Cache", "CsvFields", "Filter", "FlatMap", "Interleave", "LegacyRebatch", "Map", "PaddedBatch"),
@@ -38,9 +38,9 @@ _AT_THE_END = frozenset(["Prefetch", "WithOptions"])
 
 
 class Sharding(NamedTuple):
-    """What to shard for: one worker of several, all of which read the same dataset.
+    """Parameters of sharding: one worker of several, all of which read the same dataset.
 
-    With `fills_all`, a worker that has data makes sure, at its first element, that all other workers have some.
+    With `fills_all`, a worker with data checks, at its first element, that all other workers have data.
     """
 
     num_workers: int
@@ -50,7 +50,7 @@ class Sharding(NamedTuple):
 
 
 class Sharded(NamedTuple):
-    """A worker's graph, the policy that made it (never AUTO), and why it is that one."""
+    """A worker's graph, its policy (never AUTO), and the reason for the policy."""
 
     node: Node
     policy: AutoShardPolicy
@@ -58,7 +58,7 @@ class Sharded(NamedTuple):
 
 
 def auto_shard(node: Node, sharding: Sharding) -> Sharded:
-    """Give a worker's share of a dataset, by the policy that its options name.
+    """Return a worker's share of a dataset, by the policy in its options.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ def auto_shard(node: Node, sharding: Sharding) -> Sharded:
     Returns
     -------
     Sharded
-        Under DATA, a `Rebatch` at the end has become a `LegacyRebatch`, whose parts alone can be dealt to workers.
+        Under DATA, a `Rebatch` at the end becomes a `LegacyRebatch`, whose parts can be distributed to workers.
 
     Raises
     ------
     NotFoundError
-        If the policy is FILE with several workers, and no files are found.
+        If the policy is FILE with several workers, and the dataset reads no files.
 
     References
     ----------
@@ -105,12 +105,12 @@ def auto_shard(node: Node, sharding: Sharding) -> Sharded:
         return Sharded(_by_data(node, sharding), AutoShardPolicy.DATA, f"AUTO, and {reason}")
     is_chosen = policy is AutoShardPolicy.AUTO
     has_readers = any(map(reads_files, graph_nodes(node)))
-    found = "it is read from files" if has_readers else "what it opens datasets for is dealt like files"
+    found = "it is read from files" if has_readers else "the elements it opens datasets for are dealt like files"
     return Sharded(by_file, AutoShardPolicy.FILE, f"AUTO, and {found}" if is_chosen else "asked for by the options")
 
 
 class _NoFiles(Exception):
-    """Why the policy FILE does not apply."""
+    """The reason why the policy FILE does not apply."""
 
 
 def _not_found(reason: _NoFiles) -> NotFoundError:
@@ -121,10 +121,10 @@ def _not_found(reason: _NoFiles) -> NotFoundError:
 
 
 def reads_files(node: Node) -> bool:
-    """Tell whether a node opens the files that its input names: a reader, or a flat_map or interleave over readers.
+    """Return whether a node reads the files named by its input: a reader, or a flat_map or interleave over readers.
 
-    A function of the user is called for it, on an example. One that fails there is taken for one without files: what is
-    wrong with it will show when the dataset is read.
+    A user function may be called on an example. One that raises counts as one without files: the error
+    occurs again when the dataset is read.
     """
     if isinstance(node, FileReader):
         return True
@@ -140,7 +140,7 @@ def _holds_reader(node: Node) -> bool:
 
 
 def _lists_what_to_open(node: Node) -> bool:
-    """Tell whether TensorFlow takes elements for a list of files, where datasets are opened for them.
+    """Return whether TensorFlow treats elements as a list of files if datasets are opened for them.
 
     These are the elements of a generator, and of a flat_map or interleave directly over arrays.
     """
@@ -151,7 +151,7 @@ def _lists_what_to_open(node: Node) -> bool:
 
 
 def _by_file(node: Node, sharding: Sharding, is_opened: bool = False) -> Node:
-    """Put a Shard where files are read; `is_opened` says that datasets are opened for the elements of this node."""
+    """Insert a Shard before file readers; `is_opened`: datasets are opened for the elements of this node."""
     kind = type(node).__name__
     if kind in _SEVERAL_INPUTS:
         return node.with_inputs(*[_by_file(source, sharding) for source in node.inputs])
@@ -169,7 +169,7 @@ def _by_file(node: Node, sharding: Sharding, is_opened: bool = False) -> Node:
 
 
 def _shard_names(names: Node, sharding: Sharding) -> Node:
-    """Shard the names of files; a shuffle of them comes after, since every worker draws an order of its own."""
+    """Shard the file names before any shuffle of them, since every worker shuffles independently."""
     if sharding.num_workers == 1:
         return names
     names, shuffles = _without_shuffles(names)
@@ -198,7 +198,7 @@ def _by_data(node: Node, sharding: Sharding) -> Node:
     if isinstance(node, Rebatch):
         node = LegacyRebatch(node.input, sharding.num_replicas_in_sync)
     if isinstance(node, LegacyRebatch) and node.kept is None and node.num_replicas % sharding.num_workers == 0:
-        # The same parts as behind a Shard, without making those of other workers.
+        # The same parts as with a Shard after it, without making those of other workers.
         kept = range(sharding.worker_index, node.num_replicas, sharding.num_workers)
         return node if sharding.num_workers == 1 else replace(node, kept=tuple(kept))
     return node if sharding.num_workers == 1 else _shard(node, sharding)

@@ -1,4 +1,4 @@
-"""The size of a global batch, as far as the graph of a dataset tells it."""
+"""Inference of the global batch size from the graph of a dataset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ringlet.nest import flatten
 
 __all__ = ["batch_size_of"]
 
-# What these operations give are elements of their input, or of all inputs in turn or side by side.
+# The elements of these operations are elements of their input, or of all inputs in turn or zipped.
 _KEEP_SIZE = frozenset(
     ["Cache", "Concatenate", "Filter", "Prefetch", "Repeat", "Shard", "Shuffle", "Skip", "Take", "WithOptions", "Zip"]
 )
@@ -19,10 +19,10 @@ _BATCHES = frozenset(["Batch", "PaddedBatch"])
 
 
 def batch_size_of(node: Node) -> int | None:
-    """Give the size of the batches of a dataset, short ones aside; None if its graph does not tell.
+    """Return the batch size of a dataset, except for short batches; None if its graph does not determine it.
 
-    Where the specs know the size of every array, that is it, if it is the same for all. Else it is the size that the
-    last `batch` names, if only operations behind it that choose and order whole elements follow.
+    If the specs have one known first size for all arrays, it is that. Otherwise it is the size of the
+    last `batch`, if it is followed only by operations that select and order whole elements.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def batch_size_of(node: Node) -> int | None:
     Raises
     ------
     InvalidArgumentError
-        If an element holds a scalar.
+        If an element has a scalar component.
 
     References
     ----------
@@ -52,7 +52,7 @@ def batch_size_of(node: Node) -> int | None:
         if spec.shape == ():
             raise InvalidArgumentError(
                 f"cannot cut elements into parts for replicas: element{path} is a scalar, which has no batch "
-                "dimension. Call dataset.batch(global_batch_size) before you distribute the dataset."
+                "dimension. Call dataset.batch(global_batch_size) before distributing the dataset."
             )
     sizes = {spec.shape[0] if spec.shape else None for spec in specs}
     if None not in sizes:
@@ -63,7 +63,7 @@ def batch_size_of(node: Node) -> int | None:
 def _declared(node: Node) -> int | None:
     kind = type(node).__name__
     if kind in _BATCHES:
-        # As in TensorFlow, which does not know the batches that are made in parallel.
+        # As in TensorFlow, which does not recognize parallel batches.
         is_parallel = getattr(node, "num_parallel_calls", None) is not None
         return None if is_parallel else int(node.batch_size)  # type: ignore[attr-defined]
     if kind not in _KEEP_SIZE:

@@ -1,8 +1,8 @@
-"""One global batch after another, cut into a part for each replica.
+"""BatchSplit: the distribution plan that splits each global batch into a part for each replica.
 
-TensorFlow's rule for sources that are not files: a batch of ``size`` rows is cut into as many chunks as there are
+TensorFlow's rule for sources other than files: a batch of ``size`` rows is split into as many chunks as there are
 replicas, in order, each of ``ceil(size / replicas)`` rows, the last ones short or empty: 5 rows over 4 replicas are 2,
-2, 1, 0. Every array of an element is cut by its own size.
+2, 1, 0. Every array of an element is split by its own size.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import numpy as np
 
 from ringlet.data.distribution.replica_rows import chunk_slices
 from ringlet.data.graph.element_structure import Nest, paths
-from ringlet.data.graph.node import Node, PassedOn, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, OneToOneStream, Stream
 from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
 from ringlet.values import PerReplica
 
-__all__ = ["CutBatches", "CutStream", "check_rows", "nothing_to_cut"]
+__all__ = ["BatchSplit", "BatchSplitStream", "check_rows", "nothing_to_cut"]
 
 
 @dataclass(frozen=True, eq=False)
-class CutBatches:
-    """A plan of distribution: each element is a global batch, and a step cuts one for the replicas of the only worker.
+class BatchSplit:
+    """A distribution plan: each step splits one element, a global batch, among the replicas of the only worker.
 
     Raises
     ------
     InvalidArgumentError
-        If elements have no first dimension to cut, as far as that is known before the first of them.
+        If elements are known to have no first dimension to split.
     """
 
     node: Node
@@ -47,13 +47,13 @@ class CutBatches:
         return (self.node,)
 
     @property
-    def carried(self) -> Node:
+    def position_graph(self) -> Node:
         """The dataset: each step is one of its elements, for any number of replicas."""
         return self.node
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the steps depend on."""
+        """The parameters of the steps."""
         return {"num_replicas": self.num_replicas}
 
     @property
@@ -63,7 +63,7 @@ class CutBatches:
 
     @property
     def element_spec(self) -> Nest:
-        """A PerReplicaSpec for each array; sizes are known where all replicas have the same."""
+        """A PerReplicaSpec for each array; sizes are known if all replicas have the same."""
         return map_structure(self._cut_spec, self.node.element_spec)
 
     def _cut_spec(self, spec: TensorSpec) -> PerReplicaSpec:
@@ -73,13 +73,13 @@ class CutBatches:
         part = None if size is None or size % self.num_replicas else size // self.num_replicas
         return PerReplicaSpec(*[spec.with_rows(part)] * self.num_replicas)
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of one nest of PerReplica for each step."""
-        return CutStream(self.node.open(run), self.num_replicas)
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of one nest of PerReplica for each step."""
+        return BatchSplitStream(self.node.open(context), self.num_replicas)
 
 
-class CutStream(PassedOn):
-    """The elements of another stream, each cut into views for the replicas."""
+class BatchSplitStream(OneToOneStream):
+    """The elements of another stream, each split into views for the replicas."""
 
     __slots__ = ("_num_replicas", "_size", "_slices_of", "_take_parts")
 
@@ -92,7 +92,7 @@ class CutStream(PassedOn):
         super().__init__(source)
         self._num_replicas = num_replicas
         self._slices_of = slices_of
-        # Nearly all batches have one size: the places of its chunks are kept.
+        # Nearly all batches have one size: its slices are cached.
         self._size = -1
         self._take_parts: Callable[[Any], Any] = tuple
 
@@ -100,8 +100,8 @@ class CutStream(PassedOn):
         return self.cut(next(self._input))
 
     def cut(self, element: Nest) -> Nest:
-        """Cut one element."""
-        # Nearly all elements are an array or a tuple of some, which need no walk.
+        """Split one element."""
+        # Fast path for an array or a tuple of arrays, without traversing the structure.
         if type(element) is np.ndarray:
             return self._cut(element)
         if type(element) is tuple:
@@ -123,19 +123,19 @@ class CutStream(PassedOn):
 
 
 def _part_taker(slices: tuple[slice, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Give what takes all parts of an array in one call."""
+    """Return a function that returns all parts of an array."""
     return itemgetter(*slices) if len(slices) > 1 else lambda array: (array[slices[0]],)
 
 
 def check_rows(node: Node, num_replicas: int) -> None:
-    """Refuse a dataset whose elements cannot be cut, as far as that is known before the first of them.
+    """Raise an error if the elements of a dataset are known to have no rows to split.
 
     Raises
     ------
     InvalidArgumentError
         If they hold scalars.
     """
-    # The spec of a function of the user is known once it has been called, not earlier.
+    # The spec of a user function is unknown before a call of it.
     if node.runs_user_code or node.cardinality == 0:
         return
     for path, spec in zip(paths(node.element_spec), flatten(node.element_spec)[0], strict=True):
@@ -144,7 +144,7 @@ def check_rows(node: Node, num_replicas: int) -> None:
 
 
 def nothing_to_cut(what: str, num_replicas: int) -> InvalidArgumentError:
-    """Make the error about elements without rows."""
+    """Return the error for elements without rows."""
     return InvalidArgumentError(
         f"cannot cut elements into parts for {num_replicas} replicas: {what}, which has no batch dimension. Call "
         "dataset.batch(global_batch_size) before you distribute the dataset."

@@ -1,4 +1,4 @@
-"""What strategies call to distribute datasets: the options are checked here, in one place."""
+"""Entry points of strategies for distributing datasets, with checks of the options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def distribute_dataset(
     exchange: Callable[[bytes], list[bytes]] | None = None,
     uneven: Uneven = None,
 ) -> DistributedDataset:
-    """Shard a dataset to workers, and cut its global batches into parts for the replicas.
+    """Shard a dataset to workers, and split its global batches among the replicas.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def distribute_dataset(
         Replicas of this worker.
     options : InputOptions, optional
     num_workers, worker_index, sum_over_workers, exchange, uneven : optional
-        As `DistributedDataset` takes them.
+        As in `DistributedDataset`.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def distribute_dataset(
     Raises
     ------
     NotImplementedError
-        If the options ask for PER_REPLICA, which needs a function that makes datasets.
+        If the options are PER_REPLICA, which needs a function that makes datasets.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def distribute_dataset(
     """
     if _mode(options) is InputReplicationMode.PER_REPLICA:
         raise NotImplementedError(
-            "InputReplicationMode.PER_REPLICA gives every replica a dataset of its own, so it needs a function that "
+            "InputReplicationMode.PER_REPLICA creates a dataset for every replica, so it needs a function that "
             "makes them: call strategy.distribute_datasets_from_function"
         )
     return DistributedDataset(
@@ -77,30 +77,30 @@ def distribute_datasets_from_function(
     sum_over_workers: Callable[[int], int] | None = None,
     exchange: Callable[[bytes], list[bytes]] | None = None,
 ) -> DistributedDataset:
-    """Deal the elements of a dataset that a function makes to the replicas of a worker.
+    """Distribute the elements of the dataset that a function returns to the replicas of a worker.
 
     Parameters
     ----------
     dataset_fn : callable
-        Takes an InputContext and gives a dataset of batches for one replica. It is called once, or, where the options
-        say PER_REPLICA, for each replica.
+        Takes an InputContext and returns a dataset of batches for one replica. It is called once, or, if the options
+        are PER_REPLICA, for each replica.
     num_replicas : int
         Replicas of this worker.
     options : InputOptions, optional
     num_workers, worker_index, sum_over_workers, exchange : optional
-        As `DistributedDataset` takes them.
+        As in `DistributedDataset`.
 
     Returns
     -------
     DistributedDataset
-        Consecutive elements go to consecutive replicas, or each replica takes those of its own dataset.
+        Consecutive elements go to consecutive replicas, or each replica reads its own dataset.
 
     Raises
     ------
     ValueError
-        If options about the place of the dataset contradict each other.
+        If options on the placement of the dataset contradict each other.
     NotImplementedError
-        If there are several workers, and the options say PER_REPLICA.
+        If there are several workers, and the options are PER_REPLICA.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def distribute_datasets_from_function(
     if mode is InputReplicationMode.PER_REPLICA:
         if num_workers > 1:
             raise NotImplementedError(
-                "InputReplicationMode.PER_REPLICA is for one worker: use PER_WORKER, whose batches are dealt to the "
+                "InputReplicationMode.PER_REPLICA supports one worker: use PER_WORKER, whose batches are dealt to the "
                 "replicas of each worker in turn"
             )
         contexts = (InputContext(num_replicas, replica, num_replicas) for replica in range(num_replicas))
@@ -145,11 +145,11 @@ def _mode(options: InputOptions | None) -> InputReplicationMode:
 def _check_placed(options: InputOptions) -> None:
     if options.experimental_replication_mode is not InputReplicationMode.PER_REPLICA:
         raise ValueError(
-            "experimental_place_dataset_on_device is set, and so experimental_replication_mode must be "
+            "experimental_place_dataset_on_device is set, so experimental_replication_mode must be "
             "InputReplicationMode.PER_REPLICA"
         )
     if options.experimental_fetch_to_device:
         raise ValueError(
-            "experimental_place_dataset_on_device is set with PER_REPLICA, and so experimental_fetch_to_device must be "
+            "experimental_place_dataset_on_device is set with PER_REPLICA, so experimental_fetch_to_device must be "
             "False (its default is True)"
         )

@@ -1,4 +1,4 @@
-"""Datasets whose every step has a part for each replica."""
+"""DistributedDataset: a dataset whose steps have a part for each replica."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 from ringlet.data.dataset import Dataset
 from ringlet.data.distribution.distributed_iterator import DistributedIterator
 from ringlet.data.distribution.distribution_plan import Decision, Uneven, decide, decide_dealing, decide_per_replica
-from ringlet.data.distribution.element_distribution import DealElements
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.element_distribution import ElementDistribution
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.iterable import iterable_source
 from ringlet.data.graph.node import Node
@@ -21,53 +21,53 @@ __all__ = ["DistributedDataset"]
 class DistributedDataset:
     """A dataset whose every step has a part for each replica (``tf.distribute.DistributedDataset``).
 
-    Strategies make it. With one replica its steps are the elements of the dataset; with more they are the same nests
-    with a ``PerReplica`` for each array, whose components are views: cutting copies nothing.
+    Strategies return it. With one replica its steps are the elements of the dataset; with more they are the same nests
+    with a ``PerReplica`` for each array, whose components are views: splitting copies nothing.
 
     Parameters
     ----------
     dataset : Dataset or iterable
-        Of global batches. Any iterable of arrays, or of nests of arrays, will do; each iteration of the distributed
-        dataset iterates it afresh.
+        Of global batches: any iterable of arrays or nests of arrays; each iteration of the distributed
+        dataset starts a new iteration of it.
     num_replicas : int
         Number of replicas of this worker.
     rebatch : bool, default True
-        Shard the dataset to workers and cut its batches for the replicas, by the policy that its options name. False
-        deals whole elements to the replicas in turn.
+        Shard the dataset to workers and split its batches for the replicas, by the policy in its options. False
+        distributes whole elements to the replicas in turn.
     num_workers, worker_index : int, optional
-        Number of workers, and which of them this is. Without, there is one.
+        Number of workers, and the index of this worker. By default, one worker.
     sum_over_workers : callable, optional
-        Gives the sum of an int over all workers, which call it together, once for each step. Without it a worker of
-        several ends by itself.
+        Returns the sum of an int over all workers; a collective call, once for each step. Without it a worker of
+        several ends independently.
     exchange : callable, optional
-        Gives the bytes that all workers bring, which call it together. With it they compare what their elements look
-        like at the first step, and an exception in the dataset of one is raised on all that wait for its next step.
+        Returns the bytes passed by all workers; a collective call. With it the workers compare the specs of their
+        elements at the first step, and an exception in the dataset of one is raised on all at the next step.
     buffer_size : int, default 1
-        How many elements are made ahead for each replica, where making them takes longer than handing them from a
-        thread to another. 0 makes each when it is asked for.
+        How many elements are prefetched for each replica, if making one takes longer than passing it between
+        threads. 0 makes each on request.
     uneven : "keep" or None
-        None, the default, is what TensorFlow does. "keep" gives every element exactly once, in pairs of a step and the
+        None, the default, is TensorFlow's behavior. "keep" yields every element once, in pairs of a step and the
         weights of its parts in the mean.
 
     Raises
     ------
     TypeError
-        If `dataset` cannot be iterated, or is an array.
+        If `dataset` is not iterable, or is an array.
     InvalidArgumentError
-        If elements have no batch dimension to cut, as soon as that is known.
+        If elements have no batch dimension to split, as soon as that is known.
     NotFoundError
         If the policy of the dataset is FILE, and it reads no files.
 
     See Also
     --------
-    ringlet.data.explain : tells how a dataset is distributed.
+    ringlet.data.explain : prints how a dataset is distributed.
 
     Notes
     -----
-    ``docs/datasets.md`` has the rules by which batches are cut and dealt, and examples.
+    ``docs/datasets.md`` describes how batches are split and distributed, with examples.
 
-    When there are too few elements for a step, replicas without data get arrays without rows; but where all sizes are
-    known to the `element_spec` of the dataset (a batch with ``drop_remainder=True``), those elements are left out.
+    When there are too few elements for a step, replicas without data receive arrays without rows; but if all sizes are
+    known to the `element_spec` of the dataset (a batch with ``drop_remainder=True``), those elements are dropped.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class DistributedDataset:
         buffer_size: int = 1,
         uneven: Uneven = None,
     ) -> None:
-        place = Place(num_replicas, num_workers, worker_index, sum_over_workers, exchange)
+        place = InputPlacement(num_replicas, num_workers, worker_index, sum_over_workers, exchange)
         if rebatch:
             self._decision = decide(_node(dataset), place, buffer_size=buffer_size, uneven=uneven)
         else:
@@ -99,14 +99,14 @@ class DistributedDataset:
 
     @classmethod
     def of_replicas(cls, datasets: Iterable[Dataset | Iterable[Any]], *, buffer_size: int = 1) -> DistributedDataset:
-        """Give every replica a dataset of its own.
+        """Create a distributed dataset with one dataset for each replica.
 
         Parameters
         ----------
         datasets : iterable
-            One for each replica. Their ends are treated as those of ``rebatch=False``.
+            One for each replica. Their ends are handled as with ``rebatch=False``.
         buffer_size : int, default 1
-            As above.
+            As for the class.
 
         Examples
         --------
@@ -119,9 +119,9 @@ class DistributedDataset:
         return distributed
 
     def without_padding(self) -> DistributedDataset:
-        """Give the same dataset, which leaves out elements that are too few for a step, as TensorFlow 1 does.
+        """Return a copy that drops elements that are too few for a step, as TensorFlow 1 does.
 
-        Elements are dealt: this is for datasets that a function made.
+        Only for datasets made by a function, whose whole elements are distributed.
 
         Examples
         --------
@@ -132,7 +132,7 @@ class DistributedDataset:
         plan = self._decision.plan
         twin = type(self).__new__(type(self))
         vars(twin).update(vars(self))
-        if isinstance(plan, DealElements):
+        if isinstance(plan, ElementDistribution):
             twin._decision = replace(self._decision, plan=replace(plan, may_pad=False))
         return twin
 
@@ -143,22 +143,22 @@ class DistributedDataset:
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of PerReplicaSpec that every step follows; that of the dataset with one replica."""
+        """The nest of PerReplicaSpec of a step; with one replica, the specs of the dataset."""
         return self._decision.plan.element_spec
 
     @property
     def cardinality(self) -> int:
-        """That of the dataset before it is distributed."""
+        """Return the cardinality of the dataset before distribution."""
         return self._decision.plan.cardinality
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Nest], Any]) -> Any:
-        """Go through all steps once, with a state.
+        """Reduce all steps to a state.
 
         Parameters
         ----------
         initial_state : object
         reduce_func : callable
-            Takes the state and a step, and gives the next state.
+            Takes the state and a step, and returns the next state.
 
         Returns
         -------
@@ -167,8 +167,8 @@ class DistributedDataset:
 
         Notes
         -----
-        As in TensorFlow, elements that are too few for a step count here whatever their sizes: replicas without data
-        get arrays without rows.
+        As in TensorFlow, elements that are too few for a step are never dropped here: replicas without data
+        receive arrays without rows.
 
         Examples
         --------
@@ -188,11 +188,11 @@ class DistributedDataset:
         return f"<{type(self).__name__} for {self._decision.place.total} replicas>"
 
     def __getattr__(self, name: str) -> NoReturn:
-        hint = ": transform the dataset before you distribute it" if hasattr(Dataset, name) else ""
+        hint = ": transform the dataset before distributing it" if hasattr(Dataset, name) else ""
         raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
 
 
 def _node(dataset: Any) -> Node:
     if isinstance(dataset, DistributedDataset):
-        raise TypeError("this dataset is distributed already: distribute the Dataset that it was made of")
+        raise TypeError("this dataset is distributed already: distribute the original Dataset")
     return dataset.node if isinstance(dataset, Dataset) else iterable_source(dataset)

@@ -1,4 +1,4 @@
-"""What goes through a distributed dataset once."""
+"""DistributedIterator: an iterator over the steps of a distributed dataset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ringlet.data.distribution.distribution_plan import Plan
 from ringlet.data.distribution.element_distribution import next_padded
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import State
-from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.optional import Optional
 from ringlet.data.state.fingerprint import restored, saved
 from ringlet.data.state.user_state import check_external_state
@@ -20,9 +20,9 @@ __all__ = ["DistributedIterator"]
 
 
 class DistributedIterator(Iterator[Nest]):
-    """The steps of a distributed dataset, once through; ``iter(distributed_dataset)`` makes it.
+    """An iterator over the steps of a distributed dataset, as ``iter(distributed_dataset)`` returns it.
 
-    It belongs outside of replicas: ``strategy.run(fn, args=(next(iterator),))`` gives each of them its part.
+    Use it outside of replicas: ``strategy.run(fn, args=(next(iterator),))`` passes each replica its part.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class DistributedIterator(Iterator[Nest]):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._opened = Opened(plan)
+        self._opened = PipelineHandle(plan)
         self._stream = self._opened.stream
 
     def __next__(self) -> Nest:
@@ -53,12 +53,12 @@ class DistributedIterator(Iterator[Nest]):
         return next(self._stream)
 
     def get_next(self) -> Nest:
-        """Give the next step.
+        """Return the next step.
 
         Raises
         ------
         OutOfRangeError
-            If no replica has data left, or what is left is too little for a step of known sizes.
+            If no data is left, or too little for a step of known sizes.
         ValueError
             If a replica calls it.
 
@@ -71,15 +71,13 @@ class DistributedIterator(Iterator[Nest]):
         try:
             return next(self)
         except StopIteration:
-            raise OutOfRangeError(
-                "end of the distributed dataset: make a new iterator to go through it again"
-            ) from None
+            raise OutOfRangeError("end of the distributed dataset: create a new iterator to read it again") from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
-        """Give the next step, or an empty Optional at the end.
+        """Return the next step, or an empty Optional at the end.
 
-        As in TensorFlow, elements that are too few for a step are never left out here: replicas without data get arrays
-        without rows, also where `get_next` ends because all sizes are known.
+        As in TensorFlow, elements that are too few for a step are never dropped here: replicas without data get arrays
+        without rows, even where `get_next` ends because all sizes are known.
 
         Raises
         ------
@@ -100,21 +98,21 @@ class DistributedIterator(Iterator[Nest]):
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of PerReplicaSpec that every step follows."""
+        """The nest of PerReplicaSpec of a step."""
         return self._plan.element_spec
 
     def get_state(self) -> State:
-        """Give a snapshot of the place in the dataset, from which `set_state` goes on exactly.
+        """Return a snapshot of the position in the dataset, from which `set_state` continues exactly.
 
         Returns
         -------
         dict
-            As `DatasetIterator.get_state` gives it, fit for a checkpoint. With several workers each has its own.
+            As from `DatasetIterator.get_state`, suitable for a checkpoint. Each worker has its own.
 
         Raises
         ------
         FailedPreconditionError
-            If functions make the elements, and the dataset's options say ExternalStatePolicy.FAIL.
+            If functions make the elements, and the policy of the dataset is ExternalStatePolicy.FAIL.
 
         Examples
         --------
@@ -130,13 +128,13 @@ class DistributedIterator(Iterator[Nest]):
         return saved(self._opened)
 
     def set_state(self, state: State) -> None:
-        """Go on where another iterator was when its state was taken.
+        """Continue from a saved state of an iterator.
 
         Parameters
         ----------
         state : dict
-            What `get_state` gave, of an equal dataset that is distributed alike, in any process. Where each step is one
-            global batch, as in memory with one worker, the number of replicas may be another.
+            A result of `get_state` for an equal dataset with an equal distribution, in any process. If each step is one
+            global batch, as with one worker in memory, the number of replicas may differ.
 
         Raises
         ------
@@ -144,7 +142,7 @@ class DistributedIterator(Iterator[Nest]):
             If the state belongs to a dataset of other operations or settings, or to numbers of replicas or workers with
             other steps; both are named.
         InvalidArgumentError
-            If it is no such state.
+            If it is not such a state.
 
         Examples
         --------
@@ -159,7 +157,7 @@ class DistributedIterator(Iterator[Nest]):
         self._stream = self._opened.stream
 
     def close(self) -> None:
-        """End now: threads and files of the pipeline are let go, and there are no more steps.
+        """Close the iterator: release the threads and files of the pipeline; there are no more steps.
 
         Examples
         --------
@@ -184,6 +182,6 @@ def _require_no_replica() -> None:
     mode = context.current()
     if mode is not None and not mode.is_cross_replica:
         raise ValueError(
-            "next(iterator) was called by a replica, and it gives the parts of all of them: call it outside, as in "
+            "next(iterator) was called by a replica, but returns the parts of all replicas: call it outside, as in "
             "strategy.run(replica_fn, args=(next(iterator),)), where each replica receives its own part."
         )

@@ -1,4 +1,4 @@
-"""Which plan of distribution a dataset gets: by its policy, its batches, and the place of the worker."""
+"""Selection of the distribution plan of a dataset, by policy, batch size and worker."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Literal, Protocol
 
 from ringlet.data.distribution.auto_shard import Sharding, auto_shard
 from ringlet.data.distribution.batch_size import batch_size_of
-from ringlet.data.distribution.batch_split import CutBatches, check_rows
-from ringlet.data.distribution.element_distribution import DealElements
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.batch_split import BatchSplit, check_rows
+from ringlet.data.distribution.element_distribution import ElementDistribution
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.distribution.replica_rows import batch_sizes_for_worker
-from ringlet.data.distribution.weighted_remainder import KeepAlone, KeepBatches, KeepDealt
+from ringlet.data.distribution.weighted_remainder import (
+    WeightedBatchSplit,
+    WeightedElementDistribution,
+    WeightedSingleReplica,
+)
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.operations.legacy_rebatch import LegacyRebatch
 from ringlet.data.operations.prefetch import Prefetch
 from ringlet.data.operations.rebatch import Rebatch
@@ -25,14 +29,14 @@ from ringlet.errors import InvalidArgumentError
 __all__ = ["Decision", "Plan", "Uneven", "decide", "decide_dealing", "decide_per_replica"]
 
 Uneven = Literal["keep"] | None
-"""What to do with elements that are too few for a step: "keep" them all, or None, TensorFlow's rules."""
+"""Treatment of elements that are too few for a step: "keep" all, or None for TensorFlow's rules."""
 
-# What stands between a dataset and the Prefetch that a user put at its end.
+# Nodes that may follow a Prefetch at the end of a user's dataset.
 _CHEAP = frozenset(["LegacyRebatch", "Rebatch", "Shard", "WithOptions"])
 
 
 class Plan(Protocol):
-    """How the elements of datasets become steps. A node is the plan of one replica: elements stay as they are."""
+    """A distribution plan turns elements of datasets into steps; a plain node is the plan for one replica."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -41,59 +45,59 @@ class Plan(Protocol):
 
     @property
     def cardinality(self) -> int:
-        """What a user is told as the cardinality of the distributed dataset."""
+        """The reported cardinality of the distributed dataset."""
         ...
 
     @property
     def element_spec(self) -> Nest:
-        """What a step looks like."""
+        """The specs of a step."""
         ...
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of steps."""
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of steps."""
         ...
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A plan, and how it came about, for `ringlet.data.explain`.
+    """A plan and the reasons for it, for `ringlet.data.explain`.
 
     Attributes
     ----------
     plan : Plan
-    place : Place
+    place : InputPlacement
     policy : AutoShardPolicy or None
-        What was applied; None where nothing is sharded, since a function made the dataset.
+        The policy applied; None if nothing is sharded, since a function made the dataset.
     reason : str
-        Why it is that policy.
+        The reason for the policy.
     cut : str
-        What happens to the global batches.
+        How global batches are split.
     """
 
     plan: Plan
-    place: Place
+    place: InputPlacement
     policy: AutoShardPolicy | None
     reason: str
     cut: str
 
 
-def decide(node: Node, place: Place, *, buffer_size: int = 1, uneven: Uneven = None) -> Decision:
+def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: Uneven = None) -> Decision:
     """Choose the plan of one dataset of global batches for one worker.
 
     Parameters
     ----------
     node : Node
-    place : Place
+    place : InputPlacement
     buffer_size : int, default 1
-        How many elements are made ahead for each replica, where a thread pays.
+        How many elements are prefetched for each replica, if worth a thread.
     uneven : "keep" or None
 
     Raises
     ------
     NotFoundError
-        If the policy is FILE, and no files are found.
+        If the policy is FILE, and the dataset reads no files.
     InvalidArgumentError
-        If elements cannot be cut, or `uneven` is unknown.
+        If elements cannot be split, or `uneven` is unknown.
 
     References
     ----------
@@ -102,7 +106,7 @@ def decide(node: Node, place: Place, *, buffer_size: int = 1, uneven: Uneven = N
     Examples
     --------
     >>> from ringlet.data import Dataset
-    >>> decision = decide(Dataset.range(9).batch(5).node, Place(2))
+    >>> decision = decide(Dataset.range(9).batch(5).node, InputPlacement(2))
     >>> decision.policy.name, decision.cut
     ('DATA', 'each global batch is cut into 2 chunks of ceil(rows / 2) rows')
     """
@@ -112,7 +116,7 @@ def decide(node: Node, place: Place, *, buffer_size: int = 1, uneven: Uneven = N
     sharding = Sharding(place.num_workers, place.worker_index, place.total, fills_all=uneven is None)
     sharded = auto_shard(node, sharding)
     is_by_data = sharded.policy is AutoShardPolicy.DATA
-    # Under DATA the whole dataset is cut here, and not, as by TensorFlow's rewrite, a rebatch at its end undone.
+    # Under DATA the dataset is split here as a whole, whereas TensorFlow's rewrite removes a rebatch at its end.
     share = node if is_by_data else sharded.node
     cuts_whole = is_by_data or (uneven is not None and place.num_workers == 1)
     if place.total == 1:
@@ -126,30 +130,32 @@ def decide(node: Node, place: Place, *, buffer_size: int = 1, uneven: Uneven = N
 
 def _alone(share: Node, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
     share = _buffered(share, buffer_size)
-    return KeepAlone(share) if uneven else share, "the only replica gets the elements as they are"
+    return WeightedSingleReplica(share) if uneven else share, "the only replica gets the elements as they are"
 
 
-def _cut_whole(node: Node, place: Place, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
-    """Every worker reads all global batches, and keeps the rows of its replicas."""
+def _cut_whole(node: Node, place: InputPlacement, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
+    """Return the plan in which every worker reads all global batches and keeps its replicas' rows."""
     total, workers = place.total, place.num_workers
     if uneven:
         cut = f"each global batch is cut into {total} shares that differ by one row at most"
-        return KeepBatches(_buffered(node, buffer_size), place), cut
+        return WeightedBatchSplit(_buffered(node, buffer_size), place), cut
     cut = f"each global batch is cut into {total} chunks of ceil(rows / {total}) rows"
     if workers == 1:
-        return CutBatches(_buffered(node, buffer_size), total), cut
+        return BatchSplit(_buffered(node, buffer_size), total), cut
     check_rows(node, total)
     kept = tuple(range(place.worker_index, total, workers))
     chunks = _buffered(LegacyRebatch(node, total, kept), buffer_size * place.num_replicas)
-    return DealElements((chunks,), place, node), f"{cut}; this worker keeps the chunks {', '.join(map(str, kept))}"
+    return ElementDistribution(
+        (chunks,), place, node
+    ), f"{cut}; this worker keeps the chunks {', '.join(map(str, kept))}"
 
 
-def _deal_share(node: Node, share: Node, place: Place, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
-    """Every worker reads a share of its own, and counts off the rows of its replicas."""
+def _deal_share(node: Node, share: Node, place: InputPlacement, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
+    """Return the plan in which every worker reads its own share and rebatches it for its replicas."""
     if uneven and place.num_workers > 1 and place.sum_over_workers is None:
         raise InvalidArgumentError(
-            "uneven='keep' weighs the rows of each worker against those of all, where each reads files or shards of "
-            "its own, and needs sum_over_workers for it; under AutoShardPolicy.DATA it needs nothing"
+            "uneven='keep' weights the rows of each worker by the total of all, if each reads files or shards of "
+            "its own, which needs sum_over_workers; under AutoShardPolicy.DATA it is not needed"
         )
     size = batch_size_of(node)
     if size:
@@ -160,21 +166,21 @@ def _deal_share(node: Node, share: Node, place: Place, buffer_size: int, uneven:
         parts = LegacyRebatch(share, place.total)
         cut = f"each batch, whose size is not known before, is cut into {place.total} chunks"
     parts = _buffered(parts, buffer_size * place.num_replicas)
-    return (KeepDealt if uneven else DealElements)((parts,), place, node), cut
+    return (WeightedElementDistribution if uneven else ElementDistribution)((parts,), place, node), cut
 
 
-def decide_dealing(node: Node, place: Place, *, buffer_size: int = 1) -> Decision:
-    """Choose the plan of a dataset whose elements are made for replicas already.
+def decide_dealing(node: Node, place: InputPlacement, *, buffer_size: int = 1) -> Decision:
+    """Choose the plan of a dataset whose elements are per-replica batches.
 
     Examples
     --------
     >>> from ringlet.data import Dataset
-    >>> decide_dealing(Dataset.range(9).batch(5).node, Place(2)).cut
+    >>> decide_dealing(Dataset.range(9).batch(5).node, InputPlacement(2)).cut
     'elements go to the replicas in turn, whole'
     """
     node = with_options_applied(node)
     share = _buffered(node, buffer_size * place.num_replicas)
-    plan: Plan = share if place.total == 1 else DealElements((share,), place, node)
+    plan: Plan = share if place.total == 1 else ElementDistribution((share,), place, node)
     return Decision(plan, place, None, "a function made the dataset", "elements go to the replicas in turn, whole")
 
 
@@ -187,15 +193,15 @@ def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decisi
     >>> decide_per_replica([Dataset.range(9).batch(5).node] * 2).cut
     'each replica gets the elements of its own dataset'
     """
-    place = Place(len(nodes))
+    place = InputPlacement(len(nodes))
     shares = tuple(_buffered(with_options_applied(node), buffer_size) for node in nodes)
-    plan: Plan = shares[0] if place.total == 1 else DealElements(shares, place)
+    plan: Plan = shares[0] if place.total == 1 else ElementDistribution(shares, place)
     cut = "each replica gets the elements of its own dataset"
     return Decision(plan, place, None, "a function made the datasets", cut)
 
 
 def _buffered(node: Node, size: int) -> Node:
-    """Have elements made ahead, where a thread pays and the user has not said `prefetch` at the end."""
+    """Add a prefetch if it is worth a thread and the dataset does not end with one."""
     last = node
     while type(last).__name__ in _CHEAP:
         last = last.inputs[0]

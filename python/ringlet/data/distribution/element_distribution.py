@@ -1,7 +1,7 @@
-"""Whole elements dealt out to the replicas of a worker.
+"""ElementDistribution: the distribution plan that assigns whole elements to the replicas of a worker.
 
-Consecutive elements of one dataset go to consecutive replicas; or every replica has a dataset of its own. What happens
-at the end of data is decided here, for all policies that deal.
+Consecutive elements of one dataset go to consecutive replicas; or every replica has its own dataset. The treatment
+of the end of data is implemented here for all policies that distribute elements.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringlet.data.distribution.empty_part import empty_part, known_spec
-from ringlet.data.distribution.input_placement import Place
-from ringlet.data.distribution.worker_sync import Others
+from ringlet.data.distribution.input_placement import InputPlacement
+from ringlet.data.distribution.worker_sync import WorkerSync
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
 from ringlet.nest import flatten, map_structure
 from ringlet.values import regroup
 
-__all__ = ["DealElements", "DealStream", "next_padded"]
+__all__ = ["ElementDistribution", "ElementDistributionStream", "next_padded"]
 
 NONE_LEFT: Any = object()
 
 
 @dataclass(frozen=True, eq=False)
-class DealElements:
-    """A plan of distribution: a step takes one element for each replica of a worker.
+class ElementDistribution:
+    """A distribution plan: a step takes one element for each replica of a worker.
 
     Parameters
     ----------
     nodes : tuple of Node
-        One for all replicas, which take turns, or one for each.
-    place : Place
+        One shared by all replicas, which take turns, or one for each.
+    place : InputPlacement
     source : Node, optional
-        The dataset as the user made it, whose specs decide what happens at the end of data; the first of `nodes`
-        without.
+        The dataset as given by the user, whose specs determine the treatment of the end of data; by default, the first
+        of `nodes`.
     may_pad : bool
-        False leaves out elements that are too few for a step, whatever their sizes.
+        False drops elements that are too few for a step, whatever their sizes.
     """
 
     nodes: tuple[Node, ...]
-    place: Place
+    place: InputPlacement
     source: Node | None = None
     may_pad: bool = True
 
@@ -53,7 +53,7 @@ class DealElements:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the steps depend on."""
+        """The parameters of the steps."""
         place = self.place
         return {"num_replicas": place.num_replicas, "num_workers": place.num_workers, "worker": place.worker_index}
 
@@ -63,15 +63,15 @@ class DealElements:
 
     @property
     def cardinality(self) -> int:
-        """Number of elements of the (first) dataset, as the user made it."""
+        """Number of elements of the (first) dataset, as given by the user."""
         return self._given.cardinality
 
     @property
     def pads(self) -> bool:
-        """Whether replicas without data get arrays without rows, where others have some.
+        """Whether replicas without data receive arrays without rows while others have data.
 
-        Not with one worker and elements whose sizes are all known, which the parts of a step then have as well; and
-        never without an end.
+        Not with one worker and elements of known sizes, which the parts of a step must then have as well;
+        nor for an infinite dataset.
         """
         if not self.may_pad or self.cardinality == INFINITE_CARDINALITY:
             return False
@@ -88,40 +88,40 @@ class DealElements:
             specs = [map_structure(_any_rows, spec) for spec in specs]
         return map_structure(PerReplicaSpec, *specs)
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of one nest of PerReplica for each step."""
-        return DealStream(self, [node.open(run) for node in self.nodes])
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of one nest of PerReplica for each step."""
+        return ElementDistributionStream(self, [node.open(context) for node in self.nodes])
 
 
 def _any_rows(spec: TensorSpec) -> TensorSpec:
     return spec.with_rows(None) if spec.shape else spec
 
 
-class DealStream(Stream):
-    """One element for each replica a step.
+class ElementDistributionStream(Stream):
+    """The steps of an `ElementDistribution`.
 
-    At the end of data, elements that are too few for a step are lost where the plan does not pad. Others are given out,
-    with arrays without rows for the replicas that have none, until there is nothing for any replica of any worker.
+    At the end of data, elements that are too few for a step are dropped unless the plan pads. Otherwise they are passed
+    on, with arrays without rows for replicas without data, until no replica of any worker has data.
     """
 
     __slots__ = ("_is_over", "_last", "_others", "_plan", "_streams")
 
-    def __init__(self, plan: DealElements, streams: list[Stream]) -> None:
+    def __init__(self, plan: ElementDistribution, streams: list[Stream]) -> None:
         self._plan = plan
         self._streams = streams
         self._is_over = False
-        self._others = Others(plan.place, plan.place.num_workers > 1 and plan.cardinality != INFINITE_CARDINALITY)
-        self._last: Nest = None  # an element, kept where a worker may have to make up others like it
+        self._others = WorkerSync(plan.place, plan.place.num_workers > 1 and plan.cardinality != INFINITE_CARDINALITY)
+        self._last: Nest = None  # an element, kept as the model of empty parts
 
     def __next__(self) -> Nest:
         return regroup(self._parts(False), always_wrap=True)
 
     def next_padded(self) -> Nest:
-        """Give the next step, with arrays without rows for replicas without data also where the plan does not pad."""
+        """Return the next step, padded with arrays without rows even if the plan does not pad."""
         return regroup(self._parts(True), always_wrap=True)
 
     def _parts(self, is_padded: bool) -> list[Nest]:
-        """Give the elements of a step, filled up in any case or only where the plan pads."""
+        """Return the elements of a step, padded if `is_padded` or the plan pads."""
         if self._is_over:
             raise StopIteration
         try:
@@ -152,7 +152,7 @@ class DealStream(Stream):
         return [empty_part(node, like) if part is NONE_LEFT else part for part, node in zip(parts, nodes, strict=True)]
 
     def _nodes(self, count: int) -> Sequence[Node]:
-        """The dataset of each part of a step."""
+        """Return the dataset of each part of a step."""
         return self._plan.nodes * (count // len(self._plan.nodes))
 
     def close(self) -> None:
@@ -162,11 +162,11 @@ class DealStream(Stream):
             stream.close()
 
     def get_state(self) -> State:
-        """Give the states of the inputs; none of them at the end."""
+        """Return the states of the inputs; None at the end."""
         return {"inputs": None if self._is_over else [stream.get_state() for stream in self._streams]}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["inputs"] is None:
             self.close()
             return
@@ -175,5 +175,5 @@ class DealStream(Stream):
 
 
 def next_padded(stream: Stream) -> Nest:
-    """Give the next step of a plan's stream, filled up with arrays without rows whatever the sizes of elements are."""
-    return stream.next_padded() if isinstance(stream, DealStream) else next(stream)
+    """Return the next step of a plan's stream, padded with arrays without rows for elements of any size."""
+    return stream.next_padded() if isinstance(stream, ElementDistributionStream) else next(stream)

@@ -1,4 +1,4 @@
-"""What a replica gets in a step for which it has no data: arrays without rows."""
+"""Empty parts: arrays without rows for replicas without data in a step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["empty_part", "known_spec"]
 
 
 def known_spec(node: Node) -> Nest | None:
-    """Give the specs of a dataset; None where only reading what can be read once would tell, or nothing would."""
+    """Return the specs of a dataset; None if they are unknown without reading it."""
     try:
         return node.element_spec
     except FailedPreconditionError:
@@ -28,15 +28,15 @@ def known_spec(node: Node) -> Nest | None:
 
 
 def empty_part(node: Node, present: Nest) -> Nest:
-    """Give an element without rows, and without entries along other dimensions that the specs do not know.
+    """Return an element without rows; other unknown dimensions are zero as well.
 
     Parameters
     ----------
     node : Node
-        Whose elements they are.
+        The dataset of the elements.
     present : nest, or None
-        An element of another replica. Arrays of other libraries are cut from it, and so are all arrays where the specs
-        are not known.
+        An element of another replica. Arrays of other libraries are sliced from it, as are all arrays if the specs
+        are unknown.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def empty_part(node: Node, present: Nest) -> Nest:
         return map_structure(_no_rows, specs)
     try:
         return map_structure(_like, specs, present)
-    except ValueError:  # of another structure: the steps will say so
+    except ValueError:  # another structure: regrouping the step raises the error
         return map_structure(_no_rows, specs)
 
 

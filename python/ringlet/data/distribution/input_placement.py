@@ -1,4 +1,4 @@
-"""The place of a worker, and of its replicas, among all of them."""
+"""InputPlacement: the position of a worker and its replicas among all."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from operator import index
 
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Place"]
+__all__ = ["InputPlacement"]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Which replicas a worker feeds: replica ``k`` of worker ``i`` is number ``i * num_replicas + k`` of all.
+class InputPlacement:
+    """The replicas of a worker: replica ``k`` of worker ``i`` is number ``i * num_replicas + k`` of all.
 
     Parameters
     ----------
@@ -22,12 +22,12 @@ class Place:
     num_workers : int, default 1
     worker_index : int, default 0
     sum_over_workers : callable, optional
-        Takes an int of this worker, and gives the sum over all workers; all of them call it together. With several
-        workers it is called once for each step, so that a worker without data goes on with empty parts until no worker
-        has any. Without it, each worker ends by itself.
+        Takes an int of this worker, and returns the sum over all workers; a collective call. With several
+        workers it is called once for each step, so that a worker without data continues with empty parts until none
+        has data. Without it, each worker ends independently.
     exchange : callable, optional
-        Takes bytes of this worker, and gives those of all, in their order; all of them call it together. With it they
-        compare what elements look like at the first step, and hear of errors in each other's datasets.
+        Takes bytes of this worker, and returns those of all, in order; a collective call. With it the workers
+        compare the specs of elements at the first step, and receive errors of each other's datasets.
 
     Raises
     ------
@@ -36,7 +36,7 @@ class Place:
 
     Examples
     --------
-    >>> Place(2, num_workers=3).total
+    >>> InputPlacement(2, num_workers=3).total
     6
     """
 
@@ -48,9 +48,9 @@ class Place:
 
     def __post_init__(self) -> None:
         if index(self.num_replicas) < 1:
-            raise InvalidArgumentError(f"a dataset is distributed to one replica or more, not to {self.num_replicas}")
+            raise InvalidArgumentError(f"num_replicas must be one or more, got {self.num_replicas}")
         if index(self.num_workers) < 1:
-            raise InvalidArgumentError(f"a dataset is distributed to one worker or more, not to {self.num_workers}")
+            raise InvalidArgumentError(f"num_workers must be one or more, got {self.num_workers}")
         if not 0 <= index(self.worker_index) < self.num_workers:
             raise InvalidArgumentError(
                 f"worker_index counts from 0 to {self.num_workers - 1} with {self.num_workers} workers, got "
@@ -64,9 +64,9 @@ class Place:
 
     @property
     def wraps(self) -> bool:
-        """Whether steps hold PerReplica, which they do not where there is only one replica anywhere."""
+        """Whether steps hold PerReplica: they do unless there is only one replica in total."""
         return self.total > 1
 
     def sum(self, count: int) -> int:
-        """Give the sum of `count` over all workers; `count` itself where nobody else is asked."""
+        """Return the sum of `count` over all workers, or `count` without `sum_over_workers`."""
         return count if self.num_workers == 1 or self.sum_over_workers is None else self.sum_over_workers(count)

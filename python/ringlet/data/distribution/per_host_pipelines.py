@@ -1,4 +1,4 @@
-"""Datasets for the hosts of one process, each with an input pipeline of its own, as a TPU slice has them."""
+"""Distribution to the hosts of one process, such as a TPU slice, with one input pipeline for each host."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from ringlet.data.dataset import Dataset
 from ringlet.data.distribution.distribute import distribute_dataset, distribute_datasets_from_function
 from ringlet.data.distribution.distributed_dataset import DistributedDataset
 from ringlet.data.distribution.distribution_plan import Uneven
-from ringlet.data.distribution.element_distribution import NONE_LEFT, DealElements, DealStream
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.element_distribution import NONE_LEFT, ElementDistribution, ElementDistributionStream
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions
 from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.nest import map_structure
 
-__all__ = ["DealHosts", "distribute_to_hosts", "distribute_to_hosts_from_function"]
+__all__ = ["HostDistribution", "distribute_to_hosts", "distribute_to_hosts_from_function"]
 
 
 @dataclass(frozen=True, eq=False)
-class DealHosts(DealElements):
-    """A plan of distribution: a step takes the next elements of each host's dataset for the replicas of that host.
+class HostDistribution(ElementDistribution):
+    """A distribution plan: a step takes the next elements of each host's dataset for the replicas of that host.
 
     Parameters
     ----------
     nodes : tuple of Node
         One for each host.
-    place : Place
+    place : InputPlacement
         Of one worker, with the replicas of all hosts.
     source, may_pad
-        As for DealElements.
+        As for ElementDistribution.
     counts : tuple of int
         Replicas of each host.
     """
@@ -42,7 +42,7 @@ class DealHosts(DealElements):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the steps depend on."""
+        """The parameters of the steps."""
         return {**super().settings, "replicas_of_hosts": list(self.counts)}
 
     @property
@@ -51,16 +51,16 @@ class DealHosts(DealElements):
         specs = [node.element_spec for node, count in zip(self.nodes, self.counts, strict=True) for _ in range(count)]
         return map_structure(PerReplicaSpec, *specs)
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of one nest of PerReplica for each step."""
-        return _HostsStream(self, [node.open(run) for node in self.nodes])
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of one nest of PerReplica for each step."""
+        return _HostDistributionStream(self, [node.open(context) for node in self.nodes])
 
 
-class _HostsStream(DealStream):
-    """As DealStream; the replicas of a host are next to each other."""
+class _HostDistributionStream(ElementDistributionStream):
+    """The steps of a `HostDistribution`; the replicas of a host are adjacent."""
 
     __slots__ = ()
-    _plan: DealHosts
+    _plan: HostDistribution
 
     def _take(self) -> list[Nest]:
         pairs = zip(self._streams, self._plan.counts, strict=True)
@@ -78,7 +78,7 @@ def distribute_to_hosts(
     *,
     uneven: Uneven = None,
 ) -> DistributedDataset:
-    """Shard a dataset to the hosts of this process, and cut its global batches into parts for all replicas.
+    """Shard a dataset to the hosts of this process, and split its global batches among all replicas.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def distribute_to_hosts(
     Returns
     -------
     DistributedDataset
-        The replicas of a host are next to each other; its parts of a batch are those that it would get as a worker.
+        The replicas of a host are adjacent; their parts of a batch are those of a worker.
 
     Raises
     ------
@@ -125,12 +125,12 @@ def distribute_to_hosts_from_function(
     counts: Sequence[int],
     options: InputOptions | None = None,
 ) -> DistributedDataset:
-    """Deal the elements of the datasets that a function makes, one for each host, to the host's replicas.
+    """Distribute the elements of the datasets that a function returns, one for each host, to the host's replicas.
 
     Parameters
     ----------
     dataset_fn : callable
-        Takes an InputContext that counts the hosts as pipelines, gives a dataset of batches for one replica.
+        Takes an InputContext that counts the hosts as pipelines, and returns a dataset of batches for one replica.
     counts : sequence of int
         Replicas of each host.
     options : InputOptions, optional
@@ -153,7 +153,7 @@ def distribute_to_hosts_from_function(
     if hosts == 1:
         return distribute_datasets_from_function(dataset_fn, total, options)
     shares = [
-        # Two at least: a plan that deals, also where the host has one replica.
+        # At least two: the plan distributes elements even if the host has one replica.
         distribute_datasets_from_function(lambda _, made=made: made, max(count, 2), options)  # type: ignore[misc]
         for made, count in ((dataset_fn(InputContext(hosts, i, total)), count) for i, count in enumerate(counts))
     ]
@@ -161,14 +161,14 @@ def distribute_to_hosts_from_function(
 
 
 def _joined(shares: Sequence[DistributedDataset], counts: Sequence[int]) -> DistributedDataset:
-    """One dataset of what each host deals to its replicas."""
+    """Return the dataset that combines the shares of all hosts."""
     decision = shares[0].decision
     plans = [share.decision.plan for share in shares]
     nodes = tuple(plan.inputs[0] for plan in plans)
     first = plans[0]
-    source = first.source if isinstance(first, DealElements) else None
-    place = Place(sum(counts))
-    plan = DealHosts(nodes, place, source, counts=tuple(counts))
+    source = first.source if isinstance(first, ElementDistribution) else None
+    place = InputPlacement(sum(counts))
+    plan = HostDistribution(nodes, place, source, counts=tuple(counts))
     joined = DistributedDataset.__new__(DistributedDataset)
     cut = f"{decision.cut.partition(';')[0]}; {len(counts)} hosts have an input pipeline each"
     joined._decision = replace(decision, plan=plan, place=place, cut=cut)

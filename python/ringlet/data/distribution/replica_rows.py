@@ -1,8 +1,8 @@
-"""How the rows of a global batch fall to the replicas: arithmetic on numbers of rows.
+"""Assignment of the rows of a global batch to replicas: arithmetic on numbers of rows.
 
-B rows over N = W * R replicas (W workers of R replicas each). TensorFlow knows two rules: *chunks* of ``ceil(B / N)``
-rows, the last ones short or empty, for batches that are cut one by one; and *shares* of ``floor(B / N) + 1`` rows for
-the first ``B mod N`` replicas and ``floor(B / N)`` for the others, for rows that are counted off without end.
+B rows over N = W * R replicas (W workers of R replicas each). TensorFlow has two rules: *chunks* of ``ceil(B / N)``
+rows, the last ones short or empty, for batches that are split one by one; and *shares* of ``floor(B / N) + 1`` rows for
+the first ``B mod N`` replicas and ``floor(B / N)`` for the others, for a continuous sequence of rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["balanced_slices", "batch_sizes_for_worker", "chunk_slices"]
 
 
 def chunk_slices(size: int, num_chunks: int) -> tuple[slice, ...]:
-    """Give the places of the chunks in `size` rows.
+    """Return the slices of the chunks of `size` rows.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def chunk_slices(size: int, num_chunks: int) -> tuple[slice, ...]:
 
 
 def balanced_slices(size: int, num_parts: int) -> tuple[slice, ...]:
-    """Give the places of the shares in `size` rows, which differ by one row at most.
+    """Return the slices of the shares of `size` rows, whose sizes differ by at most one.
 
     Examples
     --------
@@ -40,10 +40,10 @@ def balanced_slices(size: int, num_parts: int) -> tuple[slice, ...]:
 def batch_sizes_for_worker(
     global_batch_size: int, num_workers: int, num_replicas_per_worker: int, worker_index: int
 ) -> tuple[int, ...]:
-    """Give the sizes to which a worker cuts its rows, in turn, so that each step of all workers takes a global batch.
+    """Return the cycle of batch sizes of a worker, so that a step takes a global batch over all workers.
 
-    Every worker counts off all shares, beginning with its own, since each reads other rows: in step k its replicas
-    take the k-th R sizes, and over the workers these are all the shares.
+    Every worker cycles through all shares, starting with its own, since each reads other rows: in step k its replicas
+    take the k-th R sizes, which over the workers are all the shares.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Every element exactly once, with a weight for each replica's part (``uneven="keep"``).
+"""Distribution plans that yield every element exactly once, with weights (``uneven="keep"``).
 
 A step over N replicas whose parts have ``n_0, n_1, ...`` rows carries the weights ``w_k = n_k * N / (n_0 + n_1 +
 ...)``. So the mean over replicas of ``w_k * (mean over the rows of part k)`` is the mean over the rows of the step,
@@ -13,25 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.distribution.batch_split import CutStream, check_rows
-from ringlet.data.distribution.element_distribution import DealElements, DealStream
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.batch_split import BatchSplitStream, check_rows
+from ringlet.data.distribution.element_distribution import ElementDistribution, ElementDistributionStream
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.distribution.replica_rows import balanced_slices
-from ringlet.data.distribution.worker_sync import Others
+from ringlet.data.distribution.worker_sync import WorkerSync
 from ringlet.data.graph.batch_rows import num_rows
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, PassedOn, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, OneToOneStream, Stream
 from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
 from ringlet.nest import map_structure
 from ringlet.values import PerReplica, regroup
 
-__all__ = ["KeepAlone", "KeepBatches", "KeepDealt", "weights_of"]
+__all__ = ["WeightedBatchSplit", "WeightedElementDistribution", "WeightedSingleReplica", "weights_of"]
 
 _WEIGHT = TensorSpec((), np.float64)
 
 
 def weights_of(rows: list[int], total: int, num_replicas: int) -> PerReplica[Any]:
-    """Give the weight of each part in the mean over `num_replicas` replicas.
+    """Return the weight of each part in the mean over `num_replicas` replicas.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def weights_of(rows: list[int], total: int, num_replicas: int) -> PerReplica[Any
 
 
 @dataclass(frozen=True, eq=False)
-class KeepAlone:
-    """A plan of distribution for one replica: elements as they are, each with the weight 1."""
+class WeightedSingleReplica:
+    """The distribution plan for one replica: unchanged elements, each with the weight 1."""
 
     node: Node
 
@@ -62,7 +62,7 @@ class KeepAlone:
         return (self.node,)
 
     @property
-    def carried(self) -> Node:
+    def position_graph(self) -> Node:
         """The dataset: each step is one of its elements, for any number of replicas."""
         return self.node
 
@@ -76,12 +76,12 @@ class KeepAlone:
         """The pair of the specs of the dataset and of the weight."""
         return self.node.element_spec, _WEIGHT
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of pairs."""
-        return _AloneStream(self.node.open(run))
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of pairs."""
+        return _WeightedSingleStream(self.node.open(context))
 
 
-class _AloneStream(PassedOn):
+class _WeightedSingleStream(OneToOneStream):
     """The elements of another stream, each with the weight 1."""
 
     __slots__ = ()
@@ -91,14 +91,14 @@ class _AloneStream(PassedOn):
 
 
 @dataclass(frozen=True, eq=False)
-class KeepBatches:
-    """A plan of distribution: each element is a global batch, of which every worker keeps the rows of its replicas.
+class WeightedBatchSplit:
+    """A distribution plan: each element is a global batch, of which every worker keeps the rows of its replicas.
 
-    Parts differ by one row at most, and follow each other in the order of replicas over all workers.
+    The sizes of parts differ by at most one row; parts are in the order of the replicas of all workers.
     """
 
     node: Node
-    place: Place
+    place: InputPlacement
 
     def __post_init__(self) -> None:
         check_rows(self.node, self.place.total)
@@ -109,14 +109,14 @@ class KeepBatches:
         return (self.node,)
 
     @property
-    def carried(self) -> Node:
+    def position_graph(self) -> Node:
         """The dataset: each step is one of its elements, for any number of replicas."""
         return self.node
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the steps depend on."""
-        return DealElements((self.node,), self.place).settings
+        """The parameters of the steps."""
+        return ElementDistribution((self.node,), self.place).settings
 
     @property
     def cardinality(self) -> int:
@@ -137,25 +137,25 @@ class KeepBatches:
         part = None if size is None or size % self.place.total else size // self.place.total
         return PerReplicaSpec(*[spec.with_rows(part)] * self._count)
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of pairs of a nest of PerReplica and the weights."""
-        return _KeepStream(self.node.open(run), self.place)
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of pairs of a nest of PerReplica and the weights."""
+        return _WeightedSplitStream(self.node.open(context), self.place)
 
 
-class _KeepStream(PassedOn):
-    """Batches of another stream, cut for the replicas of one worker, with weights."""
+class _WeightedSplitStream(OneToOneStream):
+    """Batches of another stream, split for the replicas of one worker, with weights."""
 
     __slots__ = ("_cutter", "_others", "_slices", "_total")
 
-    def __init__(self, source: Stream, place: Place) -> None:
+    def __init__(self, source: Stream, place: InputPlacement) -> None:
         super().__init__(source)
-        self._others = Others(place, False)
+        self._others = WorkerSync(place, False)
         first = place.worker_index * place.num_replicas
         mine = slice(first, first + place.num_replicas)
         self._total = place.total
-        # No method of this stream, which would never be dropped while it knows itself.
+        # Not a bound method, which would be a reference cycle.
         self._slices: Callable[[int, int], tuple[slice, ...]] = lambda size, parts: balanced_slices(size, parts)[mine]
-        self._cutter = CutStream(source, place.total, self._slices)
+        self._cutter = BatchSplitStream(source, place.total, self._slices)
 
     def __next__(self) -> Nest:
         batch = self._next_batch()
@@ -180,12 +180,12 @@ class _KeepStream(PassedOn):
 
 
 @dataclass(frozen=True, eq=False)
-class KeepDealt(DealElements):
-    """A plan of distribution: elements of the share that a worker has for itself, dealt to its replicas."""
+class WeightedElementDistribution(ElementDistribution):
+    """A distribution plan: elements of a worker's own share, distributed to its replicas with weights."""
 
     @property
     def pads(self) -> bool:
-        """Always: nothing may be lost."""
+        """True: no element is dropped."""
         return True
 
     @property
@@ -193,13 +193,13 @@ class KeepDealt(DealElements):
         """The pair of a PerReplicaSpec for each array and one for the weights."""
         return super().element_spec, PerReplicaSpec(*[_WEIGHT] * self.place.num_replicas)
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of pairs of a nest of PerReplica and the weights."""
-        return _KeepDealtStream(self, [node.open(run) for node in self.nodes])
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of pairs of a nest of PerReplica and the weights."""
+        return _WeightedDistributionStream(self, [node.open(context) for node in self.nodes])
 
 
-class _KeepDealtStream(DealStream):
-    """Dealt elements, with weights."""
+class _WeightedDistributionStream(ElementDistributionStream):
+    """The steps of a `WeightedElementDistribution`."""
 
     __slots__ = ()
 
@@ -210,5 +210,5 @@ class _KeepDealtStream(DealStream):
         return regroup(parts, always_wrap=True), weights_of(rows, self._others.total(sum(rows)), place.total)
 
     def next_padded(self) -> Nest:
-        """Give the next step: every step is filled up."""
+        """Return the next step; every step is padded."""
         return next(self)

@@ -1,8 +1,8 @@
-"""What the workers of one distributed dataset tell each other while each of them reads a share of its own.
+"""WorkerSync: synchronization of the workers of one distributed dataset that read separate shares.
 
-A worker that ended, failed or reads something else must never leave the others waiting, or mix what does not belong
-together. So at the first element all of them compare what it looks like, and with each step that they count they hear
-of an error of one of them.
+A worker that ended, failed or reads a different dataset must not block the others or mix different elements. So
+all workers compare the kind of the first element, and the exchange of counts in each step also reports
+errors.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.graph.element_structure import Nest, paths
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError
 from ringlet.nest import flatten
 
-__all__ = ["Others", "kind_of_element"]
+__all__ = ["WorkerSync", "kind_of_element"]
 
-# Added to a count that says an error has happened: no sum of counts makes up for it.
+# A count that reports an error: no sum of counts compensates for it.
 _FAILED = -(1 << 48)
 
 
 def kind_of_element(element: Nest) -> str:
-    """Write what must be the same on all workers: the structure, and the dtype and number of dimensions of each array.
+    """Describe what must be equal on all workers: the structure, and the dtype and rank of each array.
 
-    Sizes are not: batches may be short, and padded to other lengths.
+    Sizes may differ: batches may be short or padded to other lengths.
 
     Examples
     --------
@@ -47,41 +47,41 @@ def _kind_of_leaf(leaf: Any) -> str:
     return f"{name}[{', '.join('*' * ndim)}]"
 
 
-class Others:
-    """The other workers, for one iteration.
+class WorkerSync:
+    """Synchronization with the other workers in one iteration.
 
     Parameters
     ----------
-    place : Place
+    place : InputPlacement
     counts : bool
-        Whether this worker's steps are counted together with those of the others.
+        Whether this worker's steps are counted together with those of other workers.
 
     Attributes
     ----------
     counts : bool
-        Whether any worker's are.
+        Whether any worker counts steps.
 
     Examples
     --------
-    >>> others = Others(Place(2, 2, 0, lambda count: count + 1), True)
+    >>> others = WorkerSync(InputPlacement(2, 2, 0, lambda count: count + 1), True)
     >>> others.total(2)
     3
     """
 
     __slots__ = ("_has_agreed", "_place", "counts")
 
-    def __init__(self, place: Place, counts: bool) -> None:
+    def __init__(self, place: InputPlacement, counts: bool) -> None:
         self._place = place
         self._has_agreed = place.exchange is None or place.num_workers == 1
         self.counts = counts
 
     def agree(self, element: Nest, has_one: bool) -> None:
-        """See at the first step that all workers have elements of one kind, or none.
+        """Check at the first step that all workers have elements of one kind, or none.
 
         Raises
         ------
         CollectiveMismatchError
-            On all workers, if they differ; it says who has what.
+            On all workers, if they differ; it lists the kind on each worker.
         CollectiveAborted
             If another worker's dataset has raised an exception.
         """
@@ -95,12 +95,12 @@ class Others:
         if len(set(kinds.values())) > 1:
             listed = "\n".join(f"  worker {number}: {text}" for number, text in kinds.items())
             raise CollectiveMismatchError(
-                f"the workers' datasets do not give elements of one kind:\n{listed}\nMake the same dataset on every "
-                "worker; what each of them reads may differ, structure, dtypes and numbers of dimensions may not."
+                f"the workers' datasets have elements of different kinds:\n{listed}\nMake the same dataset on every "
+                "worker; only the values and sizes may differ, not structure, dtypes or numbers of dimensions."
             )
 
     def total(self, count: int) -> int:
-        """Give the sum of a count over all workers, which all of them call together.
+        """Return the sum of a count over all workers; a collective call.
 
         Raises
         ------
@@ -113,10 +113,10 @@ class Others:
         return total
 
     def tell(self, error: Exception) -> None:
-        """Have the others raise what this worker's dataset has raised, where they wait for its next step."""
+        """Report an exception of this worker's dataset, which the other workers raise at their next step."""
         if self._place.exchange is None or self._place.num_workers == 1 or (self._has_agreed and not self.counts):
-            return  # nobody waits
-        with suppress(Exception):  # they are gone, or do something else: what went wrong first counts
+            return  # no worker waits
+        with suppress(Exception):  # the workers exited or left the exchange: the original error takes precedence
             if self._has_agreed:
                 self._place.sum(_FAILED)
             self._exchange({"error": f"{type(error).__name__}: {error}"})
@@ -126,12 +126,12 @@ class Others:
         return [json.loads(each) for each in self._place.exchange(json.dumps(told).encode("ascii"))]
 
     def _exchanged(self, told: dict[str, Any]) -> list[dict[str, Any]]:
-        """What all workers tell; raises if it is an error of one."""
+        """Return the messages of all workers; raise if one reports an error."""
         answers = self._exchange(told)
         for number, each in enumerate(answers):
             if "error" in each:
                 raise CollectiveAborted(
-                    f"the dataset of worker {number} raised {each['error']}. No worker has this step; see that one's "
-                    "own log"
+                    f"the dataset of worker {number} raised {each['error']}. No worker runs the step; see the worker's "
+                    "log"
                 )
         return answers

@@ -1,4 +1,4 @@
-"""Rows of arrays of other libraries: a dataset of tensors gives tensors."""
+"""Columns of arrays of other libraries, so that a dataset of tensors yields tensors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.table import ArrayColumn, NoneColumn, Rows
 from ringlet.data.tensor_spec import TensorSpec
 
-__all__ = ["KindColumn", "array_column", "repeated_in_kind", "stacked_in_kind"]
+__all__ = ["AdapterColumn", "array_column", "repeat_adapted", "stack_adapted"]
 
 
-class KindColumn:
-    """The rows of an array of another library along its first dimension; shares its memory where that can be.
+class AdapterColumn:
+    """The rows of an array of another library along its first dimension; shares its memory where possible.
 
     Parameters
     ----------
     value : array of another library
-        Rows that follow each other are views of it, as the library's own slices are.
+        Consecutive rows are views of it if the library's slices are.
     """
 
     __slots__ = ("_array", "_value", "is_memory", "row_bytes", "spec")
@@ -39,21 +39,21 @@ class KindColumn:
         return len(self._array)
 
     def row(self, number: int) -> Any:
-        """Give one row."""
+        """Return one row."""
         return in_kind_of(self._value, self._array[number, ...], is_own=True)
 
     def rows(self, rows: Rows) -> Any:
-        """Give many rows as one array: a view of a slice, a gathered copy of anything else."""
+        """Return many rows as one array: a view of a slice, a gathered copy of anything else."""
         if isinstance(rows, slice):
             return in_kind_of(self._value, self._array[rows], is_own=True)
         memory = result_memory((len(rows), *self._array.shape[1:]), self._array.dtype)
-        # The numbers are right, and with the mode that checks them NumPy writes elsewhere first.
+        # Row numbers are in range; the checking mode ("raise") would buffer the output.
         self._array.take(rows, axis=0, out=memory[0], mode="clip")
         return in_memory(self._value, memory)
 
 
-def array_column(array: Any) -> ArrayColumn | KindColumn | NoneColumn:
-    """Give the rows of an array of any library, or of None.
+def array_column(array: Any) -> ArrayColumn | AdapterColumn | NoneColumn:
+    """Return the column of an array of any library, or of None.
 
     Examples
     --------
@@ -62,16 +62,16 @@ def array_column(array: Any) -> ArrayColumn | KindColumn | NoneColumn:
     """
     if array is None:
         return NoneColumn()
-    return ArrayColumn(np.asarray(array)) if kind_of(array) is None else KindColumn(array)
+    return ArrayColumn(np.asarray(array)) if kind_of(array) is None else AdapterColumn(array)
 
 
-def repeated_in_kind(leaf: Any, count: int) -> Any:
-    """Give an array of another library `count` times, along a new first dimension.
+def repeat_adapted(leaf: Any, count: int) -> Any:
+    """Return an array of another library repeated `count` times along a new first dimension.
 
     Returns
     -------
-    array of that kind
-        In memory of its own: functions of users, which may write to it, are tried out on such.
+    array of that library
+        A copy, since user functions that are tried on it may write to it.
     """
     array = as_ndarray(leaf)
     memory = result_memory((count, *array.shape), array.dtype)
@@ -79,17 +79,17 @@ def repeated_in_kind(leaf: Any, count: int) -> Any:
     return in_memory(leaf, memory)
 
 
-def stacked_in_kind(leaves: Any) -> Any:
-    """Give arrays of another library along a new first dimension.
+def stack_adapted(leaves: Any) -> Any:
+    """Return arrays of another library stacked along a new first dimension.
 
     Parameters
     ----------
     leaves : sequence
-        Arrays of one kind, shape and dtype.
+        Arrays of one library, shape and dtype.
 
     Returns
     -------
-    array of that kind
+    array of that library
     """
     kind = kind_of(leaves[0])
     assert kind is not None

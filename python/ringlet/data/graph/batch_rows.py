@@ -1,4 +1,4 @@
-"""Elements that are batches, as rows: how many, cut, joined and made up."""
+"""Rows of batches: counting, slicing, joining, and examples."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["cut", "empty_like_spec", "example_rows", "join_rows", "num_rows", "z
 
 
 def num_rows(batch: Nest) -> int:
-    """Give the number of rows that all arrays of a batch have.
+    """Return the common number of rows of all arrays of a batch.
 
     Raises
     ------
     InvalidArgumentError
-        If one has no rows, or they differ.
+        If an array is a scalar, or the numbers differ.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def num_rows(batch: Nest) -> int:
     shapes: list[tuple[int, ...]] = [getattr(leaf, "shape", ()) for leaf in leaves if leaf is not None]
     if not all(shapes):
         raise InvalidArgumentError(
-            f"an element must have rows in each component (a non-scalar value) to be cut, and this one has not: "
+            f"an element must have rows in each component (a non-scalar value) to be cut, got "
             f"{batch!r}. Call dataset.batch(batch_size) first."
         )
     rows = {shape[0] for shape in shapes}
@@ -48,7 +48,7 @@ def num_rows(batch: Nest) -> int:
 
 
 def cut(leaf: Any, rows: slice) -> Any:
-    """Return rows of one component; of None, None.
+    """Return rows of one component; None of None.
 
     Examples
     --------
@@ -59,12 +59,12 @@ def cut(leaf: Any, rows: slice) -> Any:
 
 
 def join_rows(arrays: Sequence[Any]) -> Any:
-    """Put the rows of arrays one behind another; the result is of their kind, and read-only if it is NumPy's.
+    """Concatenate the rows of arrays of one library; NumPy results are read-only.
 
     Raises
     ------
     InvalidArgumentError
-        If they differ in more than the number of rows, or are arrays of different libraries.
+        If they differ in more than the number of rows, or in their library.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def join_rows(arrays: Sequence[Any]) -> Any:
 
 
 def empty_like_spec(spec: Any) -> Any:
-    """Make an array without rows that follows a spec, and without entries along other dimensions that are not known.
+    """Return an array of zero rows that conforms to a spec; other unknown dimensions are zero as well.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def empty_like_spec(spec: Any) -> Any:
 
 
 def zeros_like_spec(spec: Any) -> Any:
-    """Make up an example that follows a spec: zeros or empty text, one along dimensions that are not known.
+    """Return an example that conforms to a spec: zeros or empty text, with unknown dimensions of size one.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def zeros_like_spec(spec: Any) -> Any:
 
 
 def example_rows(example: Nest, count: int) -> Nest:
-    """Make a batch of `count` rows out of an example of another number of rows.
+    """Return a batch of `count` rows, repeated from an example with any number of rows.
 
     Examples
     --------

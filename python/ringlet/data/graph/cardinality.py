@@ -1,4 +1,4 @@
-"""How many elements a dataset has, when that can be said without reading it."""
+"""Special values of a dataset's cardinality."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ INFINITE_CARDINALITY: Final = -1
 """The dataset never ends (``tf.data.INFINITE_CARDINALITY``)."""
 
 UNKNOWN_CARDINALITY: Final = -2
-"""Only reading the dataset can tell how many elements it has (``tf.data.UNKNOWN_CARDINALITY``)."""
+"""The number of elements is unknown before the dataset is read (``tf.data.UNKNOWN_CARDINALITY``)."""

@@ -1,12 +1,12 @@
-"""Elements of datasets: nests of arrays, and how the values of users become such nests.
+"""Elements of datasets: nests of arrays, and the conversion of user values to them.
 
-A *nest* is a tuple, a named tuple, a dictionary or any other node that `ringlet.nest` knows, at any depth; its leaves
+A *nest* is a tuple, a named tuple, a dictionary or any other node type of `ringlet.nest`, at any depth; its leaves
 are arrays, NumPy scalars, ``str`` and ``bytes``, datasets and arrays of datasets, and None. As in ``tf.data``, a
-**list is not a node**: it is one array, written out. dtypes follow NumPy: a Python float becomes float64 and an int
-int64, where TensorFlow makes float32 and int32 of them.
+**list is not a node**: it is converted to one array. dtypes follow NumPy: a Python float becomes float64 and an int
+int64, while TensorFlow uses float32 and int32.
 
-``bytes`` stay Python objects, and a batch of them is an array of objects, because NumPy's own dtype for bytes drops
-zeros at their end.
+``bytes`` stay Python objects, and a batch of them is an array of objects, because NumPy's dtype for bytes drops
+trailing zeros.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["Array", "Nest", "as_element", "as_leaf", "detached", "has_datasets",
 
 Array = np.ndarray[Any, Any]
 
-# Leaves that are not arrays; they cannot be changed. None stands for a component that is missing in every element.
+# Immutable leaves other than arrays. None stands for a component that is absent from every element.
 LEAF_TYPES = (np.generic, str, bytes, type(None))
 
 Nest = Any
-"""A nest: what its leaves are depends on where it stands (arrays, specs, components)."""
+"""A nest; its leaves depend on the context (arrays, specs, components)."""
 
 
 def read_only(array: Array) -> Array:
-    """Give the array itself where it refuses to be written to, and else a view that does.
+    """Return the array itself if it is read-only, else a read-only view.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def read_only(array: Array) -> Array:
 
 
 def paths(nest: Nest) -> list[str]:
-    """Name every leaf as an index expression, for messages; a bare leaf has the empty name.
+    """Return an index expression for every leaf, for messages; empty for a bare leaf.
 
     Examples
     --------
@@ -59,12 +59,12 @@ def paths(nest: Nest) -> list[str]:
 
 
 def as_element(value: Nest) -> Nest:
-    """Make a dataset's element of what a user's function gave: a nest of read-only arrays and scalars.
+    """Convert the result of a user function to an element: a nest of read-only arrays and scalars.
 
     Raises
     ------
     TypeError
-        If NumPy can make no numbers or text of a leaf.
+        If NumPy cannot convert a leaf to numbers or text.
     InvalidArgumentError
         If the value is None, or a list has rows of different lengths.
 
@@ -75,8 +75,8 @@ def as_element(value: Nest) -> Nest:
     """
     if value is None:
         raise InvalidArgumentError(
-            "an element of a dataset needs at least one array, and this one is None. Return the element from the "
-            "function that makes it; None may stand for a component only, as in (x, None)."
+            "an element of a dataset needs at least one array, got None. Return the element from the "
+            "function that makes it; only a component may be None, as in (x, None)."
         )
     return _as_nest(value)
 
@@ -95,14 +95,14 @@ def _as_nest(value: Nest) -> Nest:
 
 
 def detached(element: Nest, given: Nest = ()) -> Nest:
-    """Copy the arrays of an element whose memory a user could still write to, as a function does that reuses a buffer.
+    """Copy the arrays of an element that user code can still write to, such as a reused buffer.
 
     Parameters
     ----------
     element : nest
-        Made by `as_element`.
+        A result of `as_element`.
     given : nest, optional
-        The element that a function was given: views of its arrays stay views.
+        The argument of the function: views of its arrays stay views.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def _detached_array(array: Array, given: Nest) -> Array:
 
 
 def _owner(array: Array) -> Array:
-    """The array at the bottom of views: itself where it has memory of its own, or of something that is no array."""
+    """Return the base array of a view; an array that is not a view of another array is its own base."""
     base = array.base
     while isinstance(base, np.ndarray):
         array, base = base, base.base
@@ -155,12 +155,12 @@ def _holds_memory_of(nest: Nest, owner: Array) -> bool:
 
 
 def as_leaf(value: Any) -> Any:
-    """Make one leaf: a read-only array, a NumPy scalar, or the text or array of another library itself.
+    """Convert a leaf to a read-only array or a NumPy scalar; text and arrays of other libraries stay as they are.
 
     Raises
     ------
     TypeError
-        If NumPy can make nothing but objects of the value, or if it is a masked array, whose mask would be lost.
+        If NumPy converts the value to objects only, or if it is a masked array, whose mask would be lost.
     InvalidArgumentError
         If a list has rows of different lengths.
 
@@ -173,7 +173,7 @@ def as_leaf(value: Any) -> Any:
         return value
     kind = kind_of(value)
     if kind is not None:
-        kind.as_ndarray(value)  # refuses what nobody could batch or send
+        kind.as_ndarray(value)  # refuses what cannot be batched or sent
         return value
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("a dataset cannot hold a masked array: its mask would be lost. Pass the pair (x.data, x.mask).")
@@ -191,7 +191,7 @@ def as_leaf(value: Any) -> Any:
 
 
 def is_dataset(value: Any) -> bool:
-    """Tell whether a leaf is a dataset, as windows are.
+    """Return whether a leaf is a dataset, such as a window.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def is_dataset(value: Any) -> bool:
 
 
 def has_datasets(array: Array) -> bool:
-    """Tell whether an array holds datasets, as a batch of windows does.
+    """Return whether an array holds datasets, such as a batch of windows.
 
     Examples
     --------
@@ -222,9 +222,9 @@ def _from_list(value: list[Any]) -> Array:
         array = np.asarray(value)
     except ValueError as error:
         raise InvalidArgumentError(
-            f"a list is one array in a dataset, and this one cannot be ({error}) Use a tuple for several components."
+            f"a list must be convertible to one array ({error}) Use a tuple for several components."
         ) from error
-    # NumPy's dtype for bytes would drop the zeros at the end of each.
+    # NumPy's dtype for bytes would drop trailing zeros.
     return np.array(value, dtype=object) if array.dtype.kind == "S" else array
 
 

@@ -1,4 +1,4 @@
-"""Anything that can be iterated, as a source: a list of arrays, a generator, a ``DataLoader``."""
+"""Source node for any iterable: a list of arrays, a generator, a ``DataLoader``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, as_leaf, detached, read_only
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.graph.spec_inference import spec_of
 from ringlet.data.graph.user_iteration import Iteration
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
@@ -20,21 +20,21 @@ __all__ = ["IterableSource", "iterable_source"]
 
 
 def iterable_source(iterable: Any) -> IterableSource:
-    """Give the node of an iterable of arrays, or of nests of arrays.
+    """Return the node of an iterable of arrays, or of nests of arrays.
 
     Raises
     ------
     TypeError
-        If it cannot be iterated, or is an array or a mapping, whose iteration cannot be meant.
+        If it is not iterable, or is an array or a mapping, which would be iterated by mistake.
 
     Examples
     --------
-    >>> from ringlet.data.graph.node import Run
-    >>> stream = iterable_source([np.zeros(2), np.ones(3)]).open(Run())
+    >>> from ringlet.data.graph.node import IterationContext
+    >>> stream = iterable_source([np.zeros(2), np.ones(3)]).open(IterationContext())
     >>> next(stream), next(stream)
     (array([0., 0.]), array([1., 1., 1.]))
     """
-    # A data set of Hugging Face has a shape, too, and gives its rows.
+    # A Hugging Face dataset has a shape as well, and iterates over its rows.
     is_array = hasattr(iterable, "shape") and not hasattr(iterable, "column_names")
     is_data = is_array or isinstance(iterable, Mapping)
     if is_data or isinstance(iterable, (str, bytes)) or not isinstance(iterable, Iterable):
@@ -43,22 +43,22 @@ def iterable_source(iterable: Any) -> IterableSource:
             if is_data
             else "Pass a Dataset, or an iterable of batches"
         )
-        raise TypeError(f"this {type(iterable).__name__} is no dataset: {iterable!r}. {hint}.")
+        raise TypeError(f"this {type(iterable).__name__} is not a dataset: {iterable!r}. {hint}.")
     return IterableSource(iterable)
 
 
 @dataclass(frozen=True, eq=False)
 class IterableSource(Node):
-    """What an iterable gives.
+    """The elements of an iterable.
 
-    Arrays of other libraries stay what they are, since they can be cut too. NumPy's become read-only: views where the
-    iterable is a list or a tuple, which holds all of them at once; copies of what others give, which may be one buffer
-    filled again and again. A list that holds arrays is a structure here, as a ``DataLoader`` gives it; a list of
-    numbers or text is an array, written out.
+    Arrays of other libraries are kept. NumPy's become read-only: views if the
+    iterable is a list or a tuple, which holds all of them at once; otherwise copies, since an iterator may refill one
+    buffer. A list that holds arrays is a structure here, as a ``DataLoader`` yields it; a list of
+    numbers or text is one array.
     """
 
     iterable: Iterable[Any]
-    # Whether an iteration of an iterator has begun: there can be one only.
+    # Whether the only iteration of an iterator has started.
     begun: list[bool] = field(default_factory=list, repr=False)
 
     @property
@@ -68,34 +68,34 @@ class IterableSource(Node):
 
     @property
     def cardinality(self) -> int:
-        """The length of a list or a tuple; other lengths are not to be relied on."""
+        """The length of a list or a tuple; other lengths are unreliable."""
         return len(self.iterable) if isinstance(self.iterable, (list, tuple)) else UNKNOWN_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the example, the first size unknown: nothing says that all elements have it."""
+        """The specs of the example; the first size is unknown, since it may differ."""
         return map_structure(_spec, self.example)
 
     @property
     def example(self) -> Nest:
-        """The first element of an iteration begun for it alone.
+        """The first element, read by a separate iteration.
 
         Raises
         ------
         FailedPreconditionError
             If the iterable can be iterated only once.
         InvalidArgumentError
-            If it has no elements.
+            If it is empty.
         """
         if self._is_iterator:
             raise FailedPreconditionError(
-                f"{self.iterable!r} can be read only once, so what its elements are is not known before they are read"
+                f"{self.iterable!r} can be read only once, so its element specs are unknown before they are read"
             )
         stream = IterableElements(self)
         try:
             return next(stream)
         except StopIteration:
-            raise InvalidArgumentError(f"{self.iterable!r} has no elements to tell what they are like") from None
+            raise InvalidArgumentError(f"{self.iterable!r} is empty: its element specs are unknown") from None
         finally:
             stream.close()
 
@@ -105,23 +105,23 @@ class IterableSource(Node):
 
     @property
     def runs_user_code(self) -> bool:
-        """Unless it is a list or a tuple."""
+        """True unless the iterable is a list or a tuple."""
         return not isinstance(self.iterable, (list, tuple))
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run.
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements.
 
         Raises
         ------
         FailedPreconditionError
-            If the iterable is an iterator, and a run was started before.
+            If the iterable is an iterator that was opened before.
         """
         if self.begun:
             raise self._read_twice()
         return IterableElements(self)
 
     def begin(self) -> Iterable[Any]:
-        """Give the iterable to an iteration that begins; an iterator to one only."""
+        """Return the iterable for a new iteration; only once if it is an iterator."""
         if self._is_iterator:
             if self.begun:
                 raise self._read_twice()
@@ -130,8 +130,8 @@ class IterableSource(Node):
 
     def _read_twice(self) -> FailedPreconditionError:
         return FailedPreconditionError(
-            f"{self.iterable!r} can be read only once, and an iteration has begun to. Pass something that starts "
-            "afresh each time: a list, a DataLoader, or an object whose __iter__ is a generator function."
+            f"{self.iterable!r} can be read only once, and an earlier iteration has started. Pass one that starts "
+            "anew each time: a list, a DataLoader, or an object whose __iter__ is a generator function."
         )
 
 

@@ -1,4 +1,4 @@
-"""One iteration of a dataset, as its nodes see it."""
+"""IterationContext: the random choices and the round of one iteration of a graph."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-__all__ = ["Graph", "Run", "carried", "graph_nodes"]
+__all__ = ["Graph", "IterationContext", "graph_nodes", "position_graph"]
 
 
 class Graph(Protocol):
-    """A node, or a plan of distribution: what has inputs that are nodes."""
+    """A node or a distribution plan: an object with input nodes."""
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """The nodes that this one reads from."""
+        """The input nodes."""
         ...
 
 
-def carried(graph: Graph) -> Graph:
-    """Give what the state of a graph tells the place in.
+def position_graph(graph: Graph) -> Graph:
+    """Return the graph whose position the state of `graph` records.
 
-    That is the graph itself, but for a plan of distribution whose every step is one whole element of a dataset, and
-    which says so by its property `carried`: the place in that dataset is the same for any number of replicas.
+    That is the graph itself, except for a distribution plan with one element of its dataset per step (property
+    `position_graph`): the position in that dataset is the same for any number of replicas.
 
     Examples
     --------
     >>> from ringlet.data import Dataset
     >>> node = Dataset.range(3).node
-    >>> carried(node) is node
+    >>> position_graph(node) is node
     True
     """
-    dataset: Graph = getattr(graph, "carried", graph)
+    dataset: Graph = getattr(graph, "position_graph", graph)
     return dataset
 
 
 def graph_nodes(root: Graph) -> Iterator[Any]:
-    """Go through a graph, each node once, inputs first and in their order.
+    """Iterate over the nodes of a graph, each once, inputs first and in order.
 
     Examples
     --------
@@ -56,79 +56,79 @@ def graph_nodes(root: Graph) -> Iterator[Any]:
             stack.extend((child, False) for child in reversed(node.inputs))
 
 
-class Run:
-    """One iteration: what its nodes left to chance and chose for it, and which round of a repeat this is.
+class IterationContext:
+    """One iteration: the random choices of its nodes, and the current round of each repeat.
 
-    What is random in a node follows from its choice and from the rounds, and not from what was opened when: a thread
-    that reads ahead opens rounds that nobody may ever see.
+    The randomness of a node depends on its choice and on the rounds only, not on the order in which streams are opened:
+    a prefetch thread may open rounds that are never consumed.
 
     Examples
     --------
     >>> from ringlet.data import Dataset
-    >>> node, run = Dataset.range(3).node, Run()
-    >>> run.choice(node, lambda: 5), run.in_round(1).choice(node, lambda: 7)
+    >>> node, context = Dataset.range(3).node, IterationContext()
+    >>> context.choice(node, lambda: 5), context.in_round(1).choice(node, lambda: 7)
     (5, 5)
-    >>> run.in_round(1).in_round(0).rounds
+    >>> context.in_round(1).in_round(0).rounds
     (1, 0)
     """
 
     __slots__ = ("_choices", "rounds")
 
     def __init__(self) -> None:
-        # Weak, since functions of the user may make datasets, and nodes, for every element.
+        # Weak references: user functions may create nodes for every element.
         self._choices: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         self.rounds: tuple[int, ...] = ()
 
     def choice(self, node: Any, choose: Callable[[], Any]) -> Any:
-        """Give what a node chose for this iteration: ``choose()`` at the first call, the same ever after.
+        """Return the choice of a node for this iteration: ``choose()`` at the first call, then the same value.
 
-        It must be fit for a state (see `ringlet.data.graph.node.State`), since it is saved with the iteration.
+        The choice is saved with the iteration, so it must be a `ringlet.data.graph.node.State`.
         """
         if node not in self._choices:
             self._choices[node] = choose()
         return self._choices[node]
 
     def chosen(self, node: Any) -> Any:
-        """Give what a node has chosen for this iteration, None where it has not.
+        """Return the choice of a node for this iteration, or None.
 
         Examples
         --------
         >>> from ringlet.data import Dataset
-        >>> run, node = Run(), Dataset.range(3).node
-        >>> run.choose(node, 5)
-        >>> run.chosen(node)
+        >>> context, node = IterationContext(), Dataset.range(3).node
+        >>> context.choose(node, 5)
+        >>> context.chosen(node)
         5
         """
         return self._choices.get(node)
 
     def choose(self, node: Any, choice: Any) -> None:
-        """Have a node choose something else from now on."""
+        """Replace the choice of a node."""
         self._choices[node] = choice
 
-    def in_round(self, number: int) -> Run:
-        """Give the same iteration in one round of a repeat, or for one element of several that open something."""
+    def in_round(self, number: int) -> IterationContext:
+        """Return this iteration in one round of a repeat, or for one of several inner datasets."""
         return self.at(*self.rounds, number)
 
-    def at(self, *rounds: int) -> Run:
-        """Give the same iteration in other rounds."""
-        run = Run()
-        run._choices = self._choices
-        run.rounds = rounds
-        return run
+    def at(self, *rounds: int) -> IterationContext:
+        """Return this iteration in other rounds."""
+        context = IterationContext()
+        context._choices = self._choices
+        context.rounds = rounds
+        return context
 
     def begin(self, root: Graph) -> None:
-        """Have all nodes of a graph choose."""
+        """Let all nodes of a graph make their choices."""
         for node in graph_nodes(root):
-            choose = getattr(node, "choose", None)  # a plan of distribution has nothing to choose
+            choose = getattr(node, "choose", None)  # a distribution plan makes no choices
             if choose is not None:
                 choose(self)
 
     def get_state(self, root: Graph) -> list[Any]:
-        """Give the choices of all nodes of a graph, None where there is none."""
+        """Return the choices of all nodes of a graph, None for nodes without one."""
         return [self._choices.get(node) for node in graph_nodes(root)]
 
     def set_state(self, root: Graph, state: list[Any]) -> None:
-        """Take over the choices of another iteration, for an equal graph and all rounds."""
+        """Set the choices of another iteration of an equal graph, for all rounds."""
         for node, choice in zip(graph_nodes(root), state, strict=True):
             if choice is not None:
                 self._choices[node] = choice

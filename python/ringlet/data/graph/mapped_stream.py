@@ -1,4 +1,4 @@
-"""A function of every item of a stream, called in several threads where that was asked for."""
+"""MappedStream: a function applied to every item of a stream, optionally in several threads."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, State, Stream
-from ringlet.data.graph.thread_map import Calls
+from ringlet.data.graph.node import State, Stream, UnaryStream
+from ringlet.data.graph.thread_map import ThreadMap
 
-__all__ = ["Called", "RestoredFailure"]
+__all__ = ["MappedStream", "RestoredError"]
 
 T = TypeVar("T")
 
 
-class RestoredFailure(RuntimeError):
-    """An exception was on its way through an iterator as that was saved; this stands in its place.
+class RestoredError(RuntimeError):
+    """Stands for an exception that was pending in an iterator when its state was saved.
 
     Examples
     --------
-    >>> raise RestoredFailure(RestoredFailure.text(KeyError("name")))
+    >>> raise RestoredError(RestoredError.text(KeyError("name")))
     Traceback (most recent call last):
-    ringlet.data.graph.mapped_stream.RestoredFailure: the iterator was saved with an error on its way: KeyError: 'name'
+    ringlet.data.graph.mapped_stream.RestoredError: the iterator was saved with a pending error: KeyError: 'name'
     """
 
     @staticmethod
     def text(error: BaseException) -> str:
-        """Give what is saved of an exception."""
-        if isinstance(error, RestoredFailure):
+        """Return the text that is saved for an exception."""
+        if isinstance(error, RestoredError):
             return str(error)
-        return f"the iterator was saved with an error on its way: {type(error).__name__}: {error}"
+        return f"the iterator was saved with a pending error: {type(error).__name__}: {error}"
 
 
-class Called(Downstream, Generic[T]):
+class MappedStream(UnaryStream, Generic[T]):
     """``function(item)`` for every item of a stream.
 
     Parameters
     ----------
     source : Stream
-        Of items. Subclasses may make something of each (`_next_item`).
+        Of items, which subclasses may transform (`_next_item`).
     function : callable
-        Takes an item. It must not know this stream, whose threads would keep it alive.
+        Takes an item. It must not reference this stream, which its threads would keep alive.
     num_calls : int
-        How many calls may be on their way at once, in threads; one is made where its result is asked for.
+        Maximum number of concurrent calls, in threads; with 1, calls are made on request in the reader's thread.
     is_ordered : bool
         Whether results keep the order of their items.
     name : str
-        Of the threads.
+        Name of the threads.
     """
 
     __slots__ = ("_again", "_calls", "_failure", "_function", "_is_ordered", "_name", "_num_calls")
@@ -61,9 +61,9 @@ class Called(Downstream, Generic[T]):
         self._num_calls = num_calls
         self._is_ordered = is_ordered
         self._name = name
-        self._calls: Calls[T, Nest] | None = None  # while threads are at work
-        self._again: deque[T] = deque()  # items whose calls were on their way in the iterator that was saved
-        self._failure: BaseException | None = None  # what the input raised behind the items on their way
+        self._calls: ThreadMap[T, Nest] | None = None  # while threads run
+        self._again: deque[T] = deque()  # items whose calls were pending in the saved iterator
+        self._failure: BaseException | None = None  # raised by the input after the pending items
 
     def __next__(self) -> Nest:
         if self._num_calls > 1:
@@ -78,7 +78,7 @@ class Called(Downstream, Generic[T]):
 
     def _next_result(self) -> Nest:
         if self._calls is None:
-            self._calls = Calls(self._function, self._num_calls, self._is_ordered, self._name)
+            self._calls = ThreadMap(self._function, self._num_calls, self._is_ordered, self._name)
         while not self._calls.is_full and self._start_call(self._calls):
             pass
         if len(self._calls):
@@ -88,8 +88,8 @@ class Called(Downstream, Generic[T]):
             self._raise_failure()
         raise StopIteration
 
-    def _start_call(self, calls: Calls[T, Nest]) -> bool:
-        """Put the next item; False where there is none, or only an error, which comes behind the items before it."""
+    def _start_call(self, calls: ThreadMap[T, Nest]) -> bool:
+        """Put the next item; False at the end, or after an error, which is raised after the pending results."""
         if self._failure is not None and not self._again:
             return False
         try:
@@ -114,28 +114,28 @@ class Called(Downstream, Generic[T]):
             calls.close()
 
     def close(self) -> None:
-        """End the threads and close the input."""
+        """Stop the threads and close the input."""
         self._end_calls()
         self._again.clear()
         self._failure = None
         super().close()
 
     def get_state(self) -> State:
-        """Give the items whose calls are on their way; they are called again."""
+        """Return the items whose calls are pending; they will be called again."""
         items = [*(self._calls.items() if self._calls is not None else ()), *self._again]
-        failure = None if self._failure is None else RestoredFailure.text(self._failure)
+        failure = None if self._failure is None else RestoredError.text(self._failure)
         return {**super().get_state(), **self._save_items(items), "failure": failure}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._again.extend(self._load_items(state))
-        self._failure = None if state["failure"] is None else RestoredFailure(state["failure"])
+        self._failure = None if state["failure"] is None else RestoredError(state["failure"])
 
     @abstractmethod
     def _save_items(self, items: list[T]) -> dict[str, Any]:
-        """Give the part of the state that holds items on their way, and what else the subclass keeps."""
+        """Return the part of the state that holds pending items, and other state of the subclass."""
 
     @abstractmethod
     def _load_items(self, state: State) -> list[T]:
-        """Take over that part of a state, and give the items."""
+        """Restore that part of a state, and return the items."""

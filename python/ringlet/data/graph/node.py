@@ -1,16 +1,16 @@
-"""The graph of operations behind a dataset, and the streams that run it.
+"""Base classes of the graph of a dataset: nodes, and the streams that execute them.
 
-A dataset is a graph of *nodes*, small frozen objects that say what to do: ``from_tensor_slices <- shuffle <- batch``. A
-node does nothing by itself. `Node.open` makes a *stream*, which gives the node's elements one after another, once.
-Since the graph is data, it can be looked at and rewritten (`Node.inputs`, `Node.with_inputs`) before it runs.
+A dataset is a graph of *nodes*, small frozen objects that describe operations: ``from_tensor_slices <- shuffle <-
+batch``. A node computes nothing. `Node.open` returns a *stream*, a single pass over the node's elements.
+The graph can be inspected and rewritten (`Node.inputs`, `Node.with_inputs`) before it runs.
 
-Where the elements of a node are rows of a table (see `ringlet.data.graph.table`), `Node.table` is set, and
-`Node.open_rows` opens a *row stream*, which gives row numbers, many in one call. `Batch` turns them into arrays in one
+If the elements of a node are rows of a table (see `ringlet.data.graph.table`), `Node.table` is set, and
+`Node.open_rows` opens a *row stream*, which yields row numbers, many per call. `Batch` turns them into arrays in one
 step; `RowElements` reads them one by one. So an operation that chooses or orders elements is
-written twice, once for any elements and once for row numbers; every other operation is written once.
+implemented twice, once for any elements and once for row numbers; every other operation is implemented once.
 
-Both kinds of streams can be saved and go on elsewhere: `Stream.get_state` and `Stream.set_state`. What belongs to the
-iteration as a whole, such as the seeds that it chose, is saved with its `Run` (see
+Both kinds of streams can be saved and restored in another process: `Stream.get_state` and `Stream.set_state`. The
+state of the iteration as a whole, such as its seeds, is saved with its `IterationContext` (see
 `ringlet.data.graph.pipeline_handle`).
 """
 
@@ -26,33 +26,43 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.iteration_context import Run
+from ringlet.data.graph.iteration_context import IterationContext
 from ringlet.data.graph.table import Rows, Table, row_count, row_numbers
 
-__all__ = ["Downstream", "Node", "PassedOn", "RowElements", "RowStream", "Run", "State", "Stream", "Transformation"]
+__all__ = [
+    "IterationContext",
+    "Node",
+    "OneToOneStream",
+    "RowElements",
+    "RowStream",
+    "State",
+    "Stream",
+    "Transformation",
+    "UnaryStream",
+]
 
 N = TypeVar("N", bound="Node")
 
 State = dict[str, Any]
-"""What is saved of a stream: nested dictionaries (keys are text) and lists of None, bool, int, float, str, bytes and
-NumPy's arrays and scalars of numbers. Integers may have more than 64 bits. Nothing in it is changed later."""
+"""Saved state of a stream: nested dictionaries (keys are text) and lists of None, bool, int, float, str, bytes and
+NumPy's arrays and scalars of numbers. Integers may have more than 64 bits. It is never modified."""
 
-# Fields of nodes whose values say nothing about which elements there are.
+# Fields of nodes that do not affect the elements.
 _NO_SETTINGS = frozenset({"name", "runs", "num_parallel_calls", "deterministic"})
 
 
 def _no_state(stream: object) -> NotImplementedError:
     return NotImplementedError(
         f"the state of a {type(stream).__name__} cannot be saved or restored. Leave out the operation that made it, or "
-        "go through the dataset from its beginning."
+        "read the dataset from its beginning."
     )
 
 
 class Stream(ABC):
-    """The elements of a node, one after another, once.
+    """A single pass over the elements of a node.
 
     After the end, and after `close`, a stream keeps raising StopIteration. An error of user code leaves it open: the
-    next call goes on behind the element at fault.
+    next call continues after the failed element.
     """
 
     __slots__ = ("__weakref__",)
@@ -62,28 +72,28 @@ class Stream(ABC):
 
     @abstractmethod
     def __next__(self) -> Nest:
-        """Give the next element."""
+        """Return the next element."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of threads, files and buffers, at once and down to the source. Does nothing the second time."""
+        """Release threads, files and buffers, down to the source. Idempotent."""
 
     def get_state(self) -> State:
-        """Give a snapshot, from which a fresh stream of an equal graph goes on as this one does; both may be used.
+        """Return a snapshot, from which a new stream of an equal graph continues; this stream stays usable.
 
-        A stream at its end, or closed, has a state as well: that of a stream without more elements.
+        A stream at its end, or closed, has the state of an exhausted stream.
         """
         raise _no_state(self)
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken; called once at most, on a stream that nothing was read from."""
+        """Restore a snapshot; called at most once, before anything is read."""
         raise _no_state(self)
 
 
-class Downstream(Stream):
-    """A stream that reads one other, `_input`: closes it, and saves its state under ``"input"``.
+class UnaryStream(Stream):
+    """Base class of streams with one input, `_input`: closes it, and saves its state under ``"input"``.
 
-    Subclasses add to `get_state` and `set_state` what they keep themselves.
+    Subclasses extend `get_state` and `set_state` with their own state.
     """
 
     __slots__ = ("_input", "_is_closed")
@@ -98,7 +108,7 @@ class Downstream(Stream):
         self._input.close()
 
     def get_state(self) -> State:
-        """Give the state of the input; None once this stream was closed."""
+        """Return the state of the input; None if this stream is closed."""
         return {"input": None if self._is_closed else self._input.get_state()}
 
     def set_state(self, state: State) -> None:
@@ -109,13 +119,13 @@ class Downstream(Stream):
             self._input.set_state(state["input"])
 
 
-class PassedOn(Downstream):
-    """A stream each of whose elements is made of one of its input's, so that its state is that of the input."""
+class OneToOneStream(UnaryStream):
+    """Base class of streams with one element for each of the input, whose state is that of the input."""
 
     __slots__ = ()
 
     def get_state(self) -> State:
-        """Give the state of the input."""
+        """Return the state of the input."""
         return self._input.get_state()
 
     def set_state(self, state: State) -> None:
@@ -124,46 +134,46 @@ class PassedOn(Downstream):
 
 
 class RowStream(ABC):
-    """The row numbers of a node's elements, in order, once. Holds memory only, so there is nothing to close."""
+    """A single pass over the row numbers of a node's elements. It holds memory only, so it has no `close`."""
 
     __slots__ = ()
 
     @abstractmethod
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
 
     def get_state(self) -> State:
-        """Give a snapshot, from which a fresh row stream of an equal graph goes on as this one does."""
+        """Return a snapshot, from which a new row stream of an equal graph continues."""
         raise _no_state(self)
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken; called once at most, on a row stream that nothing was read from."""
+        """Restore a snapshot; called at most once, before anything is read."""
         raise _no_state(self)
 
 
 @dataclass(frozen=True, eq=False)
 class Node(ABC):
-    """One operation of a dataset's graph: says what to do, and holds no state of a run.
+    """Base class of the operations of a dataset's graph; a node holds no state of an iteration.
 
-    Nodes are frozen dataclasses that compare by identity; those of their fields that are nodes are what they read from.
+    Nodes are frozen dataclasses that compare by identity; their fields that are nodes are their inputs.
     """
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The nodes that this one reads from, in the order of its fields."""
+        """The input nodes, in the order of the fields."""
         values = (getattr(self, field.name) for field in dataclasses.fields(self))
         return tuple(value for value in values if isinstance(value, Node))
 
     def with_inputs(self: N, *inputs: Node) -> N:
-        """Give the same operation over other nodes, as many as `inputs` has."""
+        """Return the same operation on other inputs, as many as `inputs` has."""
         names = [f.name for f in dataclasses.fields(self) if isinstance(getattr(self, f.name), Node)]
         return dataclasses.replace(self, **dict(zip(names, inputs, strict=True)))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The plain values among the fields, which say what the operation does; in their order.
+        """The plain values among the fields, in their order.
 
-        States are only restored where they are equal. Numbers of threads and names do not count.
+        A state is restored only if they are equal. Numbers of threads and names are left out.
         """
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in _NO_SETTINGS}
         return {name: value for name, value in values.items() if _is_plain(value)}
@@ -176,16 +186,16 @@ class Node(ABC):
     @property
     @abstractmethod
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec that every element follows."""
+        """The nest of TensorSpec of an element."""
 
     @property
     @abstractmethod
     def example(self) -> Nest:
-        """One element of the kind that this node gives, to infer specs with; never taken from a run."""
+        """A representative element for the inference of specs; never taken from an iteration."""
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """`example`, and others that may differ from it in size where that is easily had."""
+        """`example`, and others that may differ from it in size, where they are cheap."""
         return (self.example,)
 
     @property
@@ -195,7 +205,7 @@ class Node(ABC):
 
     @property
     def in_order(self) -> bool:
-        """Whether the rows of the table come one after another, so that a batch of them is a view."""
+        """Whether the rows of the table come in order, so that a batch of them is a view."""
         return False
 
     @property
@@ -205,7 +215,7 @@ class Node(ABC):
 
     @property
     def runs_user_code(self) -> bool:
-        """Whether making an element calls functions or iterators of the user, which may do, and take, anything."""
+        """Whether making an element calls user functions or iterators, with unknown cost and effects."""
         return any(node.runs_user_code for node in self.inputs)
 
     @property
@@ -215,27 +225,27 @@ class Node(ABC):
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes of memory that making one element writes, where no user code runs."""
+        """Bytes of memory that making one element writes, without user code."""
         return 0
 
-    def choose(self, run: Run) -> None:  # noqa: B027 - most nodes leave nothing to chance
-        """Choose what is left to chance in an iteration, with `Run.choice`; called as the iteration begins.
+    def choose(self, context: IterationContext) -> None:  # noqa: B027 - most nodes make no choice
+        """Make the random choices of an iteration, with `IterationContext.choice`; called when it begins.
 
-        So a choice belongs to the iteration, whether and when a stream that uses it is opened.
+        So a choice does not depend on whether and when a stream that uses it is opened.
         """
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers of `table`; only where there is one."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers of `table`; only for nodes with a table."""
         raise NotImplementedError(f"{type(self).__name__} has no table")
 
     @abstractmethod
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements, where there is no table."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements, for nodes without a table."""
 
-    def open(self, run: Run) -> Stream:
-        """Start a run: a stream of all the elements, from the first."""
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of all the elements, from the first."""
         table = self.table
-        return self.open_elements(run) if table is None else RowElements(table, self.open_rows(run))
+        return self.open_elements(context) if table is None else RowElements(table, self.open_rows(context))
 
 
 def _is_plain(value: Any) -> bool:
@@ -246,7 +256,7 @@ def _is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Transformation(Node):
-    """A node with one input, whose elements are like those of its input wherever a subclass does not say otherwise."""
+    """Base class of nodes with one input; unless overridden, specs and properties are those of the input."""
 
     input: Node
 
@@ -257,17 +267,17 @@ class Transformation(Node):
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec that every element follows."""
+        """The nest of TensorSpec of an element."""
         return self.input.element_spec
 
     @property
     def example(self) -> Nest:
-        """One element of the kind that this node gives, to infer specs with; never taken from a run."""
+        """A representative element for the inference of specs; never taken from an iteration."""
         return self.input.example
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """Those of the input, unless a subclass makes its own."""
+        """The examples of the input, unless `example` is overridden."""
         return self.input.examples if type(self).example is Transformation.example else (self.example,)
 
     @property
@@ -277,28 +287,28 @@ class Transformation(Node):
 
     @property
     def in_order(self) -> bool:
-        """Whether the rows of the table come one after another, so that a batch of them is a view."""
+        """Whether the rows of the table come in order, so that a batch of them is a view."""
         return self.input.in_order
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes of memory that making one element writes, where no user code runs."""
+        """Bytes of memory that making one element writes, without user code."""
         return self.input.bytes_copied
 
 
 class RowElements(Stream):
-    """The elements of a row stream, one by one."""
+    """A stream of the elements at the row numbers of a row stream."""
 
     __slots__ = ("_block", "_numbers", "_rows", "_table")
 
-    # Row numbers to ask for in one call: enough to forget what the call costs.
+    # Row numbers to request per call: enough to amortize its cost.
     AT_ONCE = 256
 
     def __init__(self, table: Table, rows: RowStream) -> None:
         self._table = table
         self._rows: RowStream | None = rows
         self._block: Rows = slice(0, 0)
-        self._numbers: Iterator[int] = iter(())  # those of the block that are left
+        self._numbers: Iterator[int] = iter(())  # the remaining rows of the block
 
     def __next__(self) -> Nest:
         number = next(self._numbers, None)
@@ -320,17 +330,17 @@ class RowElements(Stream):
         self._numbers = iter(range(rows.start, rows.stop)) if isinstance(rows, slice) else iter(rows.tolist())
 
     def close(self) -> None:
-        """Forget the rows."""
+        """Release the rows."""
         self._rows = None
         self._set_block(slice(0, 0))
 
     def get_state(self) -> State:
-        """Give the numbers that are left of those asked for, and the state of the row stream; None behind its end."""
+        """Return the remaining row numbers of the block, and the state of the row stream; None after its end."""
         left = row_numbers(self._block)[row_count(self._block) - length_hint(self._numbers) :].copy()
         return {"left": left, "input": None if self._rows is None else self._rows.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._set_block(np.array(state["left"], np.int64))
         if state["input"] is None:
             self._rows = None

@@ -1,4 +1,4 @@
-"""A graph that was opened, saved and restored as one: the stream, and the run that it belongs to."""
+"""PipelineHandle: the open stream of a graph with its iteration context, saved and restored together."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.iteration_context import Graph, Run, carried
+from ringlet.data.graph.iteration_context import Graph, IterationContext, position_graph
 from ringlet.data.graph.node import State, Stream
 
-__all__ = ["Opened"]
+__all__ = ["PipelineHandle"]
 
 
 class Openable(Graph, Protocol):
-    """A node, or a plan of distribution."""
+    """A node or a distribution plan."""
 
-    def open(self, run: Run) -> Stream:
-        """Start a run."""
+    def open(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         ...
 
 
-class Opened:
-    """The stream of a graph, and the run that it was opened in.
+class PipelineHandle:
+    """The open stream of a graph, and its iteration context.
 
-    Iterators are made of one, and so is an operation that opens a dataset which the user's function made.
+    Used by iterators, and by operations that open a dataset returned by a user function.
 
     Parameters
     ----------
     graph : Node
-        Or a plan of distribution.
-    run : Run, optional
-        That of the stream which opens this one, ``run.in_round(number)`` with a number of its own for each that is
-        opened. Without, it is an iteration of its own.
+        Or a distribution plan.
+    context : IterationContext, optional
+        For an inner dataset, ``context.in_round(number)`` of the outer stream, with a different number for each
+        inner dataset. By default, a new iteration.
 
     Examples
     --------
     >>> from ringlet.data import Dataset
     >>> node = Dataset.range(4).shuffle(4).node
-    >>> first, second = Opened(node), Opened(node)
+    >>> first, second = PipelineHandle(node), PipelineHandle(node)
     >>> next(first.stream) in range(4)
     True
     >>> second.set_state(first.get_state())
@@ -45,13 +45,13 @@ class Opened:
     True
     """
 
-    __slots__ = ("graph", "run", "stream")
+    __slots__ = ("context", "graph", "stream")
 
-    def __init__(self, graph: Openable, run: Run | None = None) -> None:
+    def __init__(self, graph: Openable, context: IterationContext | None = None) -> None:
         self.graph = graph
-        self.run = Run() if run is None else run
-        self.run.begin(graph)
-        self.stream = graph.open(self.run)
+        self.context = IterationContext() if context is None else context
+        self.context.begin(graph)
+        self.stream = graph.open(self.context)
 
     def __iter__(self) -> Iterator[Nest]:
         return self.stream
@@ -61,13 +61,13 @@ class Opened:
         self.stream.close()
 
     def get_state(self) -> State:
-        """Give a snapshot of both."""
-        # In this order: what a thread chooses in between is right for the stream as it was, too.
+        """Return a snapshot of the stream and the context."""
+        # The stream first: choices that a thread makes in between are valid for its snapshot as well.
         stream = self.stream.get_state()
-        return {"run": self.run.get_state(carried(self.graph)), "stream": stream}
+        return {"run": self.context.get_state(position_graph(self.graph)), "stream": stream}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken; only before anything was read."""
-        self.run.set_state(carried(self.graph), state["run"])
-        # What was opened already carries what it was opened with, and takes it from the state.
+        """Restore a snapshot; only before anything is read."""
+        self.context.set_state(position_graph(self.graph), state["run"])
+        # The open stream uses the choices made at its opening until its own state is set.
         self.stream.set_state(state["stream"])

@@ -1,4 +1,4 @@
-"""Specs of values, and what several specs have in common."""
+"""Inference of specs from values, and the most specific spec of several."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def spec_of(leaf: Any) -> LeafSpec:
 
 
 def row_spec(spec: Any) -> LeafSpec:
-    """Return the spec of one row of arrays that follow a spec.
+    """Return the spec of one row of arrays that conform to a spec.
 
     Raises
     ------
     ValueError
-        If they have no dimension.
+        If they are scalars.
 
     Examples
     --------
@@ -54,14 +54,14 @@ def row_spec(spec: Any) -> LeafSpec:
     if spec.shape is None:
         return spec  # type: ignore[no-any-return]
     if not spec.shape:
-        raise ValueError(f"unbatch cuts elements into rows, and a component has no dimension: {spec!r}")
+        raise ValueError(f"unbatch cuts elements into rows, and a component is a scalar: {spec!r}")
     if isinstance(spec, DatasetSpec):
         return DatasetSpec(spec.element_spec, spec.shape[1:])
     return TensorSpec(spec.shape[1:], spec.dtype)
 
 
 def common_spec(specs: Sequence[Nest]) -> Nest:
-    """Give the nest of specs that elements of all these kinds follow; sizes that differ are unknown.
+    """Return the most specific nest of specs that all the given ones conform to; sizes that differ are unknown.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def _common_nest(one: Nest, other: Nest) -> Nest:
     if shape != other_shape or not all(map(_same_kind, leaves, others)):
         raise TypeError(
             f"incompatible elements of datasets: {one!r} and {other!r}. Structures and dtypes must be the same; "
-            "a map makes them so."
+            "convert them in a map."
         )
     return unflatten(shape, map(_common, leaves, others))
 

@@ -1,4 +1,4 @@
-"""Many elements as one: every leaf stacked along a new first dimension."""
+"""Batching of elements: every leaf stacked along a new first dimension."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import common_kind
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.graph.adapter_column import stacked_in_kind
+from ringlet.data.graph.adapter_column import stack_adapted
 from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, is_dataset, paths
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, unflatten
 
 __all__ = ["stack"]
 
-# In place of a dtype. Python's own text stays objects, datasets make an array of objects, and None stays None.
+# Markers used in place of a dtype: text and datasets make arrays of objects, None stays None.
 _TEXT = "str or bytes"
 _NONE = "None"
 _DATASET = "a dataset"
 
 
 def stack(elements: list[Nest]) -> Nest:
-    """Put elements together along a new first dimension, in read-only arrays; None stays None.
+    """Stack elements along a new first dimension, in read-only arrays; None stays None.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def stack(elements: list[Nest]) -> Nest:
         if other != shape:
             raise InvalidArgumentError(
                 f"cannot batch elements of different structure: the first is {shape}, element {number} is {other}. "
-                "Make them alike in a map before the batch."
+                "Give them one structure in a map before the batch."
             )
         rows.append(leaves)
     columns = zip(*rows, strict=True)
@@ -54,7 +54,7 @@ def stack(elements: list[Nest]) -> Nest:
 def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
     types = set(map(type, leaves))
     if len(types) == 1 and issubclass(next(iter(types)), (np.number, np.bool_)):
-        kinds = {_kind(leaves[0])}  # the type of a scalar says all about it
+        kinds = {_kind(leaves[0])}  # the type of a scalar implies its shape and dtype
     else:
         kinds = set(map(_kind, leaves))
     if len(kinds) > 1:
@@ -62,14 +62,14 @@ def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
     shape, dtype = kinds.pop()
     is_other = not all(kind is np.ndarray or issubclass(kind, LEAF_TYPES) for kind in types)
     if is_other and common_kind(leaves, "element") is not None:
-        return stacked_in_kind(leaves)
+        return stack_adapted(leaves)
     if dtype is _NONE:
         return None
     if dtype is _TEXT or dtype is _DATASET:
         stacked = np.empty(len(leaves), object)
         stacked[:] = leaves
     elif shape:
-        # What np.stack does, without making a view of every leaf first.
+        # As np.stack, without creating a view of every leaf.
         stacked = np.concatenate(leaves).reshape(len(leaves), *shape)
     else:
         stacked = np.array(leaves)
@@ -78,7 +78,7 @@ def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
 
 
 def _kind(leaf: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and dtype of a leaf, which must not differ within a batch; the length of text is no part of it."""
+    """Return the shape and dtype of a leaf, which must be equal within a batch; text may differ in length."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         dtype = leaf.dtype
         return leaf.shape, dtype.kind if dtype.kind in "US" else dtype

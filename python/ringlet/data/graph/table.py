@@ -1,8 +1,8 @@
-"""Elements that are rows of arrays, so that a chain of operations is arithmetic on row numbers.
+"""Tables: columns whose rows are elements, so that chains of operations become arithmetic on row numbers.
 
-A *table* has columns of one length; element ``i`` of the dataset that it stands for is row ``i`` of every column, put
-into the table's structure. Operations that only choose and order elements (shuffle, repeat, take) then choose and order
-row numbers, and a batch is one slice, or one gather, of each column: no loop over elements anywhere.
+A *table* has columns of one length; element ``i`` of its dataset is row ``i`` of every column, arranged
+in the table's structure. Operations that only select and order elements (shuffle, repeat, take) then select and order
+row numbers, and a batch is one slice or one gather of each column, without a loop over elements.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ringlet.nest import PyTreeSpec, unflatten
 __all__ = ["ArrayColumn", "Column", "NoneColumn", "RangeColumn", "Rows", "Table", "row_count", "row_numbers"]
 
 Rows = slice | np.ndarray[Any, np.dtype[np.int64]]
-"""Row numbers: ``slice(start, stop)`` where they follow each other, an int64 array otherwise."""
+"""Row numbers: ``slice(start, stop)`` if they are consecutive, else an int64 array."""
 
 
 def row_count(rows: Rows) -> int:
-    """Give how many rows these are.
+    """Return the number of rows.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def row_count(rows: Rows) -> int:
 
 
 def row_numbers(rows: Rows) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Give the numbers of these rows as an array.
+    """Return row numbers as an array.
 
     Examples
     --------
@@ -46,11 +46,11 @@ def row_numbers(rows: Rows) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 class Column(Protocol):
-    """One array, or what can stand for one."""
+    """The rows of an array, or of a substitute for one."""
 
     @property
     def spec(self) -> Any:
-        """What one row looks like."""
+        """The spec of one row."""
         ...
 
     @property
@@ -60,15 +60,15 @@ class Column(Protocol):
 
     @property
     def is_memory(self) -> bool:
-        """Whether rows exist in memory, so that a slice of them is a view and not made anew."""
+        """Whether rows exist in memory, so that a slice of them is a view."""
         ...
 
     def row(self, number: int) -> Any:
-        """Give one row."""
+        """Return one row."""
         ...
 
     def rows(self, rows: Rows) -> Any:
-        """Give many rows as one read-only array."""
+        """Return rows as one read-only array."""
         ...
 
 
@@ -94,15 +94,15 @@ class ArrayColumn:
 
     @property
     def spec(self) -> Any:
-        """What one row looks like. Of datasets, theirs, for which functions of the user may be called."""
+        """The spec of one row; for datasets, it may call user functions."""
         return row_spec(spec_of(self._array))
 
     def row(self, number: int) -> Any:
-        """Give one row: a read-only view, or the immutable scalar of a vector."""
+        """Return one row: a read-only view, or a scalar of a vector."""
         return self._array[number]
 
     def rows(self, rows: Rows) -> Array:
-        """Give many rows as one read-only array: a view of a slice, a gathered copy of anything else."""
+        """Return rows as one read-only array: a view for a slice, otherwise a gathered copy."""
         if isinstance(rows, slice):
             return self._array[rows]
         gathered = self._array.take(rows, axis=0)
@@ -133,7 +133,7 @@ class NoneColumn:
 
 
 class RangeColumn:
-    """The numbers ``start, start + step, ...``, made when they are asked for.
+    """The numbers ``start, start + step, ...``, computed on request.
 
     Examples
     --------
@@ -151,14 +151,14 @@ class RangeColumn:
         self.is_memory = False
 
     def row(self, number: int) -> Any:
-        """Give one number."""
+        """Return one number."""
         return self.spec.dtype.type(self._start + self._step * number)
 
     def rows(self, rows: Rows) -> Array:
-        """Give many numbers as one read-only array."""
+        """Return numbers as one read-only array."""
         numbers: Array = row_numbers(rows)
         if (self._start, self._step) != (0, 1):
-            # Modulo 2**64, where any start and step are right for numbers that fit into int64 or uint64 in the end.
+            # Modulo 2**64: exact whenever the results fit into int64 or uint64.
             step, start = np.uint64(self._step % 2**64), np.uint64(self._start % 2**64)
             numbers = (numbers.view(np.uint64) * step + start).view(np.int64)
         if self.spec.dtype != numbers.dtype:
@@ -168,7 +168,7 @@ class RangeColumn:
 
 
 class Table:
-    """Columns of one length, and the structure that a row of them makes.
+    """Columns of one length, and the structure of a row.
 
     Examples
     --------
@@ -185,7 +185,7 @@ class Table:
         self.columns = columns
         self.shape = shape
         self.length = length
-        # Nearly all elements are an array or a plain tuple of arrays, around which a structure is put without a walk.
+        # Fast path for an array or a plain tuple of arrays, without traversing the structure.
         self._bare = columns[0] if shape.is_leaf() else None
         is_row = shape.type is tuple and all(child.is_leaf() for child in shape.children())
         self._row = columns if is_row else None
@@ -202,11 +202,11 @@ class Table:
 
     @property
     def is_memory(self) -> bool:
-        """Whether a batch of consecutive rows is made of views alone."""
+        """Whether a batch of consecutive rows consists of views."""
         return all(column.is_memory for column in self.columns)
 
     def element(self, number: int) -> Nest:
-        """Give one row as an element."""
+        """Return one row as an element."""
         if self._bare is not None:
             return self._bare.row(number)
         if self._row is not None:
@@ -214,7 +214,7 @@ class Table:
         return unflatten(self.shape, [column.row(number) for column in self.columns])
 
     def batch(self, rows: Rows) -> Nest:
-        """Give many rows as one element whose arrays have one more dimension in front."""
+        """Return rows as one element whose arrays have an additional first dimension."""
         if self._bare is not None:
             return self._bare.rows(rows)
         if self._row is not None:

@@ -1,7 +1,7 @@
-"""Calls of one function in several threads: bounded, in order, and over when they are closed.
+"""ThreadMap: a bounded pool of threads that calls one function, with results in order.
 
-A *call* is one item on its way: waiting, at work in a thread, or done and waiting to be taken. There are at most
-`num_calls` of them, and as many threads. Who puts and takes is one thread; nothing here reads ahead by itself.
+A *call* is one item: waiting, running in a thread, or finished and not yet taken. There are at most
+`num_calls` of them, and as many threads. `put` and `take` are called by one thread; there is no read-ahead.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.devices.cores import visible_cores
 from ringlet.errors import FailedPreconditionError
 
-__all__ = ["DROPPED_SECONDS", "WORTH_A_THREAD_BYTES", "Calls", "count_calls", "other_process"]
+__all__ = ["DROPPED_SECONDS", "WORTH_A_THREAD_BYTES", "ThreadMap", "count_calls", "other_process"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Handing an element from one thread to another takes some 20 us, and gathering this many bytes from rows some 50 us:
-# less is made sooner than it is handed over.
+# Passing an element between threads takes about 20 us, and gathering this many bytes from rows about 50 us:
+# a smaller element is faster to make than to pass.
 WORTH_A_THREAD_BYTES = 256 * 1024
 
-# How long to wait for threads when an iterator is not closed but dropped: a dropped iterator must not hang a program
-# whose map function does, and a thread that is still in that function ends with it.
+# Timeout for threads when an iterator is deleted without `close`: it must not hang a program whose
+# map function hangs; a thread still in that function stops when the function returns.
 DROPPED_SECONDS = 1.0
 
 
 def count_calls(num_parallel_calls: int | None) -> int:
-    """Give how many calls may run at once: one for None, as many as the process has cores for AUTOTUNE.
+    """Return the number of concurrent calls: 1 for None, the number of available cores for AUTOTUNE.
 
     Examples
     --------
@@ -46,21 +46,21 @@ def count_calls(num_parallel_calls: int | None) -> int:
 
 
 def other_process(process: int) -> FailedPreconditionError:
-    """Give the error of an iterator with threads that is used in a forked child of its process."""
+    """Return the error for an iterator with threads that is used in a forked child process."""
     return FailedPreconditionError(
-        f"this iterator belongs to process {process}, and its thread stayed there when that process was forked. Make a "
+        f"this iterator was created in process {process}, and its threads do not exist in this forked child. Make a "
         "new iterator here."
     )
 
 
 class _Call:
-    """One item on its way."""
+    """An item and its result."""
 
     __slots__ = ("context", "error", "is_done", "item", "result")
 
     def __init__(self, item: Any) -> None:
         self.item = item
-        # The function sees what the reader set: the current strategy, np.errstate, ...
+        # The function runs in the reader's context: the current strategy, np.errstate, ...
         self.context = contextvars.copy_context()
         self.is_done = False
         self.result: Any = None
@@ -73,8 +73,8 @@ class _Call:
             self.error = error
 
 
-class _Team:
-    """What threads and reader share; the threads must not know the reader, or dropping it would never be seen."""
+class _ThreadPool:
+    """State shared by threads and reader; threads hold no reference to the reader, so that it can be collected."""
 
     def __init__(self, function: Callable[[Any], Any], num_threads: int, name: str) -> None:
         self._function = function
@@ -83,16 +83,16 @@ class _Team:
         self._threads: list[threading.Thread] = []
         self._num_idle = 0
         self._waiting: deque[_Call] = deque()
-        # Reentrant: a garbage collection inside may drop another reader, or even this one, and shut its team.
+        # Reentrant: a garbage collection may finalize another reader, or this one, and shut its pool.
         self.lock = threading.RLock()
         self._has_work = threading.Condition(self.lock)
         self.has_result = threading.Condition(self.lock)
-        self.finished: deque[_Call] = deque()  # in the order in which they were done
+        self.finished: deque[_Call] = deque()  # in the order of completion
         self.is_shut = False
         self.process = os.getpid()
 
     def put(self, call: _Call) -> None:
-        """Have a thread make a call; start one where none is free."""
+        """Submit a call; start a thread if none is idle."""
         with self.lock:
             self._waiting.append(call)
             if self._num_idle < len(self._waiting) and len(self._threads) < self._num_threads:
@@ -103,14 +103,14 @@ class _Team:
                 self._has_work.notify()
 
     def _work(self) -> None:
-        """Make one call after another; the body of a thread."""
+        """Run calls; the body of a thread."""
         while (call := self._next_call()) is not None:
             call.make(self._function)
             with self.lock:
                 call.is_done = True
                 self.finished.append(call)
                 self.has_result.notify_all()
-            del call  # or this frame would keep it alive until the next one is there
+            del call  # otherwise this frame keeps it alive until the next call
 
     def _next_call(self) -> _Call | None:
         with self.lock:
@@ -121,9 +121,9 @@ class _Team:
             return None if self.is_shut else self._waiting.popleft()
 
     def shut(self, timeout_seconds: float | None) -> None:
-        """End the threads; those at work finish their calls first."""
+        """Stop the threads after their current calls."""
         if os.getpid() != self.process:
-            return  # a forked child has no threads, and its copy of the lock may be held for ever
+            return  # a forked child has no threads, and its copy of the lock may stay locked
         with self.lock:
             self.is_shut = True
             self._waiting.clear()
@@ -135,25 +135,25 @@ class _Team:
             thread.join(timeout_seconds)
 
 
-class Calls(Generic[T, R]):
-    """Calls of a function in threads, at most `num_calls` on their way.
+class ThreadMap(Generic[T, R]):
+    """Calls of a function in threads, at most `num_calls` pending.
 
-    The threads start with the items that need them. They end with `close`, when the object is dropped, and at the exit
+    Threads start on demand. They stop at `close`, when the object is deleted, and at the exit
     of the interpreter.
 
     Parameters
     ----------
     function : callable
-        Takes an item and gives a result. It runs in the context (`contextvars`) in which its item was put.
+        Takes an item and returns a result. It runs in the context (`contextvars`) of the call of `put`.
     num_calls : int
     is_ordered : bool, default True
-        Whether results come in the order of their items; otherwise as they are done.
+        Whether results come in the order of the items; otherwise in order of completion.
     name : str, optional
-        Of the threads.
+        Name of the threads.
 
     Examples
     --------
-    >>> with Calls(lambda x: x * x, 2) as calls:
+    >>> with ThreadMap(lambda x: x * x, 2) as calls:
     ...     calls.put(3)
     ...     calls.put(4)
     ...     print(calls.is_full, calls.items(), calls.take(), calls.take())
@@ -167,9 +167,9 @@ class Calls(Generic[T, R]):
     ) -> None:
         self._num_calls = num_calls
         self._is_ordered = is_ordered
-        self._calls: deque[_Call] = deque()  # all that were put and not taken
-        self._team = _Team(function, num_calls, name)
-        # Runs when this object is dropped, and at exit: the threads are daemons, so that exit comes that far.
+        self._calls: deque[_Call] = deque()  # calls put and not taken
+        self._team = _ThreadPool(function, num_calls, name)
+        # Runs at deletion and at exit, which daemon threads do not block.
         self._finalizer = weakref.finalize(self, self._team.shut, DROPPED_SECONDS)
 
     def __len__(self) -> int:
@@ -181,7 +181,7 @@ class Calls(Generic[T, R]):
         return len(self._calls) >= self._num_calls
 
     def items(self) -> list[T]:
-        """Give the items whose results were not taken, in their order."""
+        """Return the items whose results were not taken, in order."""
         return [call.item for call in self._calls]
 
     def put(self, item: T) -> None:
@@ -204,13 +204,13 @@ class Calls(Generic[T, R]):
         Raises
         ------
         Exception
-            What the function raised, in the place of its result.
+            An exception of the function, in place of its result.
         StopIteration
-            If no call is on its way, or another thread closed the object.
+            If no call is pending, or another thread closed the object.
         """
         call = self._wait()
-        # The traceback of an error holds the frames it went through, and so whatever they know: nothing of that may
-        # know the error, or only a garbage collection would drop this object and its threads.
+        # The traceback of an error references its frames and their variables: none of those may reference
+        # the error, or only a garbage collection would delete this object and its threads.
         error, call.error = call.error, None
         if error is None:
             result: R = call.result
@@ -237,12 +237,12 @@ class Calls(Generic[T, R]):
         raise StopIteration
 
     def close(self) -> None:
-        """End the threads, waiting for the calls that they are making; results that were not taken are lost."""
+        """Stop the threads after their current calls; results that were not taken are discarded."""
         self._calls.clear()
         if self._finalizer.detach() is not None:
             self._team.shut(None)
 
-    def __enter__(self) -> Calls[T, R]:
+    def __enter__(self) -> ThreadMap[T, R]:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -1,4 +1,4 @@
-"""Something of the user's that is iterated once: begun when it is needed, counted, saved, and closed."""
+"""Iteration over a user's iterable: started on demand, counted, saved and closed."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ringlet.errors.exception_notes import add_note
 
 __all__ = ["Iteration"]
 
-# Two spellings of methods that give a place in the data and go back to it: of iterators, and of PyTorch's and Hugging
-# Face's loaders, which are asked on the iterable itself, before it is iterated.
+# Names of methods that return and restore a position: of iterators, and of PyTorch's and Hugging
+# Face's loaders, where they are methods of the iterable itself, called before iteration.
 _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
 
 
 class Iteration(Stream):
-    """What an iterable gives, each made an element by a subclass.
+    """Base class of streams over an iterable; subclasses convert its values to elements.
 
     Parameters
     ----------
     begin : callable
-        Gives the iterable. Called when the first element is asked for: an iteration that was opened, and closed before
-        that, has touched nothing.
+        Returns the iterable. Called when the first element is requested: a stream that is closed before
+        that has no side effects.
     name : str
-        What messages call it.
+        Name of the iterable in messages.
     """
 
     __slots__ = ("_begin", "_is_closed", "_iterable", "_iterator", "_name", "_taken")
@@ -37,7 +37,7 @@ class Iteration(Stream):
         self._begin = begin
         self._name = name
         self._iterable: Any = None
-        self._iterator: Iterator[Any] | None = None  # None before it is begun
+        self._iterator: Iterator[Any] | None = None  # None before the first request
         self._taken = 0
         self._is_closed = False
 
@@ -47,7 +47,7 @@ class Iteration(Stream):
 
     @abstractmethod
     def _element(self, value: Any, number: int) -> Nest:
-        """Make an element of what the iterable gave."""
+        """Convert a value of the iterable to an element."""
 
     def _take(self) -> Any:
         try:
@@ -64,7 +64,7 @@ class Iteration(Stream):
         return value
 
     def close(self) -> None:
-        """Close the iterator, if it is a generator, and forget it."""
+        """Close the iterator, if it is a generator, and release it."""
         self._is_closed = True
         iterator, self._iterator = self._iterator, iter(())
         self._iterable = None
@@ -73,7 +73,7 @@ class Iteration(Stream):
             close()
 
     def get_state(self) -> State:
-        """Give how many elements were taken, and the place in the data where the iterator or the iterable tells it."""
+        """Return the number of elements taken, and the position if the iterator or iterable reports it."""
         state: State = {"taken": self._taken, "is_closed": self._is_closed}
         if self._taken and not self._is_closed:
             for holder, keeper in (("iterator", self._iterator), ("iterable", self._iterable)):
@@ -82,11 +82,11 @@ class Iteration(Stream):
                     try:
                         return {**state, "holder": holder, "place": save_value(methods[0]())}
                     except TypeError:
-                        continue  # it holds what a state cannot: elements are counted instead
+                        continue  # its state cannot be saved: elements are counted instead
         return state
 
     def set_state(self, state: State) -> None:
-        """Go to the place where a snapshot was taken; read and forget what is before it where there is no other way."""
+        """Restore a snapshot; skip elements by reading them if the iterable cannot restore a position."""
         if state["is_closed"]:
             self.close()
         elif "place" in state:
@@ -107,8 +107,8 @@ class Iteration(Stream):
         methods = _methods(keeper)
         if methods is None:
             raise FailedPreconditionError(
-                f"this state holds the place in the data that {self._name} told, and the {type(keeper).__name__} here "
-                "has neither set_state nor load_state_dict to go there. Pass an iterable of the same class."
+                f"this state holds the position that {self._name} reported, and the {type(keeper).__name__} here "
+                "has neither set_state nor load_state_dict to restore it. Pass an iterable of the same class."
             )
         return methods[1]
 
@@ -118,8 +118,8 @@ class Iteration(Stream):
                 self._take()
             except StopIteration:
                 raise OutOfRangeError(
-                    f"this state was saved behind {count} elements of {self._name}, which has only {number} here. "
-                    "Pass an iterable that gives the same elements again."
+                    f"this state was saved after {count} elements of {self._name}, which has only {number} here. "
+                    "Pass an iterable that yields the same elements again."
                 ) from None
 
 

@@ -1,1 +1,1 @@
-"""The operations of a dataset, one a file: the node, its streams, and the method of `Dataset` that makes it."""
+"""Operations of datasets, one per module: the node, its streams, and the method of `Dataset`."""

@@ -1,4 +1,4 @@
-"""A function of a whole dataset."""
+"""Dataset.apply: a function of a whole dataset."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["apply"]
 
 
 def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name: str | None = None) -> Dataset:
-    """Give ``transformation_func(self)``, so that operations of one's own stand in a chain with the others.
+    """Return ``transformation_func(self)``, for custom operations in a chain of methods.
 
     Parameters
     ----------
     transformation_func : callable
-        Takes a dataset and gives another.
+        Takes a dataset and returns another.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name
     Raises
     ------
     TypeError
-        If it cannot be called, or gives no dataset.
+        If it is not callable, or does not return a dataset.
 
     Examples
     --------
@@ -43,5 +43,5 @@ def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name
     check_callable(transformation_func, "apply", "a function of a dataset")
     dataset = transformation_func(self)
     if node_of(dataset) is None:
-        raise TypeError(f"the transformation_func of apply must give a Dataset, and gave {dataset!r}")
+        raise TypeError(f"the transformation_func of apply must return a Dataset, and returned {dataset!r}")
     return dataset

@@ -1,4 +1,4 @@
-"""A number of elements that is said in advance, and checked."""
+"""assert_cardinality: a declared number of elements, checked during iteration."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Run, State, Stream
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["AssertCardinality", "assert_cardinality"]
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
-    """Say how many elements a dataset has where it cannot know, as behind a filter; for `Dataset.apply`.
+    """Declare the number of elements of a dataset of unknown cardinality, such as a filtered one; for `Dataset.apply`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset
     Returns
     -------
     callable
-        Takes a dataset, and gives one with that cardinality. Its iteration raises FailedPreconditionError if there are
+        Takes a dataset, returns one with that cardinality. Its iteration raises FailedPreconditionError if there are
         fewer elements, or more.
 
     Examples
@@ -47,23 +47,23 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset
 
 
 @dataclass(frozen=True, eq=False)
-class AssertCardinality(Rowless):
-    """The same elements, counted."""
+class AssertCardinality(ElementTransform):
+    """The elements of the input, counted."""
 
     expected: int
 
     @property
     def cardinality(self) -> int:
-        """What was said."""
+        """The declared number."""
         return self.expected
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return CountedElements(self.input.open(run), self.expected)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return CountedElements(self.input.open(context), self.expected)
 
 
-class CountedElements(Downstream):
-    """The elements of another stream, which must be as many as expected."""
+class CountedElements(UnaryStream):
+    """The elements of another stream, checked against the expected number."""
 
     __slots__ = ("_count", "_expected")
 
@@ -93,10 +93,10 @@ class CountedElements(Downstream):
         )
 
     def get_state(self) -> State:
-        """Give how many elements came."""
+        """Return the number of elements so far."""
         return {**super().get_state(), "count": self._count}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._count = state["count"]

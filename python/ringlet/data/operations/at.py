@@ -1,4 +1,4 @@
-"""One element of a dataset by its number, without those in front of it."""
+"""Random access to an element of a dataset by its number."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ def at(dataset: Dataset, index: int) -> Nest:
     dataset : Dataset
         Of arrays (`from_tensor_slices`, `from_tensors`, `range`, `from_list` of elements of one size), with `map`,
         `batch`, `concatenate`, `enumerate`, `prefetch`, `repeat`, `shard`, `shuffle`, `skip`, `take`, `zip`,
-        `with_options`, `assert_cardinality`, and `cache` in memory, which stands for any operation in front of it.
+        `with_options`, `assert_cardinality`, and `cache` in memory, after any operation.
     index : int
         The number of the element, from 0.
 
     Returns
     -------
     nest of arrays
-        Only the elements of the source that it is made of are read. A `shuffle` has one random order of all elements
-        for this function, whatever its buffer; it is not the order of an iteration. A `cache` makes all its elements at
+        Only the source elements that it depends on are read. A `shuffle` has one random order of all elements
+        for this function, whatever its buffer; it is not the order of an iteration. A `cache` reads all its elements at
         the first call.
 
     Raises
     ------
     OutOfRangeError
-        If there is no element of that number. Negative numbers do not count from the end.
+        If there is no such element. Negative numbers do not count from the end.
     NotImplementedError
-        If an operation gives elements in their order only, such as `filter`.
+        If an operation has sequential access only, such as `filter`.
     FailedPreconditionError
-        If the number of elements is infinite, or not known.
+        If the number of elements is infinite or unknown.
     TypeError
         If `index` is not an integer, or `dataset` is not a Dataset.
 
@@ -85,13 +85,13 @@ def at(dataset: Dataset, index: int) -> Nest:
 
 def _element(node: Node, number: int) -> Nest:
     find = _DELEGATES.get(type(node))
-    if find is not None:  # whose input knows better which elements there are
+    if find is not None:  # the input checks the range
         return find(node, number)
     find = _FINDERS.get(type(node))
     if find is None:
         raise NotImplementedError(
-            f"random access is not implemented for {type(node).__name__}, which gives elements in their order only. "
-            "dataset.cache() in front of at remembers all of them; a loop or dataset.skip(index) reads up to one."
+            f"random access is not implemented for {type(node).__name__}, which has sequential access only. "
+            "dataset.cache() before at stores all of them; a loop or dataset.skip(index) reads up to one."
         )
     _check(number, node)
     return find(node, number)
@@ -103,7 +103,7 @@ def _check(number: int, node: Node) -> None:
         kind = "infinite" if size == INFINITE_CARDINALITY else "unknown"
         raise FailedPreconditionError(
             f"{type(node).__name__} has {kind} cardinality, which does not support random access. Put take(count) or "
-            "assert_cardinality(count) where the number of elements is known, or read the dataset in its order."
+            "assert_cardinality(count) where the number of elements is known, or read the dataset in order."
         )
     _check_range(number, size)
 
@@ -142,7 +142,7 @@ def _of_input(node: Any, number: int) -> Nest:
 
 Finder = Callable[[Any, int], Nest]
 
-# Operations that have an element for each one of their input.
+# Operations with one element for each element of the input.
 _DELEGATES: dict[type[Node], Finder] = {
     AssertCardinality: _of_input,
     Cache: _of_cache,
@@ -151,7 +151,7 @@ _DELEGATES: dict[type[Node], Finder] = {
     WithOptions: _of_input,
 }
 
-# Operations that find the elements they have where their number is known.
+# Operations that compute the number of the input's element.
 _FINDERS: dict[type[Node], Finder] = {
     Batch: _of_batch,
     Concatenate: _of_concatenate,

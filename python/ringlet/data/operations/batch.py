@@ -1,4 +1,4 @@
-"""Consecutive elements put together into one."""
+"""Dataset.batch: consecutive elements stacked into one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
-from ringlet.data.graph.adapter_column import repeated_in_kind
+from ringlet.data.graph.adapter_column import repeat_adapted
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.mapped_stream import Called
-from ringlet.data.graph.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.mapped_stream import MappedStream
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.stacking import stack
 from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.graph.thread_map import WORTH_A_THREAD_BYTES, count_calls
@@ -35,25 +35,25 @@ def batch(
     *,
     name: str | None = None,
 ) -> Dataset:
-    """Put `batch_size` consecutive elements together along a new first dimension.
+    """Stack `batch_size` consecutive elements along a new first dimension.
 
     Parameters
     ----------
     batch_size : int
     drop_remainder : bool, default False
-        Whether to leave out the last batch where it is short. Only then is the size known to `element_spec`.
+        Whether to drop the last batch if it is short. Only then does `element_spec` have the size.
     num_parallel_calls : int, optional
-        How many batches may be made at once, each in a thread; AUTOTUNE (-1) takes the number of cores. Rows of
-        arrays are gathered in threads only where a batch is large enough for it to pay.
+        Number of batches made concurrently, in threads; AUTOTUNE (-1) is the number of cores. Rows of
+        arrays are gathered in threads only if batches are large enough.
     deterministic : bool, optional
-        False lets batches that are made at once come as they are done. Otherwise they keep their order.
+        False yields concurrent batches as they finish. Otherwise they keep their order.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Batches of slices of arrays in their order are views of those arrays; others are copies. All are read-only.
+        Batches of consecutive slices of arrays are views of those arrays; others are copies. All are read-only.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def batch(
 
 @dataclass(frozen=True, eq=False)
 class Batch(Transformation):
-    """`batch_size` consecutive elements as one."""
+    """Batches of `batch_size` consecutive elements."""
 
     batch_size: int
     drop_remainder: bool
@@ -99,54 +99,54 @@ class Batch(Transformation):
 
     @property
     def example(self) -> Nest:
-        """The example of the input, `batch_size` times without copying it."""
+        """The example of the input, repeated `batch_size` times without a copy."""
         return map_structure(self._repeated, self.input.example)
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """The examples of the input, each `batch_size` times."""
+        """The examples of the input, each repeated `batch_size` times."""
         return tuple(map_structure(self._repeated, example) for example in self.input.examples)
 
     def _repeated(self, leaf: Any) -> Any:
         if leaf is None:
             return None
         if kind_of(leaf) is not None:
-            return repeated_in_kind(leaf, self.batch_size)
+            return repeat_adapted(leaf, self.batch_size)
         array = np.asarray(leaf, dtype=None if hasattr(leaf, "dtype") else object)
         return np.broadcast_to(array, (self.batch_size, *array.shape))
 
     @property
     def table(self) -> None:
-        """None: a batch is no row."""
+        """None: a batch is not a row."""
         return
 
     @property
     def in_order(self) -> bool:
-        """Means nothing without a table."""
+        """False: there is no table."""
         return False
 
     @property
     def bytes_copied(self) -> int:
-        """Nothing for views; else the size of a batch."""
+        """Zero for views; else the size of a batch."""
         table = self.input.table
         if table is None:
             return sum(getattr(leaf, "nbytes", 0) for leaf in flatten(self.example)[0])
         return 0 if self.input.in_order and table.is_memory else self.batch_size * table.row_bytes
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         table = self.input.table
         least = self.batch_size if self.drop_remainder else 1
         calls = count_calls(self.num_parallel_calls)
         is_ordered = self.deterministic is not False
         if table is None:
-            source = self.input.open(run)
+            source = self.input.open(context)
             if hasattr(source, "next_batch"):
                 return BatchBlocks(source, self.batch_size, least)
             return BatchElements(Groups(source, self.batch_size, least), self.input, calls, is_ordered)
         if self.bytes_copied < WORTH_A_THREAD_BYTES:
             calls = 1
-        return BatchRows(RowGroups(self.input.open_rows(run), self.batch_size, least), table, calls, is_ordered)
+        return BatchRows(RowGroups(self.input.open_rows(context), self.batch_size, least), table, calls, is_ordered)
 
 
 class RowGroups(Stream):
@@ -169,22 +169,22 @@ class RowGroups(Stream):
         return rows
 
     def close(self) -> None:
-        """Forget the rows."""
+        """Release the rows."""
         self._rows = None
 
     def get_state(self) -> State:
-        """Give the state of the row stream; None behind its end."""
+        """Return the state of the row stream; None after its end."""
         return {"input": None if self._rows is None else self._rows.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["input"] is None:
             self._rows = None
         elif self._rows is not None:
             self._rows.set_state(state["input"])
 
 
-class BatchRows(Called[Rows]):
+class BatchRows(MappedStream[Rows]):
     """Batches of rows of a table: one slice or one gather of each column."""
 
     __slots__ = ()
@@ -204,8 +204,8 @@ class BatchRows(Called[Rows]):
         return [np.asarray(rows, np.int64) for rows in state["rows"]]
 
 
-class BatchBlocks(Downstream):
-    """Batches that the input makes by itself, such as rows of a file in columns."""
+class BatchBlocks(UnaryStream):
+    """Batches made by the input, such as rows of a columnar file."""
 
     __slots__ = ("_batch_size", "_least", "_next_batch")
 
@@ -222,7 +222,7 @@ class BatchBlocks(Downstream):
         return batch
 
 
-class Groups(Downstream):
+class Groups(UnaryStream):
     """The elements of each batch, in a list."""
 
     __slots__ = ("_batch_size", "_least")
@@ -239,7 +239,7 @@ class Groups(Downstream):
         return elements
 
 
-class BatchElements(Called[list[Nest]]):
+class BatchElements(MappedStream[list[Nest]]):
     """Batches of any elements, stacked."""
 
     __slots__ = ("_node",)

@@ -1,4 +1,4 @@
-"""Batches of elements of similar length."""
+"""Dataset.bucket_by_sequence_length: batches of elements of similar length."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.operations.group_by_window import GroupByWindow, Grouped, integer
+from ringlet.data.operations.group_by_window import GroupByWindow, WindowGroups, integer
 from ringlet.data.operations.user_function import check_callable
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
@@ -31,32 +31,32 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
     drop_remainder: bool = False,
     name: str | None = None,
 ) -> Dataset:
-    """Put elements of similar length together into padded batches.
+    """Collect elements of similar length into padded batches.
 
     Parameters
     ----------
     element_length_func : callable
-        Takes an element; one that is a tuple comes as several arguments. Returns its length, an integer.
+        Takes an element, unpacked into arguments if it is a tuple. Returns its length, an integer.
     bucket_boundaries : sequence of int
-        Lengths at which a bucket ends and the next one begins, ascending.
+        The lengths that separate the buckets, ascending.
     bucket_batch_sizes : sequence of int
         Number of elements in the batches of each bucket; one more than boundaries.
     padded_shapes, padding_values : optional
         As in `padded_batch`.
     pad_to_bucket_boundary : bool, default False
-        Whether to pad sizes that the spec does not know to one less than the boundary of the bucket, instead of to the
+        Whether to pad sizes unknown to the spec to one less than the boundary of the bucket, instead of to the
         longest of the batch.
     no_padding : bool, default False
         Whether to batch without padding.
     drop_remainder : bool, default False
-        Whether to leave out batches at the end that are short.
+        Whether to drop short batches at the end.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        A batch comes when its bucket is full; short ones follow at the end, shortest elements first.
+        A batch is yielded when its bucket is full; short ones follow at the end, shortest elements first.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
         If there is not one batch size more than boundaries; during iteration, if a size is not positive, or if an
         element is at or beyond the last boundary with `pad_to_bucket_boundary`.
     TypeError
-        If `element_length_func` cannot be called.
+        If `element_length_func` is not callable.
 
     Examples
     --------
@@ -89,13 +89,13 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
         bool(drop_remainder),
     )
     keys = tuple(range(len(bucket_batch_sizes) - buckets.pads_to_boundary)) or (0,)
-    grouped = Grouped(self.node, buckets.key, buckets.size, type(self), keys)
+    grouped = WindowGroups(self.node, buckets.key, buckets.size, type(self), keys)
     return type(self)(GroupByWindow(grouped, buckets.reduce))
 
 
 @dataclass(frozen=True, eq=False)
 class _Buckets:
-    """The functions of a key and of a window that `group_by_window` takes."""
+    """The key and window functions for `group_by_window`."""
 
     source: Dataset
     length_func: Callable[..., Any]
@@ -106,17 +106,17 @@ class _Buckets:
     drop_remainder: bool
 
     def key(self, *element: Nest) -> int:
-        """Return the number of the first bucket whose bounds hold the length of an element."""
+        """Return the number of the bucket for an element."""
         length = integer(self.length_func(*element), "element_length_func")
         lows, highs = (float("-inf"), *self.boundaries), (*self.boundaries, float("inf"))
         return next(at for at, (low, high) in enumerate(zip(lows, highs, strict=True)) if low <= length < high)
 
     def size(self, key: Any) -> int:
-        """Return the size of batches of a bucket."""
+        """Return the batch size of a bucket."""
         return self.sizes[int(key)]
 
     def reduce(self, key: Any, window: Dataset) -> Dataset:
-        """Return a dataset of the one batch of a window."""
+        """Return a dataset of one batch, the window."""
         if self.padding is None:
             return window.batch(self.sizes[key], self.drop_remainder)
         shapes, values = self.padding
@@ -135,7 +135,7 @@ class _Buckets:
 
 
 def _filled(shapes: Nest, size: int) -> Nest:
-    """Put a size in place of those that shapes leave open."""
+    """Replace unknown sizes in shapes by `size`."""
     if isinstance(shapes, dict):
         return {key: _filled(shape, size) for key, shape in shapes.items()}
     if isinstance(shapes, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Elements that are made once, and remembered in memory or in a file."""
+"""Dataset.cache: elements stored in memory or in a file by the first iteration."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.iteration_context import graph_nodes
-from ringlet.data.graph.node import RowStream, Run, Stream, Transformation
-from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
+from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.graph.table import Table
 from ringlet.data.operations.cached_elements import CachedElements, CachedRows, Store
 from ringlet.data.operations.cached_file import FileCachedElements
@@ -21,28 +21,28 @@ __all__ = ["Cache", "cache"]
 
 
 def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset:
-    """Make the elements once, in the first iteration that comes to the end, and remember them for all later ones.
+    """Store the elements of the first complete iteration for all later ones.
 
     Parameters
     ----------
     filename : str or path, optional
-        Remember them in a file, whose name is this and ``.ringlet-cache``, and which later programs use, too; in
-        memory, if it is empty. The file holds no code, only arrays and text. Whoever changes the pipeline must delete
-        it.
+        Store them in the file ``{filename}.ringlet-cache``, which later programs use as well; in
+        memory, if it is empty. The file holds no code, only arrays and text. Delete it when the pipeline
+        changes.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        What is random in front of the cache is the same in every iteration. Elements are shared and read-only. Of
-        slices of arrays only their order is remembered.
+        Random operations before the cache are the same in every iteration. Elements are shared and read-only. For
+        slices of arrays only their order is stored.
 
     Raises
     ------
     TypeError
-        If `filename` is no text; while a file is written, if elements hold what can be written neither as numbers nor
-        as text.
+        If `filename` is not text; while a file is written, if elements hold values other than numbers
+        and text.
     NotFoundError
         During iteration, if the folder of the file does not exist.
     DataLossError
@@ -50,8 +50,8 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
 
     Notes
     -----
-    An iteration that ends early, or in which an element raised an exception, leaves no cache behind. Where two
-    iterations begin before one is complete, each makes its own elements; only one of them writes the file, also if they
+    An iteration that ends early, or in which an element raised an exception, stores no cache. If two
+    iterations start before one is complete, each makes its own elements; only one of them writes the file, even if they
     are in different processes.
 
     Examples
@@ -71,26 +71,26 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
 
 @dataclass(frozen=True, eq=False)
 class Cache(Transformation):
-    """The same elements, remembered in a file, or in memory where there is no name of one."""
+    """The elements of the input, stored in a file, or in memory without a file name."""
 
     filename: str
-    # What was remembered in memory. Copies of the node in rewritten graphs share it where they have equal inputs, such
-    # as with other numbers of threads; the shards of two workers are two stores.
+    # The stores in memory. Copies of the node in rewritten graphs share one if they have equal inputs, such
+    # as with other numbers of threads; the shards of two workers have two stores.
     stores: dict[Any, Store] = field(default_factory=dict, repr=False)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Whether there is a file, which may be anywhere."""
+        """Whether there is a file; its path may differ."""
         return {"file": bool(self.filename)}
 
     @property
     def table(self) -> Table | None:
-        """That of the input; a file gives elements only."""
+        """The table of the input; None with a file."""
         return None if self.filename else self.input.table
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether those of the input are."""
+        """Whether the rows of the input are."""
         return self.table is not None and self.input.from_row_zero
 
     @property
@@ -99,21 +99,21 @@ class Cache(Transformation):
         return self.stores.setdefault((fingerprint(self.input), *sources), Store())
 
     def kept(self) -> Any:
-        """Return all elements, or the numbers of their rows where there is a table, which an iteration makes first."""
+        """Return all elements, or their row numbers if there is a table, after an iteration that stores them."""
         store = self._store
         if store.kept is None:
-            for _ in Opened(self):
+            for _ in PipelineHandle(self):
                 pass
         return store.kept
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
         if self.from_row_zero:
-            return self.input.open_rows(run)
-        return CachedRows(self, run, self._store)
+            return self.input.open_rows(context)
+        return CachedRows(self, context, self._store)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
         if self.filename:
-            return FileCachedElements(self.input, run, self.filename)
-        return CachedElements(self, run, self._store)
+            return FileCachedElements(self.input, context, self.filename)
+        return CachedElements(self, context, self._store)

@@ -1,9 +1,9 @@
-"""The streams of a cache in memory.
+"""Streams of a cache in memory.
 
-A stream either *makes* elements and keeps them, or *reads* those that were kept. Its state is where it is, and where
-the input *began* (its rounds, and its state in them): a restored stream makes the elements up to that place again,
-unless this process has them. The beginning of what was kept in whole is a choice of the iteration: its later rounds,
-restored or not, give these elements again, also where the stream that made them is gone.
+A stream either *makes* elements and stores them, or *reads* stored ones. Its state is its position, and where
+the input *began* (its rounds, and its state in them): a restored stream makes the elements up to that position again,
+unless this process has them. The beginning of a complete store is a choice of the iteration: its later rounds,
+restored or not, yield these elements again, even if the stream that made them is closed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 
 __all__ = ["CachedElements", "CachedRows", "Store", "same_state"]
 
 
 class Store:
-    """What a stream that came to its end has kept, and where its input began."""
+    """The elements of a complete iteration, and where its input began."""
 
     __slots__ = ("begun", "kept")
 
@@ -29,12 +29,12 @@ class Store:
         self.begun: State | None = None
 
     def complete(self, kept: Any, begun: State | None, replaces: bool = False) -> None:
-        """Take what was kept; the first that comes counts, unless another has to replace it."""
+        """Store the elements; the first call takes precedence unless `replaces`."""
         if self.kept is None or replaces:
             self.begun, self.kept = begun, kept
 
     def can_serve(self, begun: State | None) -> bool:
-        """Whether the elements of an iteration that has to begin there, or anywhere, are here."""
+        """Return whether the store holds the elements of an iteration that began there (None: anywhere)."""
         return self.kept is not None and (begun is None or same_state(begun, self.begun))
 
 
@@ -59,17 +59,17 @@ def _beginning(rounds: list[int], source: Stream | RowStream) -> State | None:
     try:
         return {"rounds": rounds, "input": source.get_state()}
     except NotImplementedError:
-        return None  # asked for a state of its own, this stream says so, too
+        return None  # get_state of this stream raises the same error
 
 
 class CachedElements(Stream):
-    """Elements that are made, or read.
+    """The elements of a cache, made or read.
 
     Parameters
     ----------
     cache : Node
-        Its input makes the elements.
-    run : Run
+        The node whose input makes the elements.
+    context : IterationContext
     store : Store
     """
 
@@ -77,37 +77,37 @@ class CachedElements(Stream):
         "_at",
         "_begun",
         "_cache",
+        "_context",
         "_input",
         "_is_closed",
         "_keeps",
         "_kept",
         "_replaces",
         "_rounds",
-        "_run",
         "_store",
     )
 
-    def __init__(self, cache: Transformation, run: Run, store: Store) -> None:
+    def __init__(self, cache: Transformation, context: IterationContext, store: Store) -> None:
         self._cache = cache
-        self._run = run
+        self._context = context
         self._store = store
         self._keeps = True  # until one raises
-        self._at = 0  # how many came
-        self._go_to(run.chosen(cache))
+        self._at = 0  # the number of elements so far
+        self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read what is stored, or make what began there, or begin."""
+        """Read the store, or make elements from the given beginning, or from a new one."""
         self._is_closed = False
-        # An iteration that was restored may need other elements than are stored.
+        # A restored iteration may need elements other than the stored ones.
         self._replaces = begun is not None
         if self._keeps and self._store.can_serve(begun):
             self._input: Stream | None = None  # since elements are read
             self._kept: list[Nest] = self._store.kept
             self._begun = self._store.begun
-            self._run.choose(self._cache, self._begun)
+            self._context.choose(self._cache, self._begun)
             return
-        self._rounds = list(self._run.rounds) if begun is None else begun["rounds"]
-        self._input = self._cache.input.open(self._run.at(*self._rounds))
+        self._rounds = list(self._context.rounds) if begun is None else begun["rounds"]
+        self._input = self._cache.input.open(self._context.at(*self._rounds))
         self._kept = []
         if begun is not None:
             self._input.set_state(begun["input"])
@@ -117,7 +117,7 @@ class CachedElements(Stream):
         if self._is_closed:
             raise StopIteration
         if self._input is not None:
-            while self._keeps and len(self._kept) < self._at:  # behind a restoration
+            while self._keeps and len(self._kept) < self._at:  # after a restoration
                 self._make(self._input)
             element = self._make(self._input)
         elif self._at < len(self._kept):
@@ -134,7 +134,7 @@ class CachedElements(Stream):
         except StopIteration:
             if self._keeps:
                 self._store.complete(self._kept, self._begun, self._replaces)
-                self._run.choose(self._cache, self._store.begun)
+                self._context.choose(self._cache, self._store.begun)
             self.close()
             raise
         except Exception:
@@ -146,14 +146,14 @@ class CachedElements(Stream):
         return element
 
     def close(self) -> None:
-        """Close the input; drop what is not complete."""
+        """Close the input; discard incomplete elements."""
         self._is_closed = True
         self._kept = []
         if self._input is not None:
             self._input.close()
 
     def get_state(self) -> State:
-        """Give the place, and where the input began; where it is, if nothing is kept."""
+        """Return the position, and where the input began; its current state, if nothing is stored."""
         if self._is_closed:
             return {"at": None, "begun": None, "keeps": False}
         begun = self._begun
@@ -162,7 +162,7 @@ class CachedElements(Stream):
         return {"at": self._at, "begun": begun, "keeps": self._keeps}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self.close()
         if state["at"] is not None:
             self._at, self._keeps = state["at"], state["keeps"]
@@ -170,37 +170,37 @@ class CachedElements(Stream):
 
 
 class CachedRows(RowStream):
-    """Row numbers that are made, or read; parameters are those of `CachedElements`."""
+    """Row numbers, made or read; the parameters are those of `CachedElements`."""
 
-    __slots__ = ("_at", "_begun", "_cache", "_kept", "_parts", "_replaces", "_rows", "_run", "_store")
+    __slots__ = ("_at", "_begun", "_cache", "_context", "_kept", "_parts", "_replaces", "_rows", "_store")
 
-    def __init__(self, cache: Transformation, run: Run, store: Store) -> None:
+    def __init__(self, cache: Transformation, context: IterationContext, store: Store) -> None:
         self._cache = cache
-        self._run = run
+        self._context = context
         self._store = store
         self._at = 0
-        self._go_to(run.chosen(cache))
+        self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read what is stored, or make what began there, or begin."""
+        """Read the store, or make elements from the given beginning, or from a new one."""
         self._replaces = begun is not None
         self._parts: list[Any] = []
-        self._kept: Any = None  # None where they are made
+        self._kept: Any = None  # None while they are made
         if self._store.can_serve(begun):
             self._kept, self._begun = self._store.kept, self._store.begun
-            self._run.choose(self._cache, self._begun)
+            self._context.choose(self._cache, self._begun)
             return
-        rounds = list(self._run.rounds) if begun is None else begun["rounds"]
-        self._rows = self._cache.input.open_rows(self._run.at(*rounds))
+        rounds = list(self._context.rounds) if begun is None else begun["rounds"]
+        self._rows = self._cache.input.open_rows(self._context.at(*rounds))
         if begun is not None:
             self._rows.set_state(begun["input"])
         self._begun = _beginning(rounds, self._rows) if begun is None else begun
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         if self._kept is None:
             made = sum(map(len, self._parts))
-            if made < self._at:  # behind a restoration
+            if made < self._at:  # after a restoration
                 self._make(self._at - made)
         rows = self._make(count) if self._kept is None else self._kept[self._at : self._at + count]
         self._at += row_count(rows)
@@ -213,14 +213,14 @@ class CachedRows(RowStream):
             self._kept = np.concatenate(self._parts)
             self._kept.setflags(write=False)
             self._store.complete(self._kept, self._begun, self._replaces)
-            self._run.choose(self._cache, self._store.begun)
+            self._context.choose(self._cache, self._store.begun)
         return rows
 
     def get_state(self) -> State:
-        """Give the place, and where the input began."""
+        """Return the position, and where the input began."""
         return {"at": self._at, "begun": self._begun}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._at = state["at"]
         self._go_to(state["begun"])

@@ -1,4 +1,4 @@
-"""The stream of a cache in a file."""
+"""Stream of a cache in a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import weakref
 from pathlib import Path
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.state.cache_file import SUFFIX, CacheReader, CacheWriter
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.errors import NotFoundError
@@ -15,13 +15,13 @@ __all__ = ["FileCachedElements"]
 
 
 class FileCachedElements(Stream):
-    """Elements that are read from a complete file, or else made; the first stream that makes them writes the file."""
+    """Elements read from a complete file, or made and written to it by the first stream."""
 
-    __slots__ = ("_filename", "_input", "_is_closed", "_is_started", "_node", "_reader", "_run", "_writer")
+    __slots__ = ("_context", "_filename", "_input", "_is_closed", "_is_started", "_node", "_reader", "_writer")
 
-    def __init__(self, node: Node, run: Run, filename: str) -> None:
+    def __init__(self, node: Node, context: IterationContext, filename: str) -> None:
         self._node = node
-        self._run = run
+        self._context = context
         self._filename = filename
         self._is_started = False
         self._is_closed = False
@@ -45,10 +45,10 @@ class FileCachedElements(Stream):
             try:
                 self._writer = CacheWriter.begin(self._filename)
             except FileNotFoundError as error:
-                raise NotFoundError(f"cannot make the cache {self._filename}: its folder does not exist") from error
+                raise NotFoundError(f"cannot create the cache {self._filename}: its folder does not exist") from error
             if self._writer is not None:
                 weakref.finalize(self, self._writer.abandon)
-            self._input = self._node.open(self._run)
+            self._input = self._node.open(self._context)
         self._is_started = True
 
     def _open_file(self, offset: int | None = None, count: int = 0) -> CacheReader:
@@ -56,7 +56,7 @@ class FileCachedElements(Stream):
             return CacheReader(self._filename) if offset is None else CacheReader(self._filename, offset, count)
         except FileNotFoundError as error:
             raise NotFoundError(
-                f"the cache {self._filename} is gone, which the saved iterator was reading. Start from the beginning."
+                f"the cache {self._filename}, which the saved iterator was reading, is missing. Start a new iterator."
             ) from error
 
     def _read(self, reader: CacheReader) -> Nest:
@@ -89,7 +89,7 @@ class FileCachedElements(Stream):
             self._writer = None
 
     def close(self) -> None:
-        """Close input and file; one that is not complete is deleted."""
+        """Close input and file; delete an incomplete file."""
         self._is_closed = True
         self._abandon()
         if self._reader is not None:
@@ -98,7 +98,7 @@ class FileCachedElements(Stream):
             self._input.close()
 
     def get_state(self) -> State:
-        """Give the place in the file, or the state of the input."""
+        """Return the position in the file, or the state of the input."""
         reader = self._reader
         return {
             "is_closed": self._is_closed,
@@ -108,12 +108,12 @@ class FileCachedElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken; what was made before is not written again, and so there is no file."""
+        """Restore a snapshot; no file is written, since earlier elements are not made again."""
         self._is_started = state["is_started"]
         if state["is_closed"]:
             self.close()
         elif state["file"] is not None:
             self._reader = self._open_file(*state["file"])
         elif state["input"] is not None:
-            self._input = self._node.open(self._run)
+            self._input = self._node.open(self._context)
             self._input.set_state(state["input"])

@@ -1,4 +1,4 @@
-"""The state that a function of the user's hands from element to element, in `reduce` and `scan`."""
+"""CarriedState: the state that `reduce` and `scan` carry from element to element."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ringlet.data.graph.spec_inference import spec_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import PyTreeSpec, describe, flatten
 
-__all__ = ["FoldedState"]
+__all__ = ["CarriedState"]
 
 
-class FoldedState:
+class CarriedState:
     """A nest of arrays that keeps its structure and its dtypes; shapes may change.
 
     Parameters
     ----------
     initial : nest
     where : str
-        What the messages name.
+        Name of the function in messages.
 
     Examples
     --------
-    >>> folded = FoldedState(0, "reduce_func")
+    >>> folded = CarriedState(0, "reduce_func")
     >>> folded.update(5)
     >>> folded.value
     np.int64(5)
@@ -39,30 +39,32 @@ class FoldedState:
         self._where = where
 
     def update(self, answer: Nest) -> None:
-        """Take over the next state, as the function gave it.
+        """Set the next state, as returned by the function.
 
         Raises
         ------
         InvalidArgumentError
             If its structure differs from that of the first.
         TypeError
-            If a dtype does.
+            If a dtype differs.
         """
         if answer is None:
-            raise TypeError(f"{self._where} must give the next state, and gave None: return it from the function.")
+            raise TypeError(
+                f"{self._where} must return the next state, and returned None: return it from the function."
+            )
         element = as_element(answer)
         leaves, shape = flatten(element)
         if shape != self._shape:
             raise InvalidArgumentError(
-                f"the state that {self._where} gives must have the structure of the initial state, "
+                f"the state that {self._where} returns must have the structure of the initial state, "
                 f"{describe(self._shape)}, and has {describe(shape)}"
             )
         for leaf, wanted in zip(leaves, self._dtypes, strict=True):
             found = _dtype(leaf)
             if found != wanted:
                 raise TypeError(
-                    f"the state that {self._where} gives must have the dtypes of the initial state: {wanted} is "
-                    f"expected, and {found} was given. Convert it, or begin with a state such as np.{found}(0)."
+                    f"the state that {self._where} returns must have the dtypes of the initial state: {wanted} is "
+                    f"expected, got {found}. Convert it, or start with a state such as np.{found}(0)."
                 )
         self.value = detached(element, self.value)
 

@@ -1,4 +1,4 @@
-"""Elements of several datasets, in the order in which another dataset names them."""
+"""choose_from_datasets: elements of several datasets in the order of a dataset of choices."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.graph.spec_inference import common_spec
 from ringlet.data.operations.common_specs import check_compatible
 from ringlet.data.operations.user_function import node_of
-from ringlet.data.operations.zip import Inputs
+from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
@@ -29,7 +29,7 @@ __all__ = ["Choose", "choose_from_datasets", "nodes_of"]
 def choose_from_datasets(
     datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True, name: str | None = None
 ) -> Dataset:
-    """Give the next element of the dataset that another dataset names, again and again.
+    """Select the next element from the dataset named by each element of another dataset.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def choose_from_datasets(
     choice_dataset : Dataset
         Of int64: positions in `datasets`.
     stop_on_empty_dataset : bool, default True
-        Whether to end where a dataset is named that has no element left; otherwise that choice is passed over.
+        Whether to end when the chosen dataset is exhausted; otherwise the choice is skipped.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -51,9 +51,9 @@ def choose_from_datasets(
     ValueError
         If there are no datasets.
     TypeError
-        If one of them is no dataset, they have elements of different structures or dtypes, or choices are no int64.
+        If one of them is not a dataset, their elements differ in structure or dtype, or choices are not int64.
     InvalidArgumentError
-        During iteration, if a choice names no dataset.
+        During iteration, if a choice is out of range.
 
     Examples
     --------
@@ -67,19 +67,19 @@ def choose_from_datasets(
     if choice is None:
         raise TypeError(f"choice_dataset must be a Dataset, got {choice_dataset!r}")
     if not choice.runs_user_code and choice.element_spec != TensorSpec((), np.int64):
-        raise TypeError(f"choice_dataset must have elements of int64 without dimensions, not {choice.element_spec!r}")
+        raise TypeError(f"choice_dataset must have scalar int64 elements, got {choice.element_spec!r}")
     return type(datasets[0])(Choose(choice, nodes, bool(stop_on_empty_dataset)))
 
 
 def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
-    """Give the nodes of datasets whose elements are of one kind.
+    """Return the nodes of datasets with elements of equal structure and dtypes.
 
     Raises
     ------
     ValueError
-        If there are none.
+        If there are no datasets.
     TypeError
-        If something is no dataset, or elements differ in structure or dtype.
+        If an item is not a dataset, or elements differ in structure or dtype.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
     """
     found = [node_of(dataset) for dataset in datasets]
     if not found:
-        raise ValueError("datasets must not be empty: there is nothing to choose from")
+        raise ValueError("datasets must not be empty: pass one dataset or more")
     nodes = tuple(node for node in found if node is not None)
     if len(nodes) < len(found):
         raise TypeError(f"datasets must be a sequence of Dataset, got {datasets!r}")
@@ -99,7 +99,7 @@ def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Choose(Node):
-    """The next element of the part that a choice names."""
+    """The next element of the part named by each choice."""
 
     choice: Node
     parts: tuple[Node, ...]
@@ -107,16 +107,16 @@ class Choose(Node):
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The choices, then what they are made from."""
+        """The choices, then the parts."""
         return (self.choice, *self.parts)
 
     def with_inputs(self, *inputs: Node) -> Choose:
-        """Give the same over other nodes."""
+        """Return the same operation on other inputs."""
         return dataclasses.replace(self, choice=inputs[0], parts=inputs[1:])
 
     @property
     def cardinality(self) -> int:
-        """Infinite where nothing can end it, else unknown."""
+        """INFINITE_CARDINALITY if it cannot end, else UNKNOWN_CARDINALITY."""
         if self.choice.cardinality != INFINITE_CARDINALITY:
             return UNKNOWN_CARDINALITY
         endless = [part.cardinality == INFINITE_CARDINALITY for part in self.parts]
@@ -124,7 +124,7 @@ class Choose(Node):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The specs that the elements of all parts follow."""
+        """The common specs of all parts."""
         return common_spec([part.element_spec for part in self.parts])
 
     @property
@@ -132,13 +132,13 @@ class Choose(Node):
         """The example of the first part."""
         return self.parts[0].example
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return ChooseElements([node.open(run) for node in self.inputs], self.stops)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return ChooseElements([node.open(context) for node in self.inputs], self.stops)
 
 
-class ChooseElements(Inputs):
-    """The elements that the first input names, of the others."""
+class ChooseElements(InputStreams):
+    """The elements of the other inputs, as chosen by the first input."""
 
     __slots__ = ("_is_over", "_stops")
 
@@ -166,11 +166,11 @@ class ChooseElements(Inputs):
         raise StopIteration
 
     def get_state(self) -> State:
-        """Give which inputs have ended, too."""
+        """Return the states of the inputs, and which inputs have ended."""
         return {**super().get_state(), "is_over": list(self._is_over)}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._is_over = list(state["is_over"])
 
@@ -178,5 +178,5 @@ class ChooseElements(Inputs):
 def _position(choice: Any, count: int) -> int:
     at = int(choice)
     if not 0 <= at < count:
-        raise InvalidArgumentError(f"choice_dataset gave {at}, and there are datasets 0 to {count - 1} to choose from")
+        raise InvalidArgumentError(f"choice_dataset chose dataset {at}, but the datasets are 0 to {count - 1}")
     return at

@@ -1,4 +1,4 @@
-"""What the elements of several datasets have in common."""
+"""Common specs of the elements of several datasets, and of function results."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import flatten, map_structure
 
-__all__ = ["check_compatible", "common_spec", "doubled", "spec_of_answers", "without_sizes"]
+__all__ = ["check_compatible", "doubled", "spec_of_answers", "without_sizes"]
 
 
 def check_compatible(nodes: Sequence[Node]) -> None:
-    """Compare the elements of nodes, where that takes no call of a user's function.
+    """Check that elements of nodes are compatible, unless that requires calls of user functions.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def check_compatible(nodes: Sequence[Node]) -> None:
 
 
 def doubled(example: Nest, specs: Nest) -> Nest:
-    """Give an example whose sizes are twice as large where specs do not know them.
+    """Return an example with unknown sizes doubled.
 
     Examples
     --------
@@ -55,14 +55,14 @@ def _doubled_leaf(leaf: Any, spec: Any) -> Any:
 
 
 def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[Nest], Nest]) -> Nest:
-    """Give the specs of what a function makes of the elements of a node.
+    """Return the specs of the results of a function for the elements of a node.
 
     Parameters
     ----------
     answers : sequence of nest
-        What it made of examples.
+        Its results for examples.
     source : Node
-        Where it does not know all sizes of its elements, the function is also called on an example of double size.
+        If its specs have unknown sizes, the function is also called on an example of double size.
     function : callable
         Of an element.
 
@@ -80,12 +80,12 @@ def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[N
             specs.append(map_structure(spec_of, larger))
         return common_spec(specs)
     except Exception:
-        # A function that takes no other size tells nothing about which of its sizes depend on it.
+        # If the function rejects the other size, the dependence of result sizes stays undetermined.
         return without_sizes(specs[0])
 
 
 def without_sizes(specs: Nest) -> Nest:
-    """Give the same specs with all sizes unknown.
+    """Return the specs with all sizes unknown.
 
     Examples
     --------

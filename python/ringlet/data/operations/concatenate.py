@@ -1,4 +1,4 @@
-"""One dataset behind another."""
+"""Dataset.concatenate: one dataset after another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.batch_rows import join_rows
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
 from ringlet.data.graph.spec_inference import common_spec
 from ringlet.data.graph.table import Column, Rows, Table, row_count, row_numbers
 from ringlet.data.operations.common_specs import check_compatible
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 
 __all__ = ["Concatenate", "concatenate"]
 
-# The round that the second input is opened in, beside those of repeats: a shuffle that both share gives two orders.
+# The round in which the second input is opened: a shuffle shared by both inputs has two orders.
 _SECOND = 2**32
 
 
 def concatenate(self: Dataset, dataset: Dataset, name: str | None = None) -> Dataset:
-    """Give the elements of another dataset behind those of this one.
+    """Append the elements of another dataset.
 
     Parameters
     ----------
     dataset : Dataset
         Of the same structure and dtypes.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Rows of arrays stay rows of arrays, whatever is done to them later. Sizes that differ are unknown to its
+        Rows of arrays stay rows of arrays for later operations. Sizes that differ are unknown in its
         `element_spec`.
 
     Raises
     ------
     TypeError
-        If it is no dataset, or has elements of another structure or dtype. Where functions of the user make the
-        elements, that is seen when `element_spec` is asked for.
+        If it is not a dataset, or has elements of another structure or dtype. If user functions make the
+        elements, the check happens in `element_spec`.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Concatenate(Node):
 
     @property
     def cardinality(self) -> int:
-        """The sum of both."""
+        """The sum of the cardinalities."""
         sizes = (self.first.cardinality, self.second.cardinality)
         for unbounded in (INFINITE_CARDINALITY, UNKNOWN_CARDINALITY):
             if unbounded in sizes:
@@ -83,7 +83,7 @@ class Concatenate(Node):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The specs that the elements of both follow."""
+        """The common specs of both."""
         return common_spec([self.first.element_spec, self.second.element_spec])
 
     @property
@@ -103,30 +103,32 @@ class Concatenate(Node):
 
     @property
     def in_order(self) -> bool:
-        """Whether those of both are."""
+        """Whether the rows of both are."""
         return self.first.in_order and self.second.in_order
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether those of both are, and the first gives all of its rows."""
+        """Whether the rows of both are, and the first input yields all of its rows."""
         first = self.first.table
         is_whole = first is not None and self.first.cardinality == first.length
         return is_whole and self.first.from_row_zero and self.second.from_row_zero
 
     @property
     def bytes_copied(self) -> int:
-        """The more of the two."""
+        """The larger of the two."""
         return max(self.first.bytes_copied, self.second.bytes_copied)
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
         first = self.first.table
         second_from = 0 if first is None else first.length
-        return ConcatenateRows(self.first.open_rows(run), self.second.open_rows(run.in_round(_SECOND)), second_from)
+        return ConcatenateRows(
+            self.first.open_rows(context), self.second.open_rows(context.in_round(_SECOND)), second_from
+        )
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
-        return ConcatenateElements(self.first.open(run), self.second, run)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
+        return ConcatenateElements(self.first.open(context), self.second, context)
 
 
 class JoinedColumn:
@@ -151,11 +153,11 @@ class JoinedColumn:
         self.is_memory = first.is_memory and second.is_memory
 
     def row(self, number: int) -> Any:
-        """Give one row."""
+        """Return one row."""
         return self._first.row(number) if number < self._border else self._second.row(number - self._border)
 
     def rows(self, rows: Rows) -> Any:
-        """Give many rows as one array: of one column where they are all of it, else a copy."""
+        """Return rows as one array: from one column if possible, else a copy."""
         border = self._border
         if isinstance(rows, slice):
             if rows.stop <= border:
@@ -180,7 +182,7 @@ class JoinedColumn:
 
 
 class ConcatenateRows(RowStream):
-    """The row numbers of one stream, then those of another, counted behind the table of the first."""
+    """The row numbers of one stream, then those of another, offset by the length of the first table."""
 
     __slots__ = ("_first", "_second", "_second_from")
 
@@ -190,7 +192,7 @@ class ConcatenateRows(RowStream):
         self._second_from = second_from
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         if self._first is None:
             return self._shifted(self._second.next_rows(count))
         rows = self._first.next_rows(count)
@@ -210,11 +212,11 @@ class ConcatenateRows(RowStream):
         return slice(rows.start + by, rows.stop + by) if isinstance(rows, slice) else rows + by
 
     def get_state(self) -> State:
-        """Give the states of both; None for the first once it has ended."""
+        """Return the states of both; None for the first once it has ended."""
         return {"inputs": [None if self._first is None else self._first.get_state(), self._second.get_state()]}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         first, second = state["inputs"]
         if first is None:
             self._first = None
@@ -224,15 +226,15 @@ class ConcatenateRows(RowStream):
 
 
 class ConcatenateElements(Stream):
-    """The elements of one stream, then those of a node that is opened only then."""
+    """The elements of one stream, then those of a node that is opened at the end of the first."""
 
-    __slots__ = ("_input", "_is_second", "_run", "_second")
+    __slots__ = ("_context", "_input", "_is_second", "_second")
 
-    def __init__(self, first: Stream, second: Node, run: Run) -> None:
-        self._input: Stream | None = first  # None once this stream was closed
+    def __init__(self, first: Stream, second: Node, context: IterationContext) -> None:
+        self._input: Stream | None = first  # None if this stream is closed
         self._is_second = False
         self._second = second
-        self._run = run
+        self._context = context
 
     def __next__(self) -> Nest:
         if self._input is None:
@@ -247,21 +249,21 @@ class ConcatenateElements(Stream):
 
     def _open_second(self) -> Stream:
         self._is_second = True
-        self._input = self._second.open(self._run.in_round(_SECOND))
+        self._input = self._second.open(self._context.in_round(_SECOND))
         return self._input
 
     def close(self) -> None:
-        """Close the one that is open, and open no other."""
+        """Close the open input."""
         if self._input is not None:
             self._input.close()
             self._input = None
 
     def get_state(self) -> State:
-        """Give the state of the one that is open, and which it is."""
+        """Return the state of the open input, and which one it is."""
         return {"is_second": self._is_second, "input": None if self._input is None else self._input.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["input"] is None or self._input is None:
             self.close()
             return

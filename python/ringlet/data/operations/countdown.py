@@ -1,14 +1,14 @@
-"""What `skip` and `take` share: streams that count elements down, and save how many are left."""
+"""Base classes of the streams of `skip` and `take`, which count down elements."""
 
 from __future__ import annotations
 
-from ringlet.data.graph.node import Downstream, RowStream, State, Stream
+from ringlet.data.graph.node import RowStream, State, Stream, UnaryStream
 
 __all__ = ["CountedElements", "CountedRows"]
 
 
 class CountedRows(RowStream):
-    """Row numbers of another stream, `_rows`, of which `_left` are still to be counted."""
+    """Base class of streams that count down `_left` row numbers of `_rows`."""
 
     __slots__ = ("_left", "_rows")
 
@@ -17,17 +17,17 @@ class CountedRows(RowStream):
         self._left = count
 
     def get_state(self) -> State:
-        """Give how many are left."""
+        """Return the remaining count."""
         return {"input": self._rows.get_state(), "left": self._left}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._rows.set_state(state["input"])
         self._left = state["left"]
 
 
-class CountedElements(Downstream):
-    """Elements of another stream, of which `_left` are still to be counted."""
+class CountedElements(UnaryStream):
+    """Base class of streams that count down `_left` elements of the input."""
 
     __slots__ = ("_left",)
 
@@ -36,10 +36,10 @@ class CountedElements(Downstream):
         self._left = count
 
     def get_state(self) -> State:
-        """Give how many are left."""
+        """Return the remaining count."""
         return {**super().get_state(), "left": self._left}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._left = state["left"]

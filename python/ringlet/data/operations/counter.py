@@ -1,4 +1,4 @@
-"""Numbers without end."""
+"""Dataset.counter: an infinite sequence of numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Counter", "counter"]
 def counter(
     cls: type[Dataset], start: int = 0, step: int = 1, dtype: DTypeLike = np.int64, name: str | None = None
 ) -> Dataset:
-    """Make a dataset of ``start, start + step, ...``, without end.
+    """Create an infinite dataset of ``start, start + step, ...``.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def counter(
     dtype : dtype, default int64
         A dtype of integers or floats.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -43,9 +43,9 @@ def counter(
     Raises
     ------
     InvalidArgumentError
-        If `dtype` is another one.
+        If `dtype` is neither.
     TypeError
-        If `start` or `step` is no integer.
+        If `start` or `step` is not an integer.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def counter(
     """
     kind = np.dtype(dtype)
     if kind.kind not in "iuf":
-        raise InvalidArgumentError(f"Dataset.counter gives integers or floats, not {kind}")
+        raise InvalidArgumentError(f"Dataset.counter yields integers or floats, not {kind}")
     try:
         column = RangeColumn(index(start), index(step), kind)
     except TypeError:
@@ -65,9 +65,9 @@ def counter(
 
 @dataclass(frozen=True, eq=False)
 class Counter(TableSource):
-    """The rows of a table that is as long as can be counted."""
+    """The rows of a table of the maximum length."""
 
     @property
     def cardinality(self) -> int:
-        """Infinite."""
+        """INFINITE_CARDINALITY."""
         return INFINITE_CARDINALITY

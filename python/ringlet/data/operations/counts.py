@@ -1,4 +1,4 @@
-"""How the operations read a count that a user gave."""
+"""Checks of counts that users pass to operations."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["AUTOTUNE", "check_buffer_size", "check_parallel_calls", "count_or_al
 ALL = -1
 
 AUTOTUNE = -1
-"""Let the library choose a number (``tf.data.AUTOTUNE``)."""
+"""A number that the library chooses (``tf.data.AUTOTUNE``)."""
 
 
 def positive(value: Any, name: str, hint: str = "") -> int:
-    """Give a count that must be one or more.
+    """Check a count that must be one or more.
 
     Raises
     ------
     InvalidArgumentError
-        If it is less.
+        If it is less than one.
     TypeError
-        If it is no integer.
+        If it is not an integer.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def positive(value: Any, name: str, hint: str = "") -> int:
 
 
 def count_or_all(value: Any, name: str) -> int:
-    """Return a count that may be zero, or -1 for all elements: as in TensorFlow, any negative number means that.
+    """Return a count, with -1 for all elements in place of any negative number, as in TensorFlow.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def count_or_all(value: Any, name: str) -> int:
 
 
 def check_buffer_size(value: Any) -> int:
-    """Return the size of a buffer: AUTOTUNE, also for None, or zero or more.
+    """Return the size of a buffer: zero or more, or AUTOTUNE, which None means as well.
 
     Raises
     ------
@@ -70,20 +70,20 @@ def check_buffer_size(value: Any) -> int:
     size = AUTOTUNE if value is None else _integer(value, "buffer_size")
     if size < AUTOTUNE:
         raise InvalidArgumentError(
-            f"buffer_size must be zero or more, or AUTOTUNE ({AUTOTUNE}) for a size that is chosen, got {size}."
+            f"buffer_size must be zero or more, or AUTOTUNE ({AUTOTUNE}) for an automatic size, got {size}."
         )
     return size
 
 
 def check_parallel_calls(value: Any) -> None:
-    """Check how many calls of a function may run at once: None, AUTOTUNE, or one or more.
+    """Check a number of concurrent calls: None, AUTOTUNE, or one or more.
 
     Raises
     ------
     InvalidArgumentError
         If it is another number.
     TypeError
-        If it is no integer.
+        If it is not an integer.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The base of transformations whose elements are no rows of a table."""
+"""ElementTransform: base class of transformations whose elements are not rows of a table."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from ringlet.data.graph.node import Transformation
 
-__all__ = ["Rowless"]
+__all__ = ["ElementTransform"]
 
 
 @dataclass(frozen=True, eq=False)
-class Rowless(Transformation):
-    """A transformation that gives elements one by one, whatever its input gives."""
+class ElementTransform(Transformation):
+    """Base class of transformations that read their input element by element."""
 
     @property
     def table(self) -> None:
-        """None: the elements are no rows."""
+        """None: the elements are not rows."""
         return
 
     @property
     def in_order(self) -> bool:
-        """Means nothing without a table."""
+        """False: there is no table."""
         return False

@@ -1,4 +1,4 @@
-"""A dataset of elements that are there already."""
+"""Source node of given elements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.nest import map_structure
 
@@ -20,12 +20,12 @@ class Elements(Node):
     Examples
     --------
     >>> import numpy as np
-    >>> list(Elements((np.int64(3), np.int64(4))).open(Run()))
+    >>> list(Elements((np.int64(3), np.int64(4))).open(IterationContext()))
     [np.int64(3), np.int64(4)]
     """
 
     elements: tuple[Nest, ...] = field(repr=False)
-    # What is known of other elements of their kind; what these have in common, if it is None.
+    # The specs of such elements; those that all given elements conform to, if None.
     spec: Nest = field(default=None, repr=False)
 
     @property
@@ -35,7 +35,7 @@ class Elements(Node):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs that all elements follow, unless others were given."""
+        """The given specs, or the common specs of the elements."""
         if self.spec is not None:
             return self.spec
         return common_spec([map_structure(spec_of, element) for element in self.elements])
@@ -50,8 +50,8 @@ class Elements(Node):
         """The first element."""
         return self.elements[0]
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start at the first element."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         return ElementsStream(self.elements)
 
 
@@ -72,13 +72,13 @@ class ElementsStream(Stream):
         return element
 
     def close(self) -> None:
-        """Give no more."""
+        """Close the stream."""
         self._next = len(self._elements)
 
     def get_state(self) -> State:
-        """Give the place."""
+        """Return the position."""
         return {"next": self._next}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._next = state["next"]

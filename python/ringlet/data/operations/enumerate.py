@@ -1,4 +1,4 @@
-"""Elements with their numbers."""
+"""Dataset.enumerate: elements with their numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import RangeColumn, Table
 from ringlet.data.operations.table_source import TableRows
 from ringlet.data.operations.zip import zip_tables
@@ -27,26 +27,26 @@ _INT64 = np.dtype(np.int64)
 
 
 def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset:
-    """Give ``(number, element)`` for every element, as Python's ``enumerate`` does.
+    """Pair every element with its number, as Python's ``enumerate`` does.
 
     Parameters
     ----------
     start : int, default 0
         The first number.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        The numbers are int64. Slices of arrays in their order stay slices of arrays, whatever is done to them later.
+        The numbers are int64. Consecutive slices of arrays stay slices of arrays for later operations.
 
     Raises
     ------
     InvalidArgumentError
         If `start` does not fit into int64.
     TypeError
-        If it is no integer.
+        If it is not an integer.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset
 
 @dataclass(frozen=True, eq=False)
 class Enumerate(Transformation):
-    """Numbers and elements."""
+    """Pairs of number and element."""
 
     start: int
 
@@ -86,7 +86,7 @@ class Enumerate(Transformation):
 
     @cached_property
     def table(self) -> Table | None:
-        """A column of numbers in front of those of the input, where it gives the rows of its table from the first."""
+        """A column of numbers and the columns of the input, if the input yields its rows from the first."""
         table = self.input.table
         if table is None or not self.input.from_row_zero:
             return None
@@ -95,25 +95,25 @@ class Enumerate(Transformation):
 
     @property
     def in_order(self) -> bool:
-        """Always, where there is a table."""
+        """True: a table is read in order."""
         return self.table is not None
 
     @property
     def from_row_zero(self) -> bool:
-        """Always, where there is a table."""
+        """True: a table is read in order."""
         return self.table is not None
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start at the first row."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
         return TableRows(0 if self.table is None else self.table.length)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return EnumerateElements(self.input.open(run), self.start)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return EnumerateElements(self.input.open(context), self.start)
 
 
-class EnumerateElements(Downstream):
-    """Numbers, and the elements of another stream. An element at fault takes its number with it."""
+class EnumerateElements(UnaryStream):
+    """Numbers, and the elements of another stream. A failed element uses up its number."""
 
     __slots__ = ("_next",)
 
@@ -127,10 +127,10 @@ class EnumerateElements(Downstream):
         return np.int64(number), next(self._input)
 
     def get_state(self) -> State:
-        """Give the next number."""
+        """Return the next number."""
         return {**super().get_state(), "next": self._next}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._next = state["next"]

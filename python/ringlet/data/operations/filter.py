@@ -1,4 +1,4 @@
-"""The elements that a predicate lets through."""
+"""Dataset.filter: the elements for which a predicate is true."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Run, State, Stream
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.user_function import UserFunction, as_bool, check_callable, spread
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["Filter", "Tested", "filter"]
+__all__ = ["Filter", "PredicateStream", "filter"]
 
 
 def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -24,27 +24,27 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
     Parameters
     ----------
     predicate : callable
-        Takes an element; one that is a tuple comes as several arguments. Gives True or False, or an array that is
+        Takes an element, unpacked into arguments if it is a tuple. Returns True or False, or an array that is
         one bool.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Only reading tells how many elements it has.
+        Its cardinality is unknown.
 
     Raises
     ------
     TypeError
-        If `predicate` cannot be called.
+        If `predicate` is not callable.
     InvalidArgumentError
-        During iteration, if it gives anything but one bool.
+        During iteration, if it does not return one bool.
 
     Notes
     -----
-    An exception of `predicate` surfaces where the next element is asked for, with the number of the element in a note.
-    The iterator can go on behind it.
+    An exception of `predicate` is raised when the next element is requested, with the element number in a note.
+    Iteration can continue after it.
 
     Examples
     --------
@@ -57,28 +57,28 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Filter(Rowless):
+class Filter(ElementTransform):
     """The elements for which a predicate is true."""
 
     predicate: Callable[..., Any]
 
     @property
     def cardinality(self) -> int:
-        """Unknown."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
     def runs_user_code(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return FilterElements(self.input.open(run), self.predicate)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return FilterElements(self.input.open(context), self.predicate)
 
 
-class Tested(Downstream):
-    """Elements of another stream, and a predicate for each."""
+class PredicateStream(UnaryStream):
+    """Base class of streams that apply a predicate to the elements of their input."""
 
     __slots__ = ("_count", "_predicate")
 
@@ -93,20 +93,20 @@ class Tested(Downstream):
         answer = self._predicate(number, *spread(element))
         if answer is True or answer is False:
             return bool(answer)
-        return as_bool(answer, self._predicate.where("gave no bool", number) + ":")
+        return as_bool(answer, self._predicate.where("returned no bool", number) + ":")
 
     def get_state(self) -> State:
-        """Give how many elements were tested."""
+        """Return the number of elements tested."""
         return {**super().get_state(), "count": self._count}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._count = state["count"]
 
 
-class FilterElements(Tested):
-    """The elements of another stream that pass."""
+class FilterElements(PredicateStream):
+    """The elements of another stream for which the predicate is true."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""A number that says which elements a dataset has."""
+"""Dataset.fingerprint: a hash of the elements of a dataset."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["fingerprint"]
 
-# Fields of nodes that hold what iterations left behind, or change no element.
+# Fields of nodes that hold caches, or do not affect elements.
 _NOT_COUNTED = frozenset({"name", "runs", "stores", "begun", "num_parallel_calls"})
 
-# One for each dataset with parts whose content cannot be told.
+# Counts datasets with parts that cannot be hashed.
 _tokens: WeakKeyDictionary[Node, bytes] = WeakKeyDictionary()
 
 
@@ -35,10 +35,10 @@ def fingerprint(self: Dataset) -> np.uint64:
     Returns
     -------
     numpy.uint64
-        Of the operations, their arguments, the contents of arrays, the code of functions and the values that they
+        A hash of the operations, their arguments, contents of arrays, the code of functions and the values that they
         refer to. Equal numbers mean equal elements, as long as the functions are deterministic and files do not change.
-        Different numbers do not mean different elements: an object of a class that is not known here, such as one that
-        a function refers to, makes the number that of this dataset alone.
+        Different numbers do not imply different elements: an object of an unsupported class, such as one that
+        a function refers to, makes the number unique to this dataset.
 
     Notes
     -----
@@ -56,12 +56,12 @@ def fingerprint(self: Dataset) -> np.uint64:
 
 
 class _Digest:
-    """Writes values into a hash, each with the name of its type, so that no two kinds of values look alike."""
+    """Hash of values, each prefixed with the name of its type."""
 
     def __init__(self, root: Node) -> None:
         self._root = root
         self._hash = hashlib.blake2b(digest_size=8)
-        # Objects that were written, by identity, and kept while that tells them apart.
+        # Objects hashed so far, by identity; references keep the identities unique.
         self._seen: dict[int, tuple[int, Any]] = {}
 
     def number(self) -> int:
@@ -107,7 +107,7 @@ class _Digest:
 
 
 def _parts(value: Any) -> Iterable[Any] | None:
-    """What tells a value from others of its type; None where that is not known."""
+    """Return the parts that distinguish a value from others of its type; None if unsupported."""
     take = _PARTS.get(type(value))
     if take is not None:
         return take(value)
@@ -125,7 +125,7 @@ def _parts_of_function(function: FunctionType) -> list[Any]:
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     own = [function.__code__, function.__defaults__, function.__kwdefaults__, cells]
     if function.__globals__.get("__name__", "").startswith("ringlet."):
-        return own  # of this library, whose other functions change with its releases only
+        return own  # functions of this library change only with its releases
     names = dict.fromkeys(_names(function.__code__))
     return [*own, {name: function.__globals__[name] for name in names if name in function.__globals__}]
 

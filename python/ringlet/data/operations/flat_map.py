@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.graph.spec_inference import common_spec
 from ringlet.data.operations.common_specs import doubled, without_sizes
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.map import call
-from ringlet.data.operations.nested_interleave import DatasetFunction, InnerElements
+from ringlet.data.operations.nested_interleave import DatasetFunction, NestedElements
 from ringlet.data.operations.user_function import check_callable
 from ringlet.nest import flatten
 
@@ -26,29 +26,29 @@ __all__ = ["FlatMap", "flat_map"]
 
 
 def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None = None) -> Dataset:
-    """Give all elements of the dataset ``map_func(element)``, for every element.
+    """Concatenate the datasets ``map_func(element)`` of all elements.
 
     Parameters
     ----------
     map_func : callable
-        Takes an element; one that is a tuple comes as several arguments. Gives a Dataset.
+        Takes an element, unpacked into arguments if it is a tuple. Returns a Dataset.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Only reading tells how many elements it has. Its `element_spec` is found by calling `map_func` on an example.
+        Its cardinality is unknown. Its `element_spec` is found by calling `map_func` on an example.
 
     Raises
     ------
     TypeError
-        If `map_func` cannot be called; during iteration, if it gives something else than a dataset.
+        If `map_func` is not callable; during iteration, if it does not return a dataset.
 
     Notes
     -----
-    An exception of `map_func` surfaces where the next element is asked for, with the number of the element in a note.
-    The iterator can go on behind it.
+    An exception of `map_func` is raised when the next element is requested, with the element number in a note.
+    Iteration can continue after it.
 
     Examples
     --------
@@ -56,30 +56,30 @@ def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None =
     >>> [int(x) for x in Dataset.range(4).flat_map(Dataset.range)]
     [0, 0, 1, 0, 1, 2]
     """
-    check_callable(map_func, "flat_map", "a function that makes a dataset of an element")
+    check_callable(map_func, "flat_map", "a function that returns a dataset for an element")
     return type(self)(FlatMap(self.node, map_func))
 
 
 @dataclass(frozen=True, eq=False)
-class FlatMap(Rowless):
-    """The elements of the datasets that a function makes of elements."""
+class FlatMap(ElementTransform):
+    """The elements of the datasets that a function returns for each element."""
 
     function: Callable[..., Dataset]
     parameter: ClassVar[str] = "map_func"
 
     @property
     def cardinality(self) -> int:
-        """Unknown."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
     def runs_user_code(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @cached_property
     def inner_example(self) -> Node:
-        """The dataset that the function makes of the input's example."""
+        """The dataset that the function returns for the input's example."""
         return self._inner(self.input.example)
 
     def _inner(self, example: Nest) -> Node:
@@ -95,13 +95,13 @@ class FlatMap(Rowless):
         try:
             return common_spec([spec, self._inner(doubled(self.input.example, outer)).element_spec])
         except Exception:
-            # A function that takes no other size tells nothing about which of its sizes depend on it.
+            # If the function rejects the other size, the dependence of result sizes stays undetermined.
             return without_sizes(spec)
 
     def _common_spec(self) -> Nest:
         spec = self.inner_example.element_spec
         for example in self.input.examples[1:]:
-            with suppress(Exception):  # who makes that element tells what is wrong with it
+            with suppress(Exception):  # the error occurs again when the element is made
                 spec = common_spec([spec, self._inner(example).element_spec])
         return spec
 
@@ -110,6 +110,6 @@ class FlatMap(Rowless):
         """The example of an inner dataset."""
         return self.inner_example.example
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return InnerElements(self, run, DatasetFunction(self.function, self.parameter))
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return NestedElements(self, context, DatasetFunction(self.function, self.parameter))

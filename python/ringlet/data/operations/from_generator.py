@@ -1,4 +1,4 @@
-"""A dataset of what a generator yields, checked against a signature."""
+"""Dataset.from_generator: the values of a generator, checked against a signature."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, as_leaf, paths
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.graph.user_iteration import Iteration
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.errors import InvalidArgumentError
@@ -36,36 +36,36 @@ def from_generator(  # noqa: PLR0917 - the arguments are TensorFlow's
     output_signature: Nest = None,
     name: str | None = None,
 ) -> Dataset:
-    """Make a dataset of what a generator function yields.
+    """Create a dataset of the values that a generator function yields.
 
     Parameters
     ----------
     generator : callable
-        Gives an iterable; a generator function does. It is called anew for every iteration, with `args`.
+        A generator function, or another callable that returns an iterable. Called for every iteration, with `args`.
     output_types : dtype or nest of dtypes, optional
-        What the elements are made of. Give this or `output_signature`.
+        The dtypes of the components. Pass this or `output_signature`.
     output_shapes : shape or nest of shapes, optional
         In the structure of `output_types`: sequences of int or None, None where not even the number of dimensions is
-        known. Without, nothing is known of any shape.
+        known. By default, all shapes are unknown.
     args : sequence of array_like, optional
-        Arguments of `generator`: given to it as read-only arrays, NumPy scalars and text.
+        Arguments of `generator`, converted to read-only arrays, NumPy scalars and text.
     output_signature : TensorSpec or nest of TensorSpec, optional
-        What every element follows, instead of `output_types` and `output_shapes`.
+        The specs of every element, instead of `output_types` and `output_shapes`.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Of unknown cardinality. Elements have the structure and the dtypes of the signature: what is yielded is
-        converted as ``astype`` does, also where that loses digits, and copied, so that a generator may fill one buffer
-        again and again.
+        Of unknown cardinality. Elements have the structure and the dtypes of the signature: yielded values are
+        converted as by ``astype``, even if digits are lost, and copied, so that a generator may reuse one buffer
+        for all elements.
 
     Raises
     ------
     TypeError
-        If `generator` cannot be called, if `args` is no sequence, or if what says the types is missing, given twice, or
-        holds something else.
+        If `generator` is not callable, if `args` is not a sequence, or if the types are missing, given twice, or
+        invalid.
     ValueError
         If `output_shapes` has another structure than `output_types`.
     InvalidArgumentError
@@ -73,10 +73,10 @@ def from_generator(  # noqa: PLR0917 - the arguments are TensorFlow's
 
     Notes
     -----
-    An exception of the generator surfaces where the element is asked for, with the number of the element in a note; the
-    iteration is over then. Behind an element that does not follow the signature it can go on.
+    An exception of the generator is raised when the element is requested, with the element number in a note; the
+    iteration ends with it. After an element that does not conform to the signature, iteration can continue.
 
-    To restore an iterator (`DatasetIterator.set_state`), the generator is called again and read to the same place.
+    To restore an iterator (`DatasetIterator.set_state`), the generator is called again and read to the same position.
 
     Examples
     --------
@@ -105,11 +105,11 @@ def _leaf(value: Any) -> Any:
 def _signature(output_types: Nest, output_shapes: Nest, output_signature: Nest) -> Nest:
     if output_signature is None:
         if output_types is None:
-            raise TypeError("from_generator needs to know what its elements are: give output_signature or output_types")
+            raise TypeError("from_generator needs the specs of its elements: pass output_signature or output_types")
         return _typed(output_types, output_shapes)
     for given, name in ((output_types, "output_types"), (output_shapes, "output_shapes")):
         if given is not None:
-            raise TypeError(f"give output_signature or {name}, and not both: the signature says it all")
+            raise TypeError(f"pass either output_signature or {name}, not both: the signature is complete")
     for spec in [output_signature] if isinstance(output_signature, list) else flatten(output_signature)[0]:
         if not isinstance(spec, (TensorSpec, DatasetSpec, NoneTensorSpec)):
             raise TypeError(
@@ -129,13 +129,13 @@ def _dtype(value: DTypeLike) -> np.dtype[Any]:
     if isinstance(value, list):
         raise TypeError(f"output_types must hold dtypes, in tuples and dictionaries, but found the list {value!r}")
     if value is None:
-        raise TypeError("output_types must hold dtypes, but found None: output_signature takes NoneTensorSpec() for it")
+        raise TypeError("output_types must hold dtypes, but found None: use output_signature with NoneTensorSpec()")
     return np.dtype(value)
 
 
 @dataclass(frozen=True, eq=False)
 class GeneratorSource(Node):
-    """What ``generator(*arguments)`` yields, in the structure and the dtypes of a signature."""
+    """The values of ``generator(*arguments)``, in the structure and the dtypes of a signature."""
 
     generator: Callable[..., Iterable[Any]]
     arguments: tuple[Any, ...]
@@ -148,7 +148,7 @@ class GeneratorSource(Node):
 
     @property
     def cardinality(self) -> int:
-        """Not known."""
+        """Unknown."""
         return UNKNOWN_CARDINALITY
 
     @property
@@ -158,7 +158,7 @@ class GeneratorSource(Node):
 
     @property
     def example(self) -> Nest:
-        """The first element of an iteration begun for it alone; zeros where there is none."""
+        """The first element, read by a separate iteration; zeros if there is none."""
         stream = GeneratorElements(self)
         try:
             return next(stream)
@@ -169,11 +169,11 @@ class GeneratorSource(Node):
 
     @property
     def runs_user_code(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         return GeneratorElements(self)
 
 
@@ -208,7 +208,7 @@ def _type_name(spec: Any) -> str:
 
 
 def _in_structure(signature: Nest, value: Any) -> Nest:
-    """The value with plain tuples and dictionaries where the signature has them, and the value has classes of them."""
+    """Return the value with plain tuples and dictionaries wherever the signature has them."""
     if type(signature) is tuple and isinstance(value, tuple):
         return tuple([_in_structure(*pair) for pair in zip(signature, value, strict=True)])
     if type(signature) is dict and isinstance(value, Mapping) and signature.keys() == value.keys():
@@ -230,14 +230,13 @@ def _converted(value: Any, spec: Any, where: str) -> Any:
     shape = np.shape(array)
     if not spec.is_compatible_with(TensorSpec(shape, spec.dtype)):
         raise InvalidArgumentError(
-            f"{where} has shape {shape}, where shape {spec.shape} was expected. Let the signature say None where sizes "
-            "differ."
+            f"{where} has shape {shape}, expected shape {spec.shape}. Use None in the signature for sizes that vary."
         )
     return array
 
 
 def _cast(leaf: Any, spec: TensorSpec) -> Any:
-    """A fresh read-only array of the dtype of the spec, or the scalar or text itself."""
+    """Return a new read-only array of the dtype of the spec, or the scalar or text."""
     if kind_of(leaf) is not None:
         return in_kind_of(leaf, np.asarray(_cast(as_ndarray(leaf), spec)), is_own=True)
     kind = getattr(leaf, "dtype", np.dtype(object)).kind
@@ -249,7 +248,7 @@ def _cast(leaf: Any, spec: TensorSpec) -> Any:
         return np.asarray(leaf).astype(spec.dtype)[()]
     if kind == "c" and spec.dtype.kind != "c":
         leaf = leaf.real
-    with np.errstate(all="ignore"):  # what does not fit wraps around, as it does in TensorFlow
+    with np.errstate(all="ignore"):  # values out of range wrap around, as in TensorFlow
         array = np.array(leaf, copy=True).astype(spec.dtype, copy=False)
     array.setflags(write=False)
     return array if array.ndim else array[()]

@@ -1,4 +1,4 @@
-"""A dataset of what an iterable gives."""
+"""Dataset.from_iterable: the values of an iterable."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ __all__ = ["from_iterable"]
 
 
 def from_iterable(cls: type[Dataset], iterable: Iterable[Any], name: str | None = None) -> Dataset:
-    """Make a dataset of what an iterable gives: a list of arrays, a PyTorch ``DataLoader``, a data set of Hugging Face.
+    """Create a dataset of an iterable: a list of arrays, a PyTorch ``DataLoader``, a Hugging Face dataset.
 
     Parameters
     ----------
     iterable : iterable
         Of arrays, numbers, text, and nests of them in tuples and dictionaries. A list that holds arrays is a structure,
-        too, as a ``DataLoader`` gives it; a list of numbers or text is one array, written out. It is iterated anew for
-        every iteration of the dataset; an iterator serves for one.
+        too, as a ``DataLoader`` yields it; a list of numbers or text is one array. It is iterated anew for
+        every iteration of the dataset; an iterator supports one.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        NumPy's arrays become read-only: views where the iterable is a list or a tuple, copies of what others give,
-        which may be one buffer filled again and again. Arrays of other libraries stay what they are. Only the length of
-        a list or a tuple is relied on. `element_spec` reads the first element of an iteration begun for it alone.
+        NumPy arrays become read-only: views if the iterable is a list or a tuple, otherwise copies, since an iterator
+        may reuse one buffer. Arrays of other libraries are kept. Only the length of
+        a list or a tuple is used. `element_spec` reads the first element in a separate iteration.
 
     Raises
     ------
     TypeError
-        If it cannot be iterated, or is an array, a mapping or text, whose iteration cannot be meant.
+        If it is not iterable, or is an array, a mapping or text, which would be iterated by mistake.
 
     Notes
     -----
-    An exception of the iterable surfaces where the element is asked for, with the number of the element in a note.
+    An exception of the iterable is raised when the element is requested, with the element number in a note.
 
-    The state of an iterator (`DatasetIterator.get_state`) holds the place in the data that the iterable tells, or its
-    iterator: with ``state_dict`` and ``load_state_dict``, or ``get_state`` and ``set_state``. Of all others it holds
-    how many elements were taken; to restore it, as many are read and forgotten, so that they must come in the same
-    order again. For a shuffling ``DataLoader`` that means a `generator` with a seed.
+    The state of an iterator (`DatasetIterator.get_state`) holds the position that is reported by the iterable or its
+    iterator: with ``state_dict`` and ``load_state_dict``, or ``get_state`` and ``set_state``. For others it holds the
+    number of elements taken; to restore it, as many are read and discarded, so that they must come in the same
+    order again. A shuffling ``DataLoader`` then needs a `generator` with a seed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A dataset of the elements of a list."""
+"""Dataset.from_list: the elements of a list."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["from_list"]
 
 
 def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dataset:
-    """Make a dataset of the elements of a list (``tf.data.experimental.from_list``).
+    """Create a dataset of the elements of a list (``tf.data.experimental.from_list``).
 
     Parameters
     ----------
     elements : list
         Elements of one structure and one dtype per component: arrays, numbers, text, and nests of them in tuples and
-        dictionaries. A list inside an element is one array, written out. Arrays are copied.
+        dictionaries. A list inside an element is one array. Arrays are copied.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
         )
     given = list(map(as_element, elements))
     if not flatten(given[0])[0]:
-        raise InvalidArgumentError(f"from_list needs elements with at least one array: {elements[0]!r} holds none.")
+        raise InvalidArgumentError(f"from_list needs elements with at least one array: got {elements[0]!r}.")
     spec = common_spec([map_structure(spec_of, element) for element in given])
     if all(leaf.is_fully_defined for leaf in flatten(spec)[0]):
         return cls.from_tensor_slices(stack(given))
@@ -75,5 +75,5 @@ class ListSource(IterableSource):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs that all elements of the list follow."""
+        """The common specs of all elements of the list."""
         return self.spec

@@ -1,4 +1,4 @@
-"""A dataset of the rows of arrays."""
+"""Dataset.from_tensor_slices: the rows of arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
-from ringlet.data.graph.adapter_column import KindColumn, array_column
+from ringlet.data.graph.adapter_column import AdapterColumn, array_column
 from ringlet.data.graph.element_structure import Nest, as_element, is_dataset, paths
 from ringlet.data.graph.table import ArrayColumn, NoneColumn, Table
 from ringlet.data.operations.table_source import TableSource
@@ -21,17 +21,17 @@ __all__ = ["from_tensor_slices"]
 
 
 def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = None) -> Dataset:
-    """Make a dataset whose elements are the slices of arrays along their first dimension.
+    """Create a dataset whose elements are the slices of arrays along their first dimension.
 
     Parameters
     ----------
     tensors : array, or nest of arrays of one length
-        Tuples and dictionaries are the structure of the elements; a list is one array, written out. Anything that NumPy
-        can view is shared, not copied, so it must not change while the dataset is used: the elements are views of it.
-        Tensors of PyTorch and arrays of JAX give elements of their kind. A list of datasets is an array of datasets;
-        None may stand for a component, which is None in every element.
+        Tuples and dictionaries are the structure of the elements; a list is one array. Anything that NumPy
+        can view is shared, not copied, so it must not change while the dataset is used: elements are views of it.
+        PyTorch tensors and JAX arrays yield elements of the same library. A list of datasets is an array of datasets;
+        a component may be None, and is then None in every element.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     Raises
     ------
     InvalidArgumentError
-        If an array has no dimension, arrays differ in length, or there is none.
+        If an array is a scalar, arrays differ in length, or there is none.
 
     Examples
     --------
@@ -56,34 +56,34 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     nest = as_element(tensors)
     leaves, shape = flatten(nest)
     if all(leaf is None for leaf in leaves):
-        raise InvalidArgumentError(f"from_tensor_slices needs at least one array: {tensors!r} holds none.")
+        raise InvalidArgumentError(f"from_tensor_slices needs at least one array, got {tensors!r}.")
     columns = [_column(leaf, path) for leaf, path in zip(leaves, paths(nest), strict=True)]
     lengths = {path: len(column) for path, column in zip(paths(nest), columns, strict=True) if _has_rows(column)}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"tensors{path}: {length}" for path, length in lengths.items())
         raise InvalidArgumentError(
-            f"from_tensor_slices needs arrays of one length along their first dimension, and these differ ({found}). "
-            "Cut them to the shortest, or repeat the rows of the others."
+            f"from_tensor_slices needs arrays of one length along their first dimension, got ({found}). "
+            "Truncate them to the shortest, or repeat rows of the others."
         )
     return cls(TableSource(Table(tuple(columns), shape, next(iter(lengths.values())))))
 
 
-def _has_rows(column: ArrayColumn | KindColumn | NoneColumn) -> TypeGuard[ArrayColumn | KindColumn]:
+def _has_rows(column: ArrayColumn | AdapterColumn | NoneColumn) -> TypeGuard[ArrayColumn | AdapterColumn]:
     return not isinstance(column, NoneColumn)
 
 
-def _column(leaf: Nest, path: str) -> ArrayColumn | KindColumn | NoneColumn:
+def _column(leaf: Nest, path: str) -> ArrayColumn | AdapterColumn | NoneColumn:
     if leaf is None:
         return NoneColumn()
     if is_dataset(leaf):
         raise InvalidArgumentError(
-            f"from_tensor_slices cuts arrays along their first dimension, and tensors{path} is a dataset: {leaf!r}. "
+            f"from_tensor_slices slices arrays along their first dimension, and tensors{path} is a dataset: {leaf!r}. "
             "Dataset.from_tensors makes it one element; a list of datasets is an array of them."
         )
     is_other = kind_of(leaf) is not None
     if (leaf.ndim if is_other else np.ndim(leaf)) == 0:
         raise InvalidArgumentError(
-            f"from_tensor_slices cuts arrays along their first dimension, and tensors{path} has none: {leaf!r}. "
-            "Give it one, as in np.atleast_1d(x)."
+            f"from_tensor_slices slices arrays along their first dimension, and tensors{path} has none: {leaf!r}. "
+            "Add one with np.atleast_1d(x)."
         )
     return array_column(leaf)

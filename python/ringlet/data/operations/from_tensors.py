@@ -1,4 +1,4 @@
-"""A dataset of one element."""
+"""Dataset.from_tensors: a dataset of one element."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["from_tensors"]
 
 
 def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> Dataset:
-    """Make a dataset of one element.
+    """Create a dataset of one element.
 
     Parameters
     ----------
     tensors : array, or nest of arrays
-        The element. Tuples and dictionaries are its structure; a list is one array, written out. Anything that NumPy
-        can view is shared, not copied, so it must not change while the dataset is used. Tensors of PyTorch and arrays
-        of JAX give an element of their kind. A dataset is one array of the element, with a `DatasetSpec`; None may
-        stand for a component.
+        The element. Tuples and dictionaries are its structure; a list is one array. Anything that NumPy
+        can view is shared, not copied, so it must not change while the dataset is used. PyTorch tensors and JAX arrays
+        are kept. A dataset is a component with a `DatasetSpec`; a component
+        may be None.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     InvalidArgumentError
         If the nest holds no array.
     TypeError
-        If NumPy can make no numbers or text of a leaf.
+        If NumPy cannot convert a leaf to numbers or text.
 
     See Also
     --------
@@ -57,7 +57,7 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     """
     leaves, shape = flatten(as_element(tensors))
     if all(leaf is None for leaf in leaves):
-        raise InvalidArgumentError(f"from_tensors needs at least one array: {tensors!r} holds none.")
+        raise InvalidArgumentError(f"from_tensors needs at least one array, got {tensors!r}.")
     return cls(TableSource(Table(tuple(array_column(_one_row(leaf)) for leaf in leaves), shape, 1)))
 
 
@@ -66,7 +66,7 @@ def _one_row(leaf: Any) -> Any:
         return None
     if kind_of(leaf) is not None:
         return in_kind_of(leaf, as_ndarray(leaf)[np.newaxis], is_own=True)
-    # Python's own text has no dtype: it stays an object.
+    # Text has no dtype: it stays an object.
     array = np.asarray(leaf, dtype=object if type(leaf) in (str, bytes) else None)
     row: Array = array[np.newaxis]
     return row

@@ -1,4 +1,4 @@
-"""The only element of a dataset."""
+"""Dataset.get_single_element: the only element of a dataset."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["get_single_element"]
 
 
 def get_single_element(self: Dataset, name: str | None = None) -> Nest:
-    """Give the element of a dataset that has one.
+    """Return the only element of a dataset.
 
     Parameters
     ----------
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -28,7 +28,7 @@ def get_single_element(self: Dataset, name: str | None = None) -> Nest:
     Raises
     ------
     InvalidArgumentError
-        If there is none, or more than one.
+        If there is no element, or more than one.
 
     Examples
     --------
@@ -40,5 +40,5 @@ def get_single_element(self: Dataset, name: str | None = None) -> Nest:
         found = [element for element, _ in zip(elements, range(2), strict=False)]
     if len(found) != 1:
         counted = "more than one element" if found else "no element"
-        raise InvalidArgumentError(f"the dataset has {counted}, and exactly one is needed. take(1) gives the first.")
+        raise InvalidArgumentError(f"the dataset has {counted}, but exactly one is required. take(1) keeps the first.")
     return found[0]

@@ -1,4 +1,4 @@
-"""Elements of one key put together into windows, and what a function makes of each window."""
+"""Dataset.group_by_window: windows of elements with equal keys, reduced by a function."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
 from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.flat_map import FlatMap
 from ringlet.data.operations.user_function import UserFunction, check_callable, spread
@@ -27,7 +27,7 @@ from ringlet.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["GroupByWindow", "Grouped", "group_by_window"]
+__all__ = ["GroupByWindow", "WindowGroups", "group_by_window"]
 
 
 def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -38,26 +38,26 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
     window_size_func: Callable[[Any], Any] | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Put elements of one key together into windows, and give the elements of ``reduce_func(key, window)``.
+    """Group elements by key into windows, and concatenate the datasets ``reduce_func(key, window)``.
 
     Parameters
     ----------
     key_func : callable
-        Takes an element; one that is a tuple comes as several arguments. Returns an integer.
+        Takes an element, unpacked into arguments if it is a tuple. Returns an integer.
     reduce_func : callable
-        Takes a key (int64) and a dataset of at most as many consecutive elements of that key as a window has. Returns
+        Takes a key (int64) and a dataset of consecutive elements of that key, at most the size of a window. Returns
         a Dataset.
     window_size : int, optional
         Number of elements in a window.
     window_size_func : callable, optional
-        Takes a key and returns the number for its windows; called once for each key. Give this or `window_size`.
+        Takes a key and returns the size of its windows; called once for each key. Pass this or `window_size`.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        A window is reduced when it is full; windows that are short follow at the end, in the order of their keys.
+        A window is reduced when it is full; short windows follow at the end, in the order of their keys.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
         If both `window_size` and `window_size_func` are given, or neither; during iteration, if a size is not positive
         or a key is not one integer.
     TypeError
-        If a function cannot be called; during iteration, if `reduce_func` returns something other than a dataset.
+        If a function is not callable; during iteration, if `reduce_func` does not return a dataset.
 
     Examples
     --------
@@ -81,35 +81,37 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
         )
     for function in (key_func, reduce_func, *([] if window_size_func is None else [window_size_func])):
         check_callable(function, "group_by_window")
-    grouped = Grouped(self.node, key_func, window_size if window_size_func is None else window_size_func, type(self))
+    grouped = WindowGroups(
+        self.node, key_func, window_size if window_size_func is None else window_size_func, type(self)
+    )
     return type(self)(GroupByWindow(grouped, reduce_func))
 
 
 @dataclass(frozen=True, eq=False)
 class GroupByWindow(FlatMap):
-    """The elements of the datasets that a function makes of keys and windows."""
+    """The elements of the datasets that a function returns for keys and windows."""
 
     parameter: ClassVar[str] = "reduce_func"
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped(Rowless):
+class WindowGroups(ElementTransform):
     """Pairs of a key and a window of elements of that key."""
 
     key_func: Callable[..., Any]
     size: int | Callable[[Any], Any] | None
     dataset_type: type[Dataset]
-    # Keys of examples, where reducing depends on them; that of the input's example, if there are none.
+    # Keys for examples, if the reduction depends on the key; by default, the key of the input's example.
     keys: tuple[int, ...] = ()
 
     @property
     def cardinality(self) -> int:
-        """Unknown."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
     def runs_user_code(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @property
@@ -135,13 +137,13 @@ class Grouped(Rowless):
         size = self.size(np.int64(key)) if callable(self.size) else self.size
         return positive(integer(size, "window_size"), "window_size")
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return GroupedElements(self.input.open(run), self)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return GroupedElements(self.input.open(context), self)
 
 
 def integer(answer: Any, name: str) -> int:
-    """Return what a function gave as a Python integer.
+    """Return the result of a function as a Python integer.
 
     Raises
     ------
@@ -159,12 +161,12 @@ def integer(answer: Any, name: str) -> int:
     return int(array)
 
 
-class GroupedElements(Downstream):
-    """Windows that are full, and behind the end of the input those that are short."""
+class GroupedElements(UnaryStream):
+    """Windows that are full, and after the end of the input those that are short."""
 
     __slots__ = ("_count", "_groups", "_is_input_over", "_key_of", "_node", "_sizes")
 
-    def __init__(self, source: Stream, node: Grouped) -> None:
+    def __init__(self, source: Stream, node: WindowGroups) -> None:
         super().__init__(source)
         self._node = node
         self._key_of = UserFunction(node.key_func, "key_func", lambda function, *a: integer(function(*a), "key_func"))
@@ -201,18 +203,18 @@ class GroupedElements(Downstream):
         return np.int64(key), self._node.dataset_type(Elements(tuple(self._groups.pop(key))))
 
     def close(self) -> None:
-        """Close the input, and drop the elements that were read."""
+        """Close the input, and discard buffered elements."""
         self._groups = {}
         self._is_input_over = True
         super().close()
 
     def get_state(self) -> State:
-        """Return the elements that were read, too."""
+        """Return the buffered elements, and the state of the input."""
         groups = [[key, self._sizes[key], save_elements(group)] for key, group in self._groups.items()]
         return {**super().get_state(), "groups": groups, "count": self._count, "is_input_over": self._is_input_over}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         source: Node = self._node.input
         self._groups = {key: load_elements(group, source) for key, _, group in state["groups"]}

@@ -1,4 +1,4 @@
-"""Elements without those that raise."""
+"""Dataset.ignore_errors: the elements that raise no exception."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Run, Stream
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, Stream, UnaryStream
+from ringlet.data.operations.element_transform import ElementTransform
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -20,20 +20,20 @@ _log = logging.getLogger(__name__)
 
 
 def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = None) -> Dataset:
-    """Leave out the elements that raise an exception instead of being made.
+    """Drop elements that raise an exception.
 
     Parameters
     ----------
     log_warning : bool, default False
         Whether to log each of them at WARNING.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Only reading tells how many elements it has. A batch that cannot be made is left out whole: ignore errors in
-        front of the batch to lose one element only.
+        Its cardinality is unknown. A failed batch is dropped as a whole: ignore errors
+        before the batch to drop only the failed element.
 
     Examples
     --------
@@ -47,23 +47,23 @@ def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = N
 
 
 @dataclass(frozen=True, eq=False)
-class IgnoreErrors(Rowless):
-    """The elements that can be made."""
+class IgnoreErrors(ElementTransform):
+    """The elements of the input that raise no exception."""
 
     log_warning: bool
 
     @property
     def cardinality(self) -> int:
-        """Unknown."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return IgnoreErrorsElements(self.input.open(run), self.log_warning)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return IgnoreErrorsElements(self.input.open(context), self.log_warning)
 
 
-class IgnoreErrorsElements(Downstream):
-    """The elements of another stream, without its exceptions."""
+class IgnoreErrorsElements(UnaryStream):
+    """The elements of another stream, skipping exceptions."""
 
     __slots__ = ("_log_warning",)
 
@@ -79,4 +79,4 @@ class IgnoreErrorsElements(Downstream):
                 raise
             except Exception as error:
                 if self._log_warning:
-                    _log.warning("an element is left out: %s: %s", type(error).__name__, error)
+                    _log.warning("dropped an element: %s: %s", type(error).__name__, error)

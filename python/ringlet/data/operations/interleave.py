@@ -1,4 +1,4 @@
-"""The elements of datasets that a function makes, several datasets in turn."""
+"""Dataset.interleave: the elements of several inner datasets in turn."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.graph.node import Run, Stream
+from ringlet.data.graph.node import IterationContext, Stream
 from ringlet.data.graph.thread_map import count_calls
 from ringlet.data.operations.counts import AUTOTUNE, check_parallel_calls, positive
 from ringlet.data.operations.flat_map import FlatMap
-from ringlet.data.operations.nested_interleave import DatasetFunction, InnerElements
+from ringlet.data.operations.nested_interleave import DatasetFunction, NestedElements
 from ringlet.data.operations.user_function import check_callable
 from ringlet.errors import InvalidArgumentError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Interleave", "interleave"]
 
-# Where the caller names none. A fixed number, so that the order is the same on every machine.
+# The default. A fixed number, so that the order is the same on every machine.
 DEFAULT_CYCLE_LENGTH = 4
 
 
@@ -33,27 +33,27 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Give the elements of the datasets ``map_func(element)``, some of each in turn.
+    """Interleave the elements of the datasets ``map_func(element)``.
 
     Parameters
     ----------
     map_func : callable
-        Takes an element; one that is a tuple comes as several arguments. Gives a Dataset.
+        Takes an element, unpacked into arguments if it is a tuple. Returns a Dataset.
     cycle_length : int, optional
-        How many datasets are open at a time. Without it, or with AUTOTUNE, 4.
+        Number of datasets open at the same time; 4 by default, or with AUTOTUNE.
     block_length : int, default 1
-        How many elements of one come before those of the next.
+        Number of consecutive elements from each dataset.
     num_parallel_calls : int, optional
-        How many of the open datasets are read at once, in threads, at most `cycle_length`; AUTOTUNE chooses.
+        Number of open datasets read concurrently, in threads, at most `cycle_length`; or AUTOTUNE.
     deterministic : bool, optional
-        Unless it is False, the order is that without threads. False gives elements of any open dataset that has some.
+        False yields elements of any open dataset that is ready. Otherwise the order is that without threads.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Where one of the open datasets ends, the next one is opened as its turn comes again.
+        When one of the open datasets ends, the next one is opened at its next turn.
 
     Raises
     ------
@@ -61,11 +61,11 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
         If `cycle_length`, `block_length` or `num_parallel_calls` is zero or less, and not AUTOTUNE, or
         `num_parallel_calls` is more than `cycle_length`.
     TypeError
-        If `map_func` cannot be called; during iteration, if it gives something else than a dataset.
+        If `map_func` is not callable; during iteration, if it does not return a dataset.
 
     Notes
     -----
-    An exception of `map_func`, or of one of its datasets, surfaces in its place, and the iterator can go on behind it.
+    An exception of `map_func` or of an inner dataset is raised in order; iteration can continue after it.
 
     Examples
     --------
@@ -74,14 +74,14 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
     >>> [int(x) for x in Dataset.range(1, 4).interleave(threes, cycle_length=2, block_length=2)]
     [1, 1, 2, 2, 1, 2, 3, 3, 3]
     """
-    check_callable(map_func, "interleave", "a function that makes a dataset of an element")
+    check_callable(map_func, "interleave", "a function that returns a dataset for an element")
     check_parallel_calls(num_parallel_calls)
     is_automatic = cycle_length is None or cycle_length == AUTOTUNE
     cycle = DEFAULT_CYCLE_LENGTH if is_automatic or cycle_length is None else positive(cycle_length, "cycle_length")
     block = 1 if block_length is None else positive(block_length, "block_length")
     if num_parallel_calls is not None and num_parallel_calls > cycle and not is_automatic:
         raise InvalidArgumentError(
-            f"num_parallel_calls must not be more than cycle_length: {num_parallel_calls} calls cannot be made on "
+            f"num_parallel_calls must not be more than cycle_length: {num_parallel_calls} calls exceed the "
             f"{cycle} open datasets. Make cycle_length larger, or pass AUTOTUNE ({AUTOTUNE})."
         )
     return type(self)(Interleave(self.node, map_func, cycle, block, num_parallel_calls, deterministic))
@@ -98,18 +98,18 @@ class Interleave(FlatMap):
 
     @property
     def cardinality(self) -> int:
-        """Unknown; with threads, that of an input without end is taken for it, as TensorFlow does."""
+        """UNKNOWN_CARDINALITY; INFINITE_CARDINALITY with threads and an infinite input, as in TensorFlow."""
         is_endless = self.input.cardinality == INFINITE_CARDINALITY
         return INFINITE_CARDINALITY if is_endless and self.num_parallel_calls is not None else UNKNOWN_CARDINALITY
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         calls = min(count_calls(self.num_parallel_calls), self.cycle_length)
         is_ordered = self.deterministic is not False
         function = DatasetFunction(self.function)
-        return InnerElements(
+        return NestedElements(
             self,
-            run,
+            context,
             function,
             cycle_length=self.cycle_length,
             block_length=self.block_length,

@@ -1,4 +1,4 @@
-"""Batches cut into as many parts as there are replicas, each batch by itself."""
+"""Batches split into a part for each replica, each batch separately."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ringlet.data.distribution.replica_rows import chunk_slices
 from ringlet.data.graph.batch_rows import example_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.batch import Batch
 from ringlet.data.operations.counts import positive
@@ -28,9 +28,9 @@ __all__ = ["LegacyRebatch", "legacy_rebatch"]
 
 
 def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
-    """Cut every batch into `num_replicas` parts of ``ceil(rows / num_replicas)`` rows, the last ones short or empty.
+    """Split every batch into `num_replicas` parts of ``ceil(rows / num_replicas)`` rows, the last short or empty.
 
-    It is what TensorFlow's strategies apply where the size of a batch is not known.
+    TensorFlow's strategies apply it to datasets of unknown batch size.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class LegacyRebatch(Transformation):
-    """The parts of each element, one after another: all of them, or those whose numbers are in `kept`."""
+    """The consecutive parts of each element: all of them, or those whose numbers are in `kept`."""
 
     num_replicas: int
     kept: tuple[int, ...] | None = None
 
     @property
     def cardinality(self) -> int:
-        """Not known before it is read, as in TensorFlow."""
+        """UNKNOWN_CARDINALITY, as in TensorFlow."""
         return UNKNOWN_CARDINALITY
 
     @property
@@ -92,31 +92,31 @@ class LegacyRebatch(Transformation):
 
     @property
     def table(self) -> None:
-        """None: a part is no row."""
+        """None: a part is not a row."""
         return
 
     @property
     def in_order(self) -> bool:
-        """Means nothing without a table."""
+        """False: there is no table."""
         return False
 
     @property
     def bytes_copied(self) -> int:
-        """The share of a part in what making its batch copies."""
+        """The part's share of the bytes copied for its batch."""
         return self.input.bytes_copied // self.num_replicas
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         source = self.input
         while isinstance(source, WithOptions):
             source = source.input
         kept = tuple(range(self.num_replicas)) if self.kept is None else self.kept
         if self.kept is not None and isinstance(source, Batch) and source.input.table is not None:
-            return PartRows(source, source.input.open_rows(run), self.num_replicas, kept)
-        return PartElements(self.input.open(run), self.input, self.num_replicas, kept)
+            return PartRows(source, source.input.open_rows(context), self.num_replicas, kept)
+        return PartElements(self.input.open(context), self.input, self.num_replicas, kept)
 
 
-class PartElements(Downstream):
+class PartElements(UnaryStream):
     """The parts of another stream's batches."""
 
     __slots__ = ("_batch", "_kept", "_node", "_num_replicas", "_part")
@@ -126,8 +126,8 @@ class PartElements(Downstream):
         self._node = node
         self._num_replicas = num_replicas
         self._kept = kept
-        self._batch: Nest | None = None  # the one that has parts left
-        self._part = 0  # the first of them, counted among those that are kept
+        self._batch: Nest | None = None  # the current batch
+        self._part = 0  # the next part, counted among the kept parts
 
     def __next__(self) -> Nest:
         if self._batch is None:
@@ -149,17 +149,17 @@ class PartElements(Downstream):
         return array[chunk_slices(array.shape[0], self._num_replicas)[self._kept[self._part]]]
 
     def close(self) -> None:
-        """Close the input, and drop what is left of its last batch."""
+        """Close the input, and discard the rest of its last batch."""
         self._batch = None
         super().close()
 
     def get_state(self) -> State:
-        """Give the batch that has parts left, which part is next, and the state of the input."""
+        """Return the current batch, the next part, and the state of the input."""
         left = [] if self._batch is None else [self._batch]
         return {**super().get_state(), "batch": save_elements(left), "part": self._part}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         left = load_elements(state["batch"], self._node)
         self._batch = left[0] if left else None
@@ -167,7 +167,7 @@ class PartElements(Downstream):
 
 
 class PartRows(Stream):
-    """The parts of batches of rows of a table: only the rows that are kept are gathered."""
+    """The parts of batches of rows of a table, gathering only the kept rows."""
 
     __slots__ = ("_batch", "_kept", "_num_replicas", "_part", "_parts", "_rows")
 
@@ -176,8 +176,8 @@ class PartRows(Stream):
         self._rows: RowStream | None = rows
         self._num_replicas = num_replicas
         self._kept = kept
-        self._parts: list[Rows] = []  # those of the last batch that are kept
-        self._part = 0  # the first of them that was not given yet
+        self._parts: list[Rows] = []  # the kept rows of the current batch
+        self._part = 0  # the next part
 
     def __next__(self) -> Nest:
         if self._part == len(self._parts):
@@ -185,7 +185,7 @@ class PartRows(Stream):
         part = self._parts[self._part]
         self._part += 1
         table = self._batch.input.table
-        assert table is not None  # or this stream would not have been opened
+        assert table is not None  # checked by the node
         return table.batch(part)
 
     def _next_batch(self) -> list[Rows]:
@@ -199,16 +199,16 @@ class PartRows(Stream):
         return [_rows_at(rows, chunks[number]) for number in self._kept]
 
     def close(self) -> None:
-        """Forget the rows."""
+        """Release the rows."""
         self._rows, self._parts, self._part = None, [], 0
 
     def get_state(self) -> State:
-        """Give the row numbers of the parts that are left, and the state of the row stream; None behind its end."""
+        """Return the row numbers of the remaining parts, and the state of the row stream; None after its end."""
         left = [row_numbers(part).copy() for part in self._parts[self._part :]]
         return {"left": left, "input": None if self._rows is None else self._rows.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["input"] is None:
             self.close()
         elif self._rows is not None:

@@ -1,4 +1,4 @@
-"""The names of files that match patterns."""
+"""Dataset.list_files: the names of files that match patterns."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ def list_files(
     seed: int | None = None,
     name: str | None = None,
 ) -> Dataset:
-    r"""Make a dataset of the names of all files that match a pattern.
+    r"""Create a dataset of the names of all files that match a pattern.
 
     Parameters
     ----------
     file_pattern : str, bytes, path, or list of them
         ``*`` stands for any characters, ``?`` for one, ``[ab]``, ``[a-z]`` and ``[!a]`` for one of a set; none of them
-        for ``/``. A backslash takes the meaning from the character behind it. Names that begin with a dot match as
-        others do.
+        for ``/``. A backslash escapes the next character. Names that begin with a dot match like
+        others.
     shuffle : bool, default True
-        Whether to give the names in random order, another one each time that the dataset is iterated. False gives them
+        Whether to yield the names in random order, a different one in each iteration. False yields them
         sorted.
     seed : int, optional
-        For the shuffle.
+        Seed of the shuffle.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Names are text, or bytes where the patterns are. They begin as their pattern does; with ``./`` where that begins
-        with a wildcard. A file that several patterns match comes once for each.
+        Names are text, or bytes if the patterns are. They have the prefix of their pattern; ``./`` if that begins
+        with a wildcard. A file that matches several patterns is yielded once for each.
 
     Raises
     ------
     InvalidArgumentError
         If no file matches.
     TypeError
-        If a pattern is no text.
+        If a pattern is not text.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _patterns(given: Any) -> list[str | bytes]:
 
 
 def matching_files(pattern: str) -> list[str]:
-    """Give the names of the files, and folders, that match a pattern, sorted.
+    """Return the sorted names of the files and folders that match a pattern.
 
     Examples
     --------
@@ -113,11 +113,11 @@ def _first_wild(pattern: str) -> int:
 
 
 def _matches(folder: str, parts: list[str]) -> Iterator[str]:
-    """All names in a folder whose parts match; `folder` ends with a slash."""
+    """Yield the names in a folder whose parts match; `folder` ends with a slash."""
     expression = re.compile(_expression(parts[0]), re.DOTALL)
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - names, which a pattern is matched against
-    except OSError:  # no folder, or one that may not be read
+        names = os.listdir(folder)  # noqa: PTH208 - names are matched
+    except OSError:  # not a folder, or not readable
         return
     for name in names:
         if expression.fullmatch(name):
@@ -128,7 +128,7 @@ def _matches(folder: str, parts: list[str]) -> Iterator[str]:
 
 
 def _expression(part: str) -> str:
-    """The regular expression of a pattern between two slashes."""
+    """Return the regular expression of a pattern between two slashes."""
     out, at = [], 0
     while at < len(part):
         character = part[at]

@@ -1,4 +1,4 @@
-"""Datasets that `save` has written."""
+"""Dataset.load: datasets written by `save`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.operations.assert_cardinality import assert_cardinality
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.user_function import node_of
@@ -30,7 +30,7 @@ __all__ = ["SavedShard", "load", "read_shards"]
 
 _REMEDY = "Save the dataset again, or copy the folder again."
 
-# Between two looks for a dataset that is waited for.
+# Poll interval while waiting for a dataset.
 _WAIT_SECONDS = 0.2
 
 
@@ -42,19 +42,19 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
     reader_func: Callable[[Dataset], Dataset] | None = None,
     wait: bool = False,
 ) -> Dataset:
-    """Load a dataset that `save` has written.
+    """Load a dataset written by `save`.
 
     Parameters
     ----------
     path : str or path
         The folder.
     element_spec : nest of TensorSpec, optional
-        What elements look like; what was saved, if it is None.
+        The specs of elements; those saved by default.
     compression : str, optional
-        Accepted as TensorFlow's is. The files themselves say whether they are compressed.
+        Accepted for compatibility with TensorFlow. Compression is detected.
     reader_func : callable, optional
         Takes a dataset of datasets, one for each shard in the order of their numbers, and returns a dataset of
-        elements. Without it, shards take turns.
+        elements. By default, shards take turns.
     wait : bool, default False
         Whether to wait until there is a dataset in the folder.
 
@@ -65,13 +65,13 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     NotFoundError
-        If no dataset was saved there.
+        If the folder has no saved dataset.
     InvalidArgumentError
-        If `element_spec` is another than that of what was saved.
+        If `element_spec` differs from the saved one.
     TypeError
-        If `reader_func` cannot be called, or returns something else than a dataset.
+        If `reader_func` is not callable, or does not return a dataset.
     DataLossError
-        If a file is damaged; during iteration, for the files of shards. File and place are named.
+        If a file is damaged; during iteration, for the files of shards. The error has the file and the offset.
 
     Examples
     --------
@@ -97,8 +97,8 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
 def _checked_spec(folder: str, saved: Nest, given: Nest) -> Nest:
     if saved is None and given is None:
         raise InvalidArgumentError(
-            f"elements of {folder} hold objects of classes that were not saved with them: pass element_spec=, as the "
-            "dataset had it that was saved"
+            f"elements of {folder} hold objects of classes that are not saved with them: pass element_spec=, the "
+            "element_spec of the dataset that was saved"
         )
     if saved is None or given is None:
         return saved if given is None else given
@@ -106,8 +106,8 @@ def _checked_spec(folder: str, saved: Nest, given: Nest) -> Nest:
     others, other_shape = flatten(given)
     if len(leaves) != len(others) or not all(o.is_compatible_with(s) for s, o in zip(leaves, others, strict=True)):
         raise InvalidArgumentError(
-            f"element_spec does not fit what was saved in {folder}:\n  given: {given}\n  saved: {saved}\n"
-            "Leave it out to take what was saved."
+            f"element_spec does not match the dataset saved in {folder}:\n  given: {given}\n  saved: {saved}\n"
+            "Leave it out to use the saved specs."
         )
     return given if shape != other_shape or given != saved else saved
 
@@ -115,7 +115,7 @@ def _checked_spec(folder: str, saved: Nest, given: Nest) -> Nest:
 def read_shards(
     cls: type[Dataset], manifest: Manifest, spec: Nest, reader_func: Callable[[Dataset], Dataset] | None
 ) -> Dataset:
-    """Return the dataset that `reader_func` makes of shards; without it, they take turns."""
+    """Return the dataset that `reader_func` returns for shards; by default, they take turns."""
     shards = tuple(cls(SavedShard(manifest.folder, n, count, spec)) for n, count in manifest.shards.items())
     if reader_func is None:
         if len(shards) == 1:
@@ -149,34 +149,34 @@ class SavedShard(Node):
 
     @classmethod
     def of(cls, reference: list[Any]) -> SavedShard:
-        """Return the node that has a `reference`."""
+        """Return the node of a `reference`."""
         folder, number, count, spec = reference
         return cls(folder, number, count, spec_of_text(spec))
 
     @property
     def reference(self) -> list[Any]:
-        """The names and numbers that tell where the shard is."""
+        """The names and numbers that identify the shard."""
         return [self.folder, self.number, self.count, spec_text(self.spec)]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The shard; its folder may be anywhere."""
+        """The shard, without its folder."""
         return {"shard": self.number, "count": self.count}
 
     @property
     def cardinality(self) -> int:
-        """The number of elements that were saved."""
+        """The number of saved elements."""
         return self.count
 
     @property
     def element_spec(self) -> Nest:
-        """That which was saved, or given."""
+        """The saved or given specs."""
         return self.spec
 
     @property
     def example(self) -> Nest:
-        """The first element; zeros where there is none, or it cannot be read."""
-        stream = self.open(Run())
+        """The first element; zeros if there is none, or it cannot be read."""
+        stream = self.open(IterationContext())
         try:
             return next(stream)
         except (StopIteration, OSError):
@@ -186,23 +186,23 @@ class SavedShard(Node):
 
     @property
     def has_files(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         return ShardElements(self)
 
 
 class ShardElements(Stream):
-    """The elements of one file, which is open from the first that is asked for to the last."""
+    """The elements of one file, which is opened at the first request."""
 
     __slots__ = ("_is_closed", "_node", "_place", "_reader")
 
     def __init__(self, node: SavedShard) -> None:
         self._node = node
         self._reader: CacheReader | None = None
-        self._place: list[int] = []  # where to begin, if not at the first element
+        self._place: list[int] = []  # the start position, if not the first element
         self._is_closed = False
 
     def __next__(self) -> Nest:
@@ -231,8 +231,8 @@ class ShardElements(Stream):
             return CacheReader(self._name, *self._place, kind="shard", remedy=_REMEDY)
         except FileNotFoundError as error:
             there = Path(self._node.folder).is_dir()
-            why = "a file of the saved dataset is missing" if there else "the dataset was saved anew, or deleted"
-            raise NotFoundError(f"{self._name}{SUFFIX} is not there: {why}. Load it again.") from error
+            why = "a file of the saved dataset is missing" if there else "the dataset was replaced or deleted"
+            raise NotFoundError(f"{self._name}{SUFFIX} does not exist: {why}. Load the dataset again.") from error
 
     def close(self) -> None:
         """Close the file."""
@@ -241,13 +241,13 @@ class ShardElements(Stream):
             self._reader.close()
 
     def get_state(self) -> State:
-        """Give the place in the file; None once this stream was closed."""
+        """Return the position in the file; None if this stream is closed."""
         reader = self._reader
         place = self._place if reader is None else [reader.offset, reader.count]
         return {"place": None if self._is_closed else list(place)}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["place"] is None:
             self.close()
         else:

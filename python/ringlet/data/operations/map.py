@@ -1,4 +1,4 @@
-"""A function of every element."""
+"""Dataset.map: a function applied to every element."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ringlet.data.graph.element_structure import Nest, as_element, detached
-from ringlet.data.graph.mapped_stream import Called
-from ringlet.data.graph.node import Node, Run, State, Stream, Transformation
+from ringlet.data.graph.mapped_stream import MappedStream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream, Transformation
 from ringlet.data.graph.thread_map import count_calls
 from ringlet.data.operations.common_specs import spec_of_answers
 from ringlet.data.operations.counts import check_parallel_calls
@@ -33,34 +33,34 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     use_unbounded_threadpool: bool = False,
     name: str | None = None,
 ) -> Dataset:
-    """Give ``map_func(element)`` for every element, in their order.
+    """Apply ``map_func(element)`` to every element, in order.
 
     Parameters
     ----------
     map_func : callable
-        Takes an element; one that is a tuple comes as several arguments. Returns an array, a number, text, or a nest of
-        those. A list is a tuple of components, as in TensorFlow; inside of a nest it is one array. The arrays that it
-        is given are read-only. Arrays that it returns are copied, so that it may fill one buffer again and again; views
-        of what it was given, and read-only arrays, are not.
+        Takes an element, unpacked into arguments if it is a tuple. Returns an array, a number, text, or a nest of
+        those. A list is a tuple of components, as in TensorFlow; inside a nest it is one array. The arguments
+        are read-only. Returned arrays are copied, so that the function may reuse one buffer; views
+        of the arguments, and read-only arrays, are not copied.
     num_parallel_calls : int, optional
-        How many calls may run at once, each in a thread; AUTOTUNE (-1) takes the number of cores. Threads pay where the
+        Number of concurrent calls, in threads; AUTOTUNE (-1) is the number of cores. Threads help if the
         function spends its time outside of the interpreter: in NumPy, or waiting. None, the default, and 1 call it
-        where the element is asked for.
+        when the element is requested.
     deterministic : bool, optional
-        False lets results of calls that run at once come as they are done. Otherwise they keep their order.
+        False yields results of concurrent calls as they finish. Otherwise they keep their order.
     synchronous : bool, optional
-        True refuses `num_parallel_calls`. Without that argument every call is synchronous anyway.
+        True forbids `num_parallel_calls`, without which every call is synchronous.
     use_unbounded_threadpool : bool, default False
-        Accepted and not used: as many threads run as `num_parallel_calls` names.
+        Accepted for compatibility with TensorFlow; unused: `num_parallel_calls` is the number of threads.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Its `element_spec` is found by calling `map_func` on examples when it is asked for: the first, the middle and
-        the last row of the arrays in front of it, or batches of copies of those; where sizes are unknown, on one of
-        double size too. Sizes that differ are unknown.
+        Its `element_spec` is inferred on demand by calling `map_func` on examples: the first, the middle and
+        the last row of the source arrays, or batches of copies of those; if sizes are unknown, also on one of
+        double size. Sizes that differ are unknown.
 
     Raises
     ------
@@ -69,12 +69,12 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     ValueError
         If `synchronous` and `num_parallel_calls` are given together.
     TypeError
-        If `map_func` cannot be called; during iteration, if NumPy can make no array of what it gives.
+        If `map_func` is not callable; during iteration, if NumPy cannot convert what it returns to an array.
 
     Notes
     -----
-    An exception of `map_func` surfaces where the element is asked for, with the number of the element in a note. The
-    iterator can go on behind it.
+    An exception of `map_func` is raised when the element is requested, with the element number in a note. Iteration
+    can continue after it.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 def call(function: Callable[..., Nest], element: Nest) -> Nest:
-    """Call a user's function on an element: a plain tuple is several arguments; a list that it returns is a tuple."""
+    """Call a user function on an element: a plain tuple is unpacked; a returned list becomes a tuple."""
     result = function(*element) if type(element) is tuple else function(element)
     return tuple(result) if type(result) is list else result
 
@@ -112,60 +112,65 @@ class Map(Transformation):
 
     @property
     def table(self) -> None:
-        """None: a function's results are no rows."""
+        """None: a function's results are not rows."""
         return
 
     @property
     def in_order(self) -> bool:
-        """Means nothing without a table."""
+        """False: there is no table."""
         return False
 
     @property
     def runs_user_code(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @cached_property
     def example(self) -> Nest:
-        """The function of the input's example."""
+        """The function's result for the input's example."""
         return self._answer(self.input.example)
 
     @cached_property
     def examples(self) -> tuple[Nest, ...]:
-        """The function of the input's examples; of those behind the first only where it does not raise."""
+        """The function's results for the input's examples; after the first, those that do not raise."""
         found = [self.example]
         for example in self.input.examples[1:]:
-            with suppress(Exception):  # who makes that element tells what is wrong with it
+            with suppress(Exception):  # the error occurs again when the element is made
                 found.append(self._answer(example))
         return tuple(found)
 
     @cached_property
     def element_spec(self) -> Nest:
-        """What the examples have in common; sizes that change with unknown sizes of the input are unknown."""
+        """The common specs of the examples; sizes that depend on unknown sizes of the input are unknown."""
         return spec_of_answers(self.examples, self.input, self._answer)
 
     def _answer(self, example: Nest) -> Nest:
         return as_element(call(self.function, example))
 
     def result(self, element: Nest, number: int) -> Nest:
-        """Return the function of one element, whose number errors tell."""
+        """Return the function's result for an element; `number` is for error notes."""
         return _Numbered(self.function)((number, element))
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         calls = count_calls(self.num_parallel_calls)
-        return MapElements(self.input, run, self.function, calls, self.deterministic is not False)
+        return MapElements(self.input, context, self.function, calls, self.deterministic is not False)
 
 
-class MapElements(Called[tuple[int, Nest]]):
+class MapElements(MappedStream[tuple[int, Nest]]):
     """The function's results for the elements of another stream."""
 
     __slots__ = ("_count", "_node")
 
     def __init__(
-        self, node: Node, run: Run, function: Callable[..., Nest], num_calls: int, is_ordered: bool = True
+        self,
+        node: Node,
+        context: IterationContext,
+        function: Callable[..., Nest],
+        num_calls: int,
+        is_ordered: bool = True,
     ) -> None:
-        super().__init__(node.open(run), _Numbered(function), num_calls, is_ordered, "ringlet-map")
+        super().__init__(node.open(context), _Numbered(function), num_calls, is_ordered, "ringlet-map")
         self._node = node
         self._count = 0
 
@@ -184,7 +189,7 @@ class MapElements(Called[tuple[int, Nest]]):
 
 
 class _Numbered:
-    """The function of an element that comes with its number."""
+    """A function of pairs of number and element."""
 
     __slots__ = ("_function",)
 
@@ -196,7 +201,7 @@ class _Numbered:
         try:
             return detached(as_element(call(self._function, element)), element)
         except StopIteration as error:
-            # Let through, it would look like the end of the dataset.
+            # StopIteration would end the dataset.
             raise InvalidArgumentError(self._where("raised StopIteration", item[0])) from error
         except Exception as error:
             add_note(error, self._where("raised this", item[0]))

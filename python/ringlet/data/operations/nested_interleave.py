@@ -1,11 +1,11 @@
-"""The elements of several inner datasets in turn, which a function of the user's makes of elements.
+"""Interleaving of inner datasets that a user function returns for elements.
 
-A cycle has *slots*; each holds one inner dataset. A *visit* to a slot gives up to `block_length` elements of it, and
-then the next slot is visited. A visit that finds the inner dataset at its end clears the slot; one that finds the slot
-clear first opens the inner dataset of the next outer element. With one slot, inner datasets come one behind another.
+A cycle has *slots*; each holds one inner dataset. A *visit* to a slot yields up to `block_length` elements of it, and
+then the next slot is visited. A visit to an exhausted inner dataset clears the slot; a visit to an empty slot
+first opens the inner dataset of the next outer element. With one slot, inner datasets are read one after another.
 
-With threads, slots that are to be visited next are filled ahead, each by one call at a time. Slots are opened in the
-order of visits in any case, so that the order of elements does not depend on threads.
+With threads, the slots of the next visits are filled ahead, each by one call at a time. Slots are always opened in the
+order of visits, so that the order of elements does not depend on threads.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.mapped_stream import RestoredFailure
-from ringlet.data.graph.node import Downstream, Node, Run, State
-from ringlet.data.graph.pipeline_handle import Opened
-from ringlet.data.graph.thread_map import Calls
+from ringlet.data.graph.mapped_stream import RestoredError
+from ringlet.data.graph.node import IterationContext, Node, State, UnaryStream
+from ringlet.data.graph.pipeline_handle import PipelineHandle
+from ringlet.data.graph.thread_map import ThreadMap
 from ringlet.data.operations.user_function import UserFunction, node_of, spread
 from ringlet.data.state.saved_elements import load_element, load_elements, save_element, save_elements
 
 if TYPE_CHECKING:
     from ringlet.data.operations.flat_map import FlatMap
 
-__all__ = ["DatasetFunction", "InnerElements"]
+__all__ = ["DatasetFunction", "NestedElements"]
 
-# Held while a dataset chooses what it leaves to chance: once for all that a function opens of it, in whichever thread.
+# Held while a dataset makes its random choices: once for all openings of it, in any thread.
 _CHOOSING = threading.Lock()
 
 
 class DatasetFunction(UserFunction):
-    """A function of the user's that makes a dataset of an element.
+    """A user function that returns a dataset for an element.
 
     Examples
     --------
     >>> from ringlet.data import Dataset
-    >>> DatasetFunction(Dataset.range).open(0, 3, Run()).graph.cardinality
+    >>> DatasetFunction(Dataset.range).open(0, 3, IterationContext()).graph.cardinality
     3
     """
 
@@ -48,64 +48,64 @@ class DatasetFunction(UserFunction):
         super().__init__(function, name)
 
     def node(self, answer: Any, number: int = 0) -> Node:
-        """Give the node of what the function gave.
+        """Return the node of a result of the function.
 
         Raises
         ------
         TypeError
-            If that is no dataset.
+            If the result is not a dataset.
         """
         node = node_of(answer)
         if node is None:
             raise TypeError(
-                f"{self._name} must give a Dataset, and {self.where('gave something else', number)}: {answer!r}. "
-                "Dataset.from_tensors(x) is a dataset of one element; map takes functions that give arrays."
+                f"{self._name} must return a Dataset, and {self.where('returned something else', number)}: {answer!r}. "
+                "Dataset.from_tensors(x) is a dataset of one element; map takes functions that return arrays."
             )
         return node
 
-    def open(self, number: int, element: Nest, run: Run) -> Opened:
+    def open(self, number: int, element: Nest, context: IterationContext) -> PipelineHandle:
         """Open the dataset of an element."""
         node = self.node(self(number, *spread(element)), number)
-        # Each in a round of its own: a shuffle that the function did not make itself gives each of them another order.
-        run = run.in_round(number)
+        # Each in its own round: a shuffle created outside of the function has a different order in each.
+        context = context.in_round(number)
         with _CHOOSING:
-            run.begin(node)
-        return Opened(node, run)
+            context.begin(node)
+        return PipelineHandle(node, context)
 
 
 class Slot:
-    """One inner dataset at work, and those of its elements that were read ahead."""
+    """One open inner dataset, and its elements that were read ahead."""
 
-    __slots__ = ("_function", "_is_over", "_opened", "_run", "element", "failure", "is_at_work", "number", "ready")
+    __slots__ = ("_context", "_function", "_is_over", "_opened", "element", "failure", "is_at_work", "number", "ready")
 
-    def __init__(self, number: int, element: Nest, function: DatasetFunction, run: Run) -> None:
-        self.number = number  # of the outer element
+    def __init__(self, number: int, element: Nest, function: DatasetFunction, context: IterationContext) -> None:
+        self.number = number  # number of the outer element
         self.element = element
         self._function = function
-        self._run = run
-        self._opened: Opened | None = None
+        self._context = context
+        self._opened: PipelineHandle | None = None
         self._is_over = False
-        self.is_at_work = False  # in a thread
+        self.is_at_work = False  # being filled by a thread
         self.ready: deque[Nest] = deque()
-        self.failure: BaseException | None = None  # what is raised behind those that are ready
+        self.failure: BaseException | None = None  # raised after the ready elements
 
     def fail(self, error: Exception) -> None:
-        """Hold an exception in place of an inner dataset."""
+        """Store an exception in place of an inner dataset."""
         self.failure = error
         self._is_over = True
 
     def is_filled(self, count: int) -> bool:
-        """Whether the next `count` elements are there, or all there are."""
+        """Return whether the next `count` elements, or all remaining ones, are ready."""
         return self._is_over or self.failure is not None or len(self.ready) >= count
 
     def fill(self, count: int) -> None:
-        """Read until `count` elements are ready, up to the end or to an exception, which is kept for its place."""
+        """Read until `count` elements are ready, up to the end or an exception, which is raised in order."""
         if self.is_filled(count):
             return
         try:
             if self._opened is None:
-                self._is_over = True  # unless it can be opened
-                self._opened = self._function.open(self.number, self.element, self._run)
+                self._is_over = True  # until it is opened
+                self._opened = self._function.open(self.number, self.element, self._context)
                 self._is_over = False
             while len(self.ready) < count:
                 self.ready.append(next(self._opened.stream))
@@ -120,51 +120,52 @@ class Slot:
             self._opened.close()
 
     def get_state(self) -> State:
-        """Give the outer element, the inner state, and what is ready."""
+        """Return the outer element, the inner state, and the ready elements."""
         is_open = self._opened is not None and not self._is_over
         return {
             "number": self.number,
-            # Without one there is nothing to open any more.
+            # Without a state, the inner dataset is exhausted.
             "element": None if self._is_over else save_element(self.element),
             "inner": self._opened.get_state() if is_open and self._opened is not None else None,
             "is_over": self._is_over,
             "ready": save_elements(list(self.ready)),
-            "failure": None if self.failure is None else RestoredFailure.text(self.failure),
+            "failure": None if self.failure is None else RestoredError.text(self.failure),
         }
 
     def set_state(self, state: State, node: Node) -> None:
-        """Open the inner dataset again, and go on where a snapshot was taken."""
+        """Reopen the inner dataset, and restore a snapshot."""
         self._is_over = state["is_over"]
         if state["inner"] is not None:
-            self._opened = self._function.open(self.number, self.element, self._run)
+            self._opened = self._function.open(self.number, self.element, self._context)
             self._opened.set_state(state["inner"])
         self.ready.extend(load_elements(state["ready"], node))
-        self.failure = None if state["failure"] is None else RestoredFailure(state["failure"])
+        self.failure = None if state["failure"] is None else RestoredError(state["failure"])
 
 
-class InnerElements(Downstream):
-    """The elements of inner datasets, from several of them in turn.
+class NestedElements(UnaryStream):
+    """The elements of several inner datasets in turn.
 
     Parameters
     ----------
     node : FlatMap
-        Whose input gives the outer elements.
-    run : Run
+        The node whose input yields the outer elements.
+    context : IterationContext
     function : DatasetFunction
     cycle_length : int, default 1
         Number of slots.
     block_length : int, default 1
-        Elements of a visit.
+        Elements per visit.
     num_calls : int, default 1
-        How many slots may be filled at once, in threads; with one, elements are made where they are asked for.
+        How many slots are filled concurrently, in threads; with one, elements are made on request.
     is_ordered : bool, default True
-        False visits a slot that is filled, where the next one is not.
+        False visits any filled slot if the next one is not filled.
     """
 
     __slots__ = (
         "_at",
         "_block_length",
         "_calls",
+        "_context",
         "_count",
         "_function",
         "_given",
@@ -172,14 +173,13 @@ class InnerElements(Downstream):
         "_is_ordered",
         "_node",
         "_num_calls",
-        "_run",
         "_slots",
     )
 
     def __init__(
         self,
         node: FlatMap,
-        run: Run,
+        context: IterationContext,
         function: DatasetFunction,
         *,
         cycle_length: int = 1,
@@ -187,18 +187,18 @@ class InnerElements(Downstream):
         num_calls: int = 1,
         is_ordered: bool = True,
     ) -> None:
-        super().__init__(node.input.open(run))
+        super().__init__(node.input.open(context))
         self._node = node
-        self._run = run
+        self._context = context
         self._function = function
         self._block_length = block_length
         self._num_calls = num_calls
         self._is_ordered = is_ordered
-        self._calls: Calls[tuple[Slot, int], Slot] | None = None
+        self._calls: ThreadMap[tuple[Slot, int], Slot] | None = None
         self._slots: list[Slot | None] = [None] * cycle_length
-        self._at = 0  # the slot that is visited
-        self._given = 0  # elements that this visit gave
-        self._count = 0  # outer elements that were read
+        self._at = 0  # the current slot
+        self._given = 0  # elements yielded in this visit
+        self._count = 0  # outer elements read
         self._is_input_over = False
 
     def __next__(self) -> Nest:
@@ -217,17 +217,17 @@ class InnerElements(Downstream):
                 try:
                     raise failure
                 finally:
-                    del failure  # its traceback holds this frame
+                    del failure  # its traceback references this frame
             slot.close()
             self._slots[self._at] = None
             self._end_visit()
         raise StopIteration
 
     def _next_slot(self, at: int) -> Slot | None:
-        """Put the next outer element into a slot, or what was raised in its place; None where there is no other."""
+        """Fill a slot with the next outer element or its exception; None at the end."""
         if self._is_input_over:
             return None
-        slot = Slot(self._count, None, self._function, self._run)
+        slot = Slot(self._count, None, self._function, self._context)
         try:
             slot.element = next(self._input)
             self._count += 1
@@ -252,7 +252,7 @@ class InnerElements(Downstream):
             self.close()
 
     def _filled(self, slot: Slot) -> Slot:
-        """Give the slot to read from, filled with what the rest of the visit needs: this one, if there is an order."""
+        """Return the slot to read from, filled for the rest of the visit: this one if elements are ordered."""
         if self._num_calls == 1:
             slot.fill(1)
             return slot
@@ -264,13 +264,13 @@ class InnerElements(Downstream):
                 self._at, self._given = self._slots.index(done), 0
                 return done
         if not slot.is_filled(1):
-            slot.fill(1)  # such as behind an exception
+            slot.fill(1)  # such as after an exception
         return slot
 
     def _fill_ahead(self) -> None:
-        """Have threads fill the slots of the next visits, in their order."""
+        """Submit the slots of the next visits to the threads, in order."""
         if self._calls is None:
-            self._calls = Calls(_fill, self._num_calls, self._is_ordered, "ringlet-interleave")
+            self._calls = ThreadMap(_fill, self._num_calls, self._is_ordered, "ringlet-interleave")
         for at in self._visits():
             if self._calls.is_full:
                 return
@@ -285,12 +285,12 @@ class InnerElements(Downstream):
             yield (self._at + step) % len(self._slots)
 
     def _settle(self) -> None:
-        """Wait for all threads; what they made is ready then."""
+        """Wait for all threads to finish filling slots."""
         while self._calls is not None and len(self._calls):
             self._calls.take().is_at_work = False
 
     def close(self) -> None:
-        """End the threads; close inner datasets and the input."""
+        """Stop the threads; close inner datasets and the input."""
         if self._calls is not None:
             self._calls.close()
             self._calls = None
@@ -301,7 +301,7 @@ class InnerElements(Downstream):
         super().close()
 
     def get_state(self) -> State:
-        """Give the place in the cycle, and the states of all slots."""
+        """Return the position in the cycle, and the states of all slots."""
         self._settle()
         return {
             **super().get_state(),
@@ -313,14 +313,14 @@ class InnerElements(Downstream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken: the function is called again for the slots that were open."""
+        """Restore a snapshot; the function is called again for open slots."""
         super().set_state(state)
         self._at, self._given, self._count = state["at"], state["given"], state["count"]
         self._is_input_over = state["is_input_over"]
         for at, saved in enumerate(state["slots"]):
             if saved is not None:
                 element = None if saved["element"] is None else load_element(saved["element"], self._node.input)
-                slot = self._slots[at] = Slot(saved["number"], element, self._function, self._run)
+                slot = self._slots[at] = Slot(saved["number"], element, self._function, self._context)
                 slot.set_state(saved, self._node)
 
 

@@ -1,4 +1,4 @@
-"""Consecutive elements of different sizes put together into one, padded to a common size."""
+"""Dataset.padded_batch: consecutive elements padded to a common size and stacked."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.mapped_stream import Called
-from ringlet.data.graph.node import Run, State, Stream
+from ringlet.data.graph.mapped_stream import MappedStream
+from ringlet.data.graph.node import IterationContext, State, Stream
 from ringlet.data.graph.spec_inference import spec_of
 from ringlet.data.operations.batch import Groups
 from ringlet.data.operations.common_specs import without_sizes
 from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.padding import Padding
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
@@ -33,7 +33,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
     drop_remainder: bool = False,
     name: str | None = None,
 ) -> Dataset:
-    """Put `batch_size` consecutive elements together, each padded at the ends of its dimensions to a common shape.
+    """Stack `batch_size` consecutive elements, each padded at the ends of its dimensions to a common shape.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
         A shape, a list or tuple of sizes, for each component. None or -1 as a size, and no `padded_shapes` at all, pad
         to the longest of the batch.
     padding_values : scalar, or nest of scalars, optional
-        What to pad with: one for all components, or one for each, where None is 0, False or the empty text, as it is
-        without `padding_values`. A NumPy scalar must have the dtype of its component.
+        The padding: one value for all components, or one for each, where None is 0, False or the empty text, as
+        by default. A NumPy scalar must have the dtype of its component.
     drop_remainder : bool, default False
-        Whether to leave out the last batch where it is short.
+        Whether to drop the last batch if it is short.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -89,8 +89,8 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 @dataclass(frozen=True, eq=False)
-class PaddedBatch(Rowless):
-    """`batch_size` consecutive elements as one, padded."""
+class PaddedBatch(ElementTransform):
+    """Padded batches of `batch_size` consecutive elements."""
 
     batch_size: int
     drop_remainder: bool
@@ -113,13 +113,13 @@ class PaddedBatch(Rowless):
 
     @cached_property
     def padding(self) -> Padding:
-        """How each component is padded."""
+        """The padding of each component."""
         return self.padding_of(self.input.element_spec)
 
     def padding_of(self, specs: Nest) -> Padding:
-        """Give how the components of elements like these are padded."""
+        """Return the padding for elements with these specs."""
         if self.runs_user_code and self.padded_shapes is None:
-            # Found on some elements, sizes say nothing about those of others, which is why they are padded.
+            # Sizes inferred from examples may differ between elements, so they are left out.
             specs = without_sizes(specs)
         return Padding.of(specs, self.padded_shapes, self.padding_values)
 
@@ -135,14 +135,14 @@ class PaddedBatch(Rowless):
         """A batch of the input's example."""
         return self.padding.batch([self.input.example] * self.batch_size)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         least = self.batch_size if self.drop_remainder else 1
-        groups = Groups(self.input.open(run), self.batch_size, least)
+        groups = Groups(self.input.open(context), self.batch_size, least)
         return PaddedBatchElements(groups, self)
 
 
-class PaddedBatchElements(Called[list[Nest]]):
+class PaddedBatchElements(MappedStream[list[Nest]]):
     """Batches of any elements, padded."""
 
     __slots__ = ("_node",)
@@ -159,7 +159,7 @@ class PaddedBatchElements(Called[list[Nest]]):
 
 
 class _Padded:
-    """Pads batches as their first element needs it, where functions of the user make the elements."""
+    """Padding determined by the first element, for elements made by user functions."""
 
     __slots__ = ("_node", "_padding")
 

@@ -1,4 +1,4 @@
-"""How the components of elements are padded to a common shape."""
+"""Padding of the components of elements to a common shape."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ringlet.nest import PyTreeSpec, flatten, is_nested, same_structure_leaves, 
 
 __all__ = ["ComponentPadding", "Padding"]
 
-# Kinds of numbers: each has room for those whose place is not behind its own.
+# Kinds of numbers: each can represent the kinds before it.
 _PLACES = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 @dataclass(frozen=True)
 class ComponentPadding:
-    """How one component is padded.
+    """The padding of one component.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class ComponentPadding:
     value: Any = None
 
     def batch(self, leaves: Sequence[Any], name: str) -> Any:
-        """Put the leaves of a batch's elements together; of arrays of another library, such an array."""
+        """Stack leaves; arrays of another library become one of that library."""
         shapes = [np.shape(leaf) for leaf in leaves]
         wrong = next((shape for shape in shapes if len(shape) != len(self.shape)), None)
         if wrong is not None:
@@ -52,8 +52,8 @@ class ComponentPadding:
         for shape in shapes:
             if any(size > room for size, room in zip(shape, target, strict=True)):
                 raise DataLossError(
-                    f"cannot pad {name} of shape {list(shape)} to the smaller shape {target}: its end would be lost. "
-                    "Give larger padded_shapes, None to pad to the longest, or cut elements in a map."
+                    f"cannot pad {name} of shape {list(shape)} to the smaller shape {target}, which would truncate it. "
+                    "Use larger padded_shapes, None to pad to the longest, or slice elements in a map."
                 )
         common_kind(leaves, "element")
         return in_kind_of(leaves[0], self._padded(leaves, shapes, target), is_own=True)
@@ -62,7 +62,7 @@ class ComponentPadding:
         arrays = [_array(leaf) for leaf in leaves]
         dtypes = {array.dtype for array in arrays}
         dtype = dtypes.pop()
-        if dtype.kind == "U":  # as wide as the widest
+        if dtype.kind == "U":  # the longest text dtype
             dtype = np.result_type(dtype, *dtypes, np.asarray(self.value or "").dtype)
         elif dtypes:
             raise InvalidArgumentError(
@@ -90,7 +90,7 @@ def _array(leaf: Any) -> Array:
 
 @dataclass(frozen=True)
 class Padding:
-    """How all components of an element are padded.
+    """The padding of all components of an element.
 
     Examples
     --------
@@ -105,12 +105,12 @@ class Padding:
 
     @classmethod
     def of(cls, specs: Nest, padded_shapes: Nest, padding_values: Nest) -> Padding:
-        """Read what the user gave for elements that follow `specs`.
+        """Return the padding from the arguments of `padded_batch`, for elements with `specs`.
 
         Raises
         ------
         ValueError, TypeError
-            If it does not fit.
+            If the arguments do not match the specs.
         """
         leaves, structure = flatten(specs)
         for path, spec in zip(paths(specs), leaves, strict=True):
@@ -129,7 +129,7 @@ class Padding:
         return cls(structure, tuple(parts))
 
     def batch(self, elements: list[Nest]) -> Nest:
-        """Put elements together along a new first dimension, in read-only arrays."""
+        """Stack padded elements along a new first dimension, in read-only arrays."""
         rows = [_leaves_of(self.structure, element) for element in elements]
         names = [f"component {at}" for at in range(len(self.components))]
         columns = zip(*rows, strict=True)
@@ -158,7 +158,7 @@ def _shape(given: Any, spec: TensorSpec, component: int) -> Shape:
     if given is None:
         if spec.shape is None:
             raise ValueError(
-                f"padded_batch needs padded_shapes: the number of dimensions of component {component} is not known"
+                f"padded_batch needs padded_shapes: the number of dimensions of component {component} is unknown"
             )
         return spec.shape
     if not np.iterable(given) or isinstance(given, str) or any(isinstance(size, (list, tuple)) for size in given):
@@ -171,7 +171,7 @@ def _shape(given: Any, spec: TensorSpec, component: int) -> Shape:
         raise ValueError(f"the sizes of a padded shape are zero or more, None or -1, got {given!r}")
     if spec.shape is not None and len(spec.shape) != len(sizes):
         raise ValueError(
-            f"the padded shape {list(sizes)} does not fit component {component} of shape {list(spec.shape)}: it must "
+            f"the padded shape {list(sizes)} does not match component {component} of shape {list(spec.shape)}: it must "
             "have as many dimensions"
         )
     return sizes
@@ -198,7 +198,7 @@ def _value(given: Any, spec: TensorSpec) -> Any:
 
 
 def _holds(dtype: np.dtype[Any], number: Any) -> bool:
-    """Whether a dtype has room for a number of Python's without a change of its kind."""
+    """Return whether a dtype represents a Python number without a change of kind."""
     kind = np.asarray(number).dtype.kind
     if dtype.kind == "V":
         return kind in "if"  # such as bfloat16

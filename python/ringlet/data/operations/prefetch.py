@@ -1,4 +1,4 @@
-"""Elements made ahead of time, in a thread."""
+"""Dataset.prefetch: elements made ahead of time in a thread."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.mapped_stream import RestoredFailure
-from ringlet.data.graph.node import Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.mapped_stream import RestoredError
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
 from ringlet.data.graph.thread_map import DROPPED_SECONDS, WORTH_A_THREAD_BYTES, other_process
 from ringlet.data.operations.counts import AUTOTUNE, check_buffer_size
 from ringlet.data.state.saved_elements import load_elements, save_elements
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Prefetch", "PrefetchElements", "prefetch"]
 
-# What AUTOTUNE means for a buffer: one element in work while one is ready.
+# The size for AUTOTUNE: one element is made while one is ready.
 _AUTOMATIC_SIZE = 2
 
 
 def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) -> Dataset:
-    """Make elements in a thread, before they are asked for.
+    """Make elements in a thread before they are requested.
 
     Parameters
     ----------
     buffer_size : int or None
-        How many elements may wait to be asked for. AUTOTUNE (-1) and None choose; 0 makes them when they are asked for.
+        Maximum number of ready elements. AUTOTUNE (-1) and None are automatic; 0 makes elements on request.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        The same elements in the same order. Where nothing but slices of arrays, or small batches of them, are made, no
-        thread is used: handing over would cost more than making.
+        The same elements in the same order. If elements are slices of arrays, or small batches of them, no
+        thread is used: passing them between threads would cost more.
 
     Raises
     ------
@@ -49,9 +49,9 @@ def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) ->
 
     Notes
     -----
-    The thread starts with the first element that an iterator is asked for. It ends with the last element, with an
-    exception (which surfaces at the iterator, in its place; going on behind it starts another thread), and when the
-    iterator is closed, dropped, or the interpreter exits.
+    The thread starts with the first request. It stops after the last element, at an
+    exception (which the iterator raises in order; continuing after it starts another thread), and when the
+    iterator is closed, deleted, or the interpreter exits.
 
     Examples
     --------
@@ -64,22 +64,22 @@ def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class Prefetch(Transformation):
-    """The same elements, made ahead."""
+    """The elements of the input, prefetched."""
 
     buffer_size: int
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether those of the input are."""
+        """Whether the rows of the input are."""
         return self.input.from_row_zero
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Row numbers are there at once: nothing to be ahead of."""
-        return self.input.open_rows(run)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open the row numbers of the input, which need no prefetch."""
+        return self.input.open_rows(context)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run, with a thread where that can pay."""
-        stream = self.input.open(run)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements, with a thread if elements are costly."""
+        stream = self.input.open(context)
         is_cheap = not (self.runs_user_code or self.has_files) and self.bytes_copied < WORTH_A_THREAD_BYTES
         if self.buffer_size == 0 or is_cheap:
             return stream
@@ -88,7 +88,7 @@ class Prefetch(Transformation):
 
 
 class _Failed:
-    """An exception on its way from the thread to who asks for elements."""
+    """An exception passed from the thread to the reader."""
 
     __slots__ = ("error",)
 
@@ -100,15 +100,15 @@ _END = object()
 
 
 class _Channel:
-    """What the thread and the reader share; the thread must not know the reader, or dropping it would never be seen."""
+    """State shared by thread and reader; the thread holds no reference to the reader, so that it can be collected."""
 
     def __init__(self, stream: Stream, size: int) -> None:
         self.stream = stream
         self._size = size
         self._ready: deque[object] = deque()
-        # Reentrant: a garbage collection inside may drop another reader, or even this one, and shut its channel.
-        # Always notify_all: readers and the thread wait for different changes, and one wake-up could go to who waits
-        # for another.
+        # Reentrant: a garbage collection may finalize another reader, or this one, and shut its buffer.
+        # Always notify_all: readers and the thread wait for different changes, and notify could wake the wrong
+        # one.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
         self._is_shut = False
@@ -117,7 +117,7 @@ class _Channel:
         self._process = os.getpid()
 
     def take(self) -> object:
-        """Wait for the next element; start a thread where none is at work."""
+        """Wait for the next element; start a thread if none is running."""
         if os.getpid() != self._process:
             raise other_process(self._process)
         with self._changed:
@@ -131,7 +131,7 @@ class _Channel:
             return self._ready.popleft()
 
     def _start(self) -> None:
-        # The thread sees what the reader set: the current strategy, np.errstate, ...
+        # The thread runs in the reader's context: the current strategy, np.errstate, ...
         context = contextvars.copy_context()
         thread = threading.Thread(target=context.run, args=(self._fill,), name="ringlet-prefetch", daemon=True)
         thread.start()
@@ -147,11 +147,11 @@ class _Channel:
                 self._is_making = False
                 self._ready.append(item)
                 self._changed.notify_all()
-            del item  # or this frame would keep it alive until the next one is there
+            del item  # otherwise this frame keeps it alive until the next element
         self._leave()
 
     def get_state(self) -> State:
-        """Hold the thread between two elements, and give what is ready and the state of the stream behind it."""
+        """Pause the thread, and return the ready elements and the state of the stream after them."""
         if os.getpid() != self._process:
             raise other_process(self._process)
         with self._changed:
@@ -166,16 +166,19 @@ class _Channel:
 
     def _save_ready(self) -> State:
         items = [item for item in self._ready if item is not _END]
-        failures = [RestoredFailure.text(item.error) for item in items if isinstance(item, _Failed)]
+        failures = [RestoredError.text(item.error) for item in items if isinstance(item, _Failed)]
         ready = [item for item in items if not isinstance(item, _Failed)]
-        return {"ready": save_elements(ready), "failure": failures[0] if failures else None}  # it is the last one
+        return {
+            "ready": save_elements(ready),
+            "failure": failures[0] if failures else None,
+        }  # an error is the last item
 
     def set_state(self, state: State, node: Node) -> None:
-        """Go on where a snapshot was taken; no thread has started yet."""
+        """Restore a snapshot before the thread starts."""
         self.stream.set_state(state["input"])
         self._ready.extend(load_elements(state["ready"], node))
         if state["failure"] is not None:
-            self._ready.append(_Failed(RestoredFailure(state["failure"])))
+            self._ready.append(_Failed(RestoredError(state["failure"])))
 
     def _make(self) -> object:
         try:
@@ -196,15 +199,15 @@ class _Channel:
         with self._changed:
             self._thread = None
             must_close = self._is_shut
-            # A reader that came before this waits: it starts the next thread.
+            # A waiting reader starts the next thread.
             self._changed.notify_all()
         if must_close:
             self.stream.close()
 
     def shut(self, timeout_seconds: float | None) -> None:
-        """End the thread and close the stream; who comes last of this and the thread closes it."""
+        """Stop the thread and close the stream, here or in the thread, whichever finishes last."""
         if os.getpid() != self._process:
-            return  # a forked child has no thread, and its copy of the lock may be held for ever
+            return  # a forked child has no thread, and its copy of the lock may stay locked
         with self._changed:
             if self._is_shut:
                 return
@@ -227,7 +230,7 @@ class PrefetchElements(Stream):
         self._channel = _Channel(stream, size)
         self._node = node
         self._is_over = False
-        # Runs when this object is dropped, and at exit: the thread is a daemon, so that exit comes that far.
+        # Runs at deletion and at exit, which a daemon thread does not block.
         self._finalizer = weakref.finalize(self, self._channel.shut, DROPPED_SECONDS)
 
     def __next__(self) -> Nest:
@@ -241,21 +244,21 @@ class PrefetchElements(Stream):
             try:
                 raise item.error
             finally:
-                del item  # the error's traceback holds this frame
+                del item  # the error's traceback references this frame
         return item
 
     def close(self) -> None:
-        """End the thread, waiting for the element that it is making, and close the input."""
+        """Stop the thread after its current element, and close the input."""
         self._is_over = True
         if self._finalizer.detach() is not None:
             self._channel.shut(None)
 
     def get_state(self) -> State:
-        """Give the elements that are ready, and the state of the input behind them; None for it once this is over."""
+        """Return the ready elements, and the state of the input after them, None at the end."""
         return {"input": None} if self._is_over else self._channel.get_state()
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["input"] is None:
             self.close()
         else:

@@ -1,4 +1,4 @@
-"""Random numbers as a dataset, and random choices among datasets."""
+"""Dataset.random: infinite random integers, and weighted random positions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.tensor_spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -27,18 +27,18 @@ def random(
     rerandomize_each_iteration: bool | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Make a dataset of random whole numbers, without end.
+    """Create an infinite dataset of random integers.
 
     Parameters
     ----------
     seed : int, optional
-        A program that is run again with the same seed, and the same version of NumPy, sees the same numbers. They are
+        The same seed and NumPy version give the same numbers. They are
         NumPy's, not TensorFlow's.
     rerandomize_each_iteration : bool, optional
-        True gives other numbers each time that the dataset is iterated, and in each round of a `repeat`. False, the
-        default, gives the same ones every time, also without a seed.
+        True yields different numbers in each iteration and in each round of a `repeat`. False, the
+        default, repeats them, even without a seed.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def random(
 
 
 def seed_entropy(seed: Any) -> Any:
-    """Give what NumPy makes a generator of: from a seed, or from the system where there is none.
+    """Return the entropy for a NumPy generator, from a seed or from the system.
 
     Examples
     --------
@@ -69,32 +69,32 @@ def seed_entropy(seed: Any) -> Any:
         number = index(seed)
     except TypeError:
         raise TypeError(f"seed must be an integer or None, got {seed!r}") from None
-    return 2 * number if number >= 0 else -2 * number - 1  # NumPy takes no negative ones
+    return 2 * number if number >= 0 else -2 * number - 1  # NumPy rejects negative seeds
 
 
 @dataclass(frozen=True, eq=False)
 class RandomNumbers(Node):
-    """Random int64: positions drawn by their weights, or without weights anything below ``2**32``."""
+    """Random int64: positions drawn by weights, or without weights numbers below ``2**32``."""
 
     weights: Sequence[float] | None
     entropy: Any
     changes: bool
-    # Counts the iterations of this node. Copies of it in a rewritten graph count on together.
+    # Counts the iterations of this node, together with its copies in rewritten graphs.
     runs: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All but the seed, which a state brings along."""
+        """All but the seed, which is part of the state."""
         return {"weights": self.weights, "changes": self.changes}
 
     @property
     def cardinality(self) -> int:
-        """Infinite."""
+        """INFINITE_CARDINALITY."""
         return INFINITE_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:
-        """A number."""
+        """A scalar int64."""
         return TensorSpec((), np.int64)
 
     @property
@@ -102,24 +102,24 @@ class RandomNumbers(Node):
         """Zero."""
         return np.int64(0)
 
-    def choose(self, run: Run) -> None:
+    def choose(self, context: IterationContext) -> None:
         """Choose the seed of this iteration."""
-        self._choice(run)
+        self._choice(context)
 
-    def _choice(self, run: Run) -> list[int]:
-        choice: list[int] = run.choice(self, lambda: [self.entropy, next(self.runs)])
+    def _choice(self, context: IterationContext) -> list[int]:
+        choice: list[int] = context.choice(self, lambda: [self.entropy, next(self.runs)])
         return choice
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        entropy, number = self._choice(run)
-        key = (number, *run.rounds) if self.changes else ()
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        entropy, number = self._choice(context)
+        key = (number, *context.rounds) if self.changes else ()
         seeds = np.random.SeedSequence(entropy, spawn_key=key)
         return RandomElements(np.random.Generator(np.random.PCG64(seeds)), self.weights)
 
 
 class RandomElements(Stream):
-    """Numbers of a generator."""
+    """The numbers of a generator."""
 
     __slots__ = ("_borders", "_is_closed", "_random")
 
@@ -136,15 +136,15 @@ class RandomElements(Stream):
         return np.int64(np.searchsorted(self._borders[:-1], self._random.random(), side="right"))
 
     def close(self) -> None:
-        """Give no more."""
+        """Close the stream."""
         self._is_closed = True
 
     def get_state(self) -> State:
-        """Give the state of the generator; None once this stream was closed."""
+        """Return the state of the generator; None if this stream is closed."""
         return {"generator": None if self._is_closed else self._random.bit_generator.state}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["generator"] is None:
             self.close()
         else:

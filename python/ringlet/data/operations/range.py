@@ -1,4 +1,4 @@
-"""A dataset of consecutive numbers."""
+"""Dataset.range: evenly spaced integers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["range"]
 
-# Python gives no larger length.
+# The largest length in Python.
 MOST_ELEMENTS = sys.maxsize
 
 
 def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, name: str | None = None) -> Dataset:
-    """Make a dataset of evenly spaced integers, as Python's ``range`` has them.
+    """Create a dataset of evenly spaced integers, as Python's ``range``.
 
     Parameters
     ----------
@@ -34,20 +34,20 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
     output_type : dtype, default int64
         A dtype of integers or floats.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Its elements are scalars. They take no memory before they are asked for.
+        Its elements are scalars, computed on request.
 
     Raises
     ------
     InvalidArgumentError
-        If the step is zero, or a number does not fit into `output_type`; floats hold what fits into int64 too, and are
-        rounded where they have too few digits. If there are more numbers than a length in Python can count.
+        If the step is zero, or a number does not fit into `output_type`; floats are limited to the range of int64 and
+        rounded if necessary. If there are more numbers than the largest length in Python.
     TypeError
-        If an argument is no integer, or there are none or more than three.
+        If an argument is not an integer, or there are none or more than three.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
     except TypeError:
         raise TypeError(f"Dataset.range takes integers, got {', '.join(map(repr, args))}") from None
     if numbers[2:] == (0,):
-        raise InvalidArgumentError(f"the step of Dataset.range{numbers} is 0: it would never reach {numbers[1]}")
+        raise InvalidArgumentError(f"the step of Dataset.range{numbers} is 0: it never reaches {numbers[1]}")
     span = builtins.range(*numbers)
     dtype = np.dtype(output_type)
     _check_fit(span, dtype)
@@ -76,7 +76,7 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
 
 def _check_fit(span: builtins.range, dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "iuf":
-        raise InvalidArgumentError(f"Dataset.range gives integers or floats, not {dtype}")
+        raise InvalidArgumentError(f"Dataset.range yields integers or floats, not {dtype}")
     lowest, highest = _limits(dtype)
     for number in (span[0], span[-1]) if span else ():
         if not lowest <= number <= highest:
@@ -85,12 +85,12 @@ def _check_fit(span: builtins.range, dtype: np.dtype[Any]) -> None:
                 "Choose another output_type, or make a smaller range and add to it in a map."
             )
     if span and (span[-1] - span[0]) // span.step >= MOST_ELEMENTS:
-        raise InvalidArgumentError(f"{span} holds more numbers than a dataset can count, {MOST_ELEMENTS}")
+        raise InvalidArgumentError(f"{span} holds more numbers than the largest dataset, {MOST_ELEMENTS}")
 
 
 def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     if dtype.kind in "iu":
         return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    # Floats are made of int64; half precision ends before that does.
+    # Floats are converted from int64; the range of half precision is smaller.
     whole, largest = np.iinfo(np.int64), int(np.finfo(dtype).max)
     return max(int(whole.min), -largest), min(int(whole.max), largest)

@@ -1,4 +1,4 @@
-"""Batches cut and joined to batches of other sizes."""
+"""Dataset.rebatch: batches split and joined to batches of other sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringlet.data.distribution.empty_part import known_spec
 from ringlet.data.graph.batch_rows import cut, empty_like_spec, example_rows, join_rows, num_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, paths
-from ringlet.data.graph.node import Downstream, Node, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, Node, State, Stream, Transformation, UnaryStream
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
@@ -24,17 +24,17 @@ __all__ = ["Rebatch", "rebatch"]
 
 
 def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
-    """Put the rows of the batches of a dataset together to batches of other sizes.
+    """Regroup the rows of the batches of a dataset into batches of other sizes.
 
     Parameters
     ----------
     batch_size : int, or sequence of int
-        Size of the new batches; several sizes are taken in turn, over and over. One of them may be zero: its batches
+        Size of the new batches; several sizes are used cyclically. Sizes may be zero: such batches
         have no rows.
     drop_remainder : bool, default False
-        Whether to leave out the last batch where it is short.
+        Whether to drop the last batch if it is short.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -45,9 +45,9 @@ def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: 
     ------
     InvalidArgumentError
         If a size is negative, or all are zero; if elements have no first dimension or arrays of different lengths,
-        during iteration where that is known no earlier.
+        during iteration if not known earlier.
     TypeError
-        If a size is no integer.
+        If a size is not an integer.
 
     Examples
     --------
@@ -69,15 +69,14 @@ def _sizes(batch_size: Any) -> tuple[int, ...]:
     given = tuple(np.atleast_1d(sizes).tolist())
     if min(given, default=0) < 0 or not any(given):
         raise InvalidArgumentError(
-            "batch_size must be zero or more, and not zero throughout (the dataset would never end), got "
-            f"{batch_size!r}."
+            f"batch_size must be zero or more, and not all zero (the dataset would never end), got {batch_size!r}."
         )
     return given
 
 
 @dataclass(frozen=True, eq=False)
 class Rebatch(Transformation):
-    """The rows of all elements as one sequence, cut to `sizes` in turn."""
+    """The rows of all elements as one sequence, split to `sizes` in turn."""
 
     sizes: tuple[int, ...]
     drop_remainder: bool = False
@@ -87,7 +86,7 @@ class Rebatch(Transformation):
             self._known_rows()
 
     def _known_rows(self) -> int | None:
-        """Number of rows of every element of the input, where the specs tell."""
+        """Return the number of rows of every element of the input; None if unknown."""
         specs = self.input.element_spec
         rows = set()
         for path, spec in zip(paths(specs), flatten(specs)[0], strict=True):
@@ -108,7 +107,7 @@ class Rebatch(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """Not known before it is read, as in TensorFlow."""
+        """UNKNOWN_CARDINALITY, as in TensorFlow."""
         return UNKNOWN_CARDINALITY
 
     @property
@@ -127,20 +126,20 @@ class Rebatch(Transformation):
 
     @property
     def table(self) -> None:
-        """None: a batch is no row."""
+        """None: a batch is not a row."""
         return
 
     @property
     def in_order(self) -> bool:
-        """Means nothing without a table."""
+        """False: there is no table."""
         return False
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return RebatchElements(self.input.open(run), self.input, self.sizes, self.drop_remainder)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return RebatchElements(self.input.open(context), self.input, self.sizes, self.drop_remainder)
 
 
-class RebatchElements(Downstream):
+class RebatchElements(UnaryStream):
     """The rows of another stream's batches, in batches of other sizes."""
 
     __slots__ = ("_at", "_batch", "_drops", "_node", "_row", "_sizes")
@@ -150,9 +149,9 @@ class RebatchElements(Downstream):
         self._node = node
         self._sizes = sizes
         self._drops = drop_remainder
-        self._at = 0  # which size is next
-        self._batch: Nest | None = None  # batch of the input that has rows left
-        self._row = 0  # the first of them
+        self._at = 0  # index of the next size
+        self._batch: Nest | None = None  # current batch of the input
+        self._row = 0  # its next row
 
     def __next__(self) -> Nest:
         size = self._sizes[self._at]
@@ -198,17 +197,17 @@ class RebatchElements(Downstream):
         return map_structure(lambda leaf: cut(leaf, slice(start, stop)), self._batch)
 
     def close(self) -> None:
-        """Close the input, and drop what is left of its last batch."""
+        """Close the input, and discard the rest of its last batch."""
         self._batch = None
         super().close()
 
     def get_state(self) -> State:
-        """Give the rows that are left of a batch, which size is next, and the state of the input."""
+        """Return the remaining rows of the current batch, the index of the next size, and the state of the input."""
         left = [] if self._batch is None else [self._cut(self._row, None)]
         return {**super().get_state(), "left": save_elements(left), "at": self._at}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         left = load_elements(state["left"], self._node)
         self._batch, self._row = (left[0] if left else None), 0

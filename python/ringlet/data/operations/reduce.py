@@ -1,4 +1,4 @@
-"""All elements of a dataset as one value."""
+"""Dataset.reduce: all elements combined into one value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.operations.carried_state import FoldedState
+from ringlet.data.operations.carried_state import CarriedState
 from ringlet.data.operations.user_function import UserFunction, check_callable
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ __all__ = ["reduce"]
 def reduce(
     self: Dataset, initial_state: Nest, reduce_func: Callable[[Any, Any], Nest], name: str | None = None
 ) -> Nest:
-    """Go through the dataset, and hand a state from element to element.
+    """Combine all elements into one state.
 
     Parameters
     ----------
     initial_state : array, or nest of arrays
     reduce_func : callable
-        Takes the state and an element, a tuple as one argument; gives the next state, of the same structure and dtypes.
+        Takes the state and an element (a tuple as one argument); returns the next state, of equal structure and dtypes.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -36,9 +36,9 @@ def reduce(
     Raises
     ------
     TypeError
-        If `reduce_func` cannot be called, or gives a state of other dtypes.
+        If `reduce_func` is not callable, or returns a state of other dtypes.
     InvalidArgumentError
-        If it gives a state of another structure.
+        If it returns a state of another structure.
 
     Examples
     --------
@@ -48,12 +48,12 @@ def reduce(
     """
     check_callable(reduce_func, "reduce", "a function of a state and an element")
     function = UserFunction(reduce_func, "reduce_func", _step)
-    state = FoldedState(initial_state, "reduce_func")
+    state = CarriedState(initial_state, "reduce_func")
     with iter(self) as elements:
         for number, element in enumerate(elements):
             function(number, state, element)
     return state.value
 
 
-def _step(function: Callable[[Any, Any], Nest], state: FoldedState, element: Nest) -> None:
+def _step(function: Callable[[Any, Any], Nest], state: CarriedState, element: Nest) -> None:
     state.update(function(state.value, element))

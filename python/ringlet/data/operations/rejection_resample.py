@@ -1,7 +1,7 @@
-"""Elements of classes in other proportions, by dropping some of them.
+"""Dataset.rejection_resample: elements dropped at random for a target distribution of classes.
 
-The ratio of the wanted share of a class to its share in the input is largest for the class that is missing most.
-Where m is the smallest ratio and M the largest, an element comes from the whole input with probability m, and
+The ratio of the target share of a class to its share in the input is largest for the most underrepresented class.
+With m the smallest ratio and M the largest, an element comes from the whole input with probability m, and
 otherwise from those that are accepted: elements of a class with ratio r, with probability ``(r - m) / (M - m)``. That
 drops as few elements as possible.
 """
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["acceptance", "rejection_resample"]
 
-# Elements whose classes are counted together, and what the count of each class begins with.
+# Number of elements per update of the class counts, and the initial count of each class.
 _COUNTED_TOGETHER = 32
 _FIRST_COUNT = 10
 
-# Added to a seed, so that the numbers which accept elements are not those which choose between the two datasets.
+# Added to a seed, so that acceptance and the choice between the two datasets use different numbers.
 _OTHER_SEED = 2**63
 
 
@@ -46,32 +46,32 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
     Parameters
     ----------
     class_func : callable
-        Takes an element; one that is a tuple comes as several arguments. Returns its class, an integer from 0 to
+        Takes an element, unpacked into arguments if it is a tuple. Returns its class, an integer from 0 to
         ``len(target_dist) - 1``.
     target_dist : sequence of float
-        The wanted share of each class; the sum is 1.
+        The target share of each class; the sum is 1.
     initial_dist : sequence of float, optional
-        The share of each class in the dataset. Without it, shares are estimated from the elements that came, 32 at a
+        The share of each class in the dataset. By default, shares are estimated from the elements so far, 32 at a
         time.
     seed : int, optional
-        A program that is run again with the same seed, and the same version of NumPy, sees the same elements. They are
-        chosen by NumPy's numbers, not by TensorFlow's.
+        The same seed and NumPy version give the same elements. They are
+        chosen by NumPy's generator, not TensorFlow's.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Its elements are pairs ``(class, element)``. Some elements may come twice: the dataset is gone through up to
-        three times at once, for accepted elements, for all of them, and to estimate.
+        Its elements are pairs ``(class, element)``. Elements may repeat: the dataset is iterated up to
+        three times concurrently, for accepted elements, for all elements, and for the estimate.
 
     Raises
     ------
     InvalidArgumentError
-        If `target_dist` or `initial_dist` is not one share for each class; during iteration, if `class_func` gives a
+        If `target_dist` or `initial_dist` is not one share for each class; during iteration, if `class_func` returns a
         number that is not a class.
     TypeError
-        If `class_func` cannot be called; during iteration, if it gives something that is not an integer.
+        If `class_func` is not callable; during iteration, if it does not return an integer.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
     >>> 0.4 < sum(labels) / len(labels) < 0.6
     True
     """
-    check_callable(class_func, "rejection_resample", "a function that gives the class of an element")
+    check_callable(class_func, "rejection_resample", "a function that returns the class of an element")
     target = _shares(target_dist, "target_dist")
-    seed_entropy(seed)  # says what is wrong with it
+    seed_entropy(seed)  # raises for an invalid class
     make, count = type(self), len(target)
 
     def with_class(*element: Nest) -> Nest:
@@ -105,7 +105,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
         initial = _shares(initial_dist, "initial_dist")
         if len(initial) != count:
             raise InvalidArgumentError(
-                f"target_dist has {count} classes and initial_dist {len(initial)}: each class has a share in both"
+                f"target_dist has {count} classes and initial_dist {len(initial)}: both must have one share per class"
             )
         accepted, original = acceptance(initial, target)
         if original == 1:
@@ -121,7 +121,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 def acceptance(initial: Array, target: Array) -> tuple[Array, np.float32]:
-    """Return how probable it is that an element of each class is accepted, and that one comes from the whole input.
+    """Return the acceptance probability of each class, and the probability of an element of the whole input.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def acceptance(initial: Array, target: Array) -> tuple[Array, np.float32]:
     ratios = target / (initial + np.finfo(np.float32).tiny)
     least = np.float32(ratios.min())
     span = ratios.max() - least
-    # All classes are as they should be: none is accepted, since everything comes from the whole input.
+    # The input has the target distribution: every element comes from the whole input.
     return (ratios - least) / (span if span else 1), min(least, np.float32(1))
 
 
@@ -140,8 +140,8 @@ def _shares(given: Any, name: str) -> Array:
     is_good = shares.dtype.kind in "biuf" and shares.ndim == 1 and shares.size and (shares >= 0).all()
     if not is_good or abs(shares.sum() - 1) > 1e-3:
         raise InvalidArgumentError(
-            f"{name} is one share for each class, zero or more, and all together 1; got {given!r}. Counts become "
-            "shares when they are divided by their sum."
+            f"{name} must be one share for each class, zero or more, with the sum 1; got {given!r}. Divide counts "
+            "by their sum."
         )
     return shares.astype(np.float32)
 
@@ -150,9 +150,7 @@ def _class_of(class_func: Callable[..., Any], element: tuple[Nest, ...], count: 
     answer = class_func(*element)
     number = np.asarray(answer)
     if number.dtype.kind not in "iu" or number.ndim:
-        raise TypeError(f"class_func must give one integer, and gave {answer!r}")
+        raise TypeError(f"class_func must return one integer, and returned {answer!r}")
     if not 0 <= number < count:
-        raise InvalidArgumentError(
-            f"class_func gave {answer!r}, and target_dist has shares of the classes 0 to {count - 1}"
-        )
+        raise InvalidArgumentError(f"class_func returned {answer!r}, but target_dist has the classes 0 to {count - 1}")
     return as_element(answer) if isinstance(answer, (np.ndarray, np.generic)) else np.int64(answer)

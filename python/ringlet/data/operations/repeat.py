@@ -1,4 +1,4 @@
-"""A dataset several times over."""
+"""Dataset.repeat: several iterations of a dataset in sequence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.counts import count_or_all
 from ringlet.data.operations.shuffle import Shuffle
@@ -21,25 +21,25 @@ __all__ = ["Repeat", "repeat"]
 
 FOREVER = -1
 
-# Empty rounds of a shuffle, one behind another, after which an endless repeat ends.
+# Number of consecutive empty rounds of a shuffle after which an infinite repeat ends.
 MOST_EMPTY_ROUNDS = 1000
 
 
 def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> Dataset:
-    """Go through the dataset `count` times.
+    """Repeat the dataset `count` times.
 
     Parameters
     ----------
     count : int, optional
-        None or a negative number repeats without end. It ends all the same with the first round that has no elements;
-        directly behind a `shuffle` only where that is the very first round, or where 1000 rounds in a row have none.
+        None or a negative number repeats infinitely. It ends nevertheless at the first round without elements;
+        directly after a `shuffle` only if it is the very first round, or after 1000 consecutive empty rounds.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        A shuffle before it gives another order in every round, unless it was told not to.
+        A shuffle before it has a different order in every round, unless ``reshuffle_each_iteration=False``.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
 
 @dataclass(frozen=True, eq=False)
 class Repeat(Transformation):
-    """All elements, `count` times; -1 is without end."""
+    """All elements, `count` times; infinitely for -1."""
 
     count: int
 
@@ -75,35 +75,35 @@ class Repeat(Transformation):
 
     @property
     def rounds(self) -> int:
-        """How often to open the input: never where that would give nothing."""
+        """How often to open the input: zero if it is empty."""
         return 0 if self.cardinality == 0 else self.count
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
-        return RepeatRows(self.input, self.rounds, run)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
+        return RepeatRows(self.input, self.rounds, context)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
-        # TensorFlow makes one operation of a shuffle and its repeat, which passes over empty rounds.
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
+        # TensorFlow fuses a shuffle and its repeat, and skips empty rounds.
         most_empty = MOST_EMPTY_ROUNDS if isinstance(self.input, Shuffle) else 1
-        return RepeatElements(self.input, self.rounds, run, most_empty)
+        return RepeatElements(self.input, self.rounds, context, most_empty)
 
 
 class RepeatRows(RowStream):
-    """The row numbers of a node, in one round behind another."""
+    """The row numbers of a node, in consecutive rounds."""
 
-    __slots__ = ("_node", "_round", "_rounds", "_rows", "_run")
+    __slots__ = ("_context", "_node", "_round", "_rounds", "_rows")
 
-    def __init__(self, node: Node, rounds: int, run: Run) -> None:
+    def __init__(self, node: Node, rounds: int, context: IterationContext) -> None:
         self._node = node
         self._rounds = rounds
-        self._run = run
+        self._context = context
         self._round = 0
-        # The first round is opened at once, so that its nodes count this iteration where it begins.
+        # The first round is opened eagerly, so that its nodes count this iteration at its beginning.
         self._rows = self._open_round()
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         parts: list[Rows] = []
         missing = count
         while self._rows is not None:
@@ -117,14 +117,14 @@ class RepeatRows(RowStream):
         return _joined(parts)
 
     def _open_round(self) -> RowStream | None:
-        return None if self._round == self._rounds else self._node.open_rows(self._run.in_round(self._round))
+        return None if self._round == self._rounds else self._node.open_rows(self._context.in_round(self._round))
 
     def get_state(self) -> State:
-        """Give the round, and the state of the input in it; None behind the last round."""
+        """Return the round, and the state of the input in it; None after the last round."""
         return {"input": None if self._rows is None else self._rows.get_state(), "round": self._round}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._round = state["round"]
         self._rows = None if state["input"] is None else self._open_round()
         if self._rows is not None:
@@ -139,22 +139,22 @@ def _joined(parts: list[Rows]) -> Rows:
 
 
 class RepeatElements(Stream):
-    """The elements of a node, in one round behind another.
+    """The elements of a node, in consecutive rounds.
 
-    Without a last round, it ends where the first round is empty, or `most_empty` rounds in a row.
+    An infinite repeat ends if the first round is empty, or `most_empty` consecutive rounds.
     """
 
-    __slots__ = ("_empty_rounds", "_input", "_is_empty_round", "_most_empty", "_node", "_round", "_rounds", "_run")
+    __slots__ = ("_context", "_empty_rounds", "_input", "_is_empty_round", "_most_empty", "_node", "_round", "_rounds")
 
-    def __init__(self, node: Node, rounds: int, run: Run, most_empty: int) -> None:
+    def __init__(self, node: Node, rounds: int, context: IterationContext, most_empty: int) -> None:
         self._node = node
         self._rounds = rounds
-        self._run = run
+        self._context = context
         self._most_empty = most_empty
-        self._empty_rounds = 0  # in a row, up to this one
+        self._empty_rounds = 0  # consecutive, including this one
         self._round = 0
         self._is_empty_round = True
-        # The first round is opened at once, so that its nodes count this iteration where it begins.
+        # The first round is opened eagerly, so that its nodes count this iteration at its beginning.
         self._input = self._open_round()
 
     def __next__(self) -> Nest:
@@ -169,7 +169,7 @@ class RepeatElements(Stream):
         raise StopIteration
 
     def _open_round(self) -> Stream | None:
-        return None if self._round == self._rounds else self._node.open(self._run.in_round(self._round))
+        return None if self._round == self._rounds else self._node.open(self._context.in_round(self._round))
 
     def _end_round(self) -> None:
         if self._input is not None:
@@ -177,7 +177,7 @@ class RepeatElements(Stream):
             self._input = None
         self._empty_rounds = self._empty_rounds + 1 if self._is_empty_round else 0
         self._round += 1
-        # Nothing came where the number of elements was unknown: repeating that without end would never return.
+        # An empty round of unknown cardinality: repeating it infinitely would never return.
         has_nothing = self._empty_rounds == self._round or self._empty_rounds >= self._most_empty
         if not (has_nothing and self._is_empty_round and self._rounds == FOREVER):
             self._is_empty_round = True
@@ -190,7 +190,7 @@ class RepeatElements(Stream):
             self._input = None
 
     def get_state(self) -> State:
-        """Give the round, and the state of the input in it; None behind the last round."""
+        """Return the round, and the state of the input in it; None after the last round."""
         return {
             "input": None if self._input is None else self._input.get_state(),
             "round": self._round,
@@ -199,7 +199,7 @@ class RepeatElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self.close()
         self._round = state["round"]
         self._is_empty_round = state["is_empty_round"]

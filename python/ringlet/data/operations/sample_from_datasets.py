@@ -1,4 +1,4 @@
-"""Elements of several datasets, in random order."""
+"""sample_from_datasets: elements of randomly drawn datasets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Array, Nest
-from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.operations.choose_from_datasets import Choose, nodes_of
 from ringlet.data.operations.random_numbers import RandomNumbers, seed_entropy
 from ringlet.data.operations.user_function import node_of
-from ringlet.data.operations.zip import Inputs
+from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
@@ -33,25 +33,25 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     rerandomize_each_iteration: bool | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Give the next element of a dataset that is drawn at random, again and again.
+    """Draw a dataset at random for each element, and yield its next element.
 
     Parameters
     ----------
     datasets : sequence of Dataset
         Of one structure and the same dtypes.
     weights : sequence of float, or Dataset, optional
-        How often each dataset is drawn; equally often, if they are not given. One that is zero or less leaves it out.
-        A dataset gives the weights of one draw in each of its elements, an array of floats,
-        and ends the result where it ends.
+        Relative frequency of each dataset; equal by default. Zero or less excludes a dataset.
+        A dataset yields the weights of one draw in each of its elements, an array of floats,
+        and ends the result at its end.
     seed : int, optional
-        A program that is run again with the same seed, and the same version of NumPy, sees the same choices. They are
+        The same seed and NumPy version give the same choices. They are
         NumPy's, not TensorFlow's.
     stop_on_empty_dataset : bool, default False
-        Whether to end where a dataset is drawn that has no element left; otherwise another one is drawn.
+        Whether to end when an exhausted dataset is drawn; otherwise another one is drawn.
     rerandomize_each_iteration : bool, optional
-        True draws otherwise each time that the dataset is iterated. False is the default.
+        True draws differently in each iteration. The default is False.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -62,9 +62,9 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     ValueError
         If there are no datasets, or not as many weights.
     TypeError
-        If one of them is no dataset, they have elements of different structures or dtypes, or weights are no floats.
+        If one of them is not a dataset, their elements differ in structure or dtype, or weights are not floats.
     InvalidArgumentError
-        During iteration, if a dataset gives another number of weights, or none that is positive.
+        During iteration, if a dataset yields a wrong number of weights, or no positive one.
 
     Examples
     --------
@@ -94,17 +94,17 @@ def _weights(given: Any, count: int) -> list[float]:
     if weights.dtype.kind != "f":
         raise TypeError(f"weights must be floats, got {given!r}")
     if weights.shape != (count,):
-        raise ValueError(f"weights must be as many as datasets: there are {count} datasets, and {given!r} was given")
+        raise ValueError(f"weights must be as many as datasets: there are {count} datasets, got {given!r}")
     return [float(weight) for weight in weights]
 
 
 @dataclass(frozen=True, eq=False)
 class Sample(Choose):
-    """The next element of a part that is drawn."""
+    """The next element of a randomly drawn part."""
 
     @property
     def cardinality(self) -> int:
-        """That of a single part; infinite where nothing ends it, else unknown."""
+        """That of a single part; INFINITE_CARDINALITY if it cannot end, else UNKNOWN_CARDINALITY."""
         sizes = [part.cardinality for part in self.parts]
         if len(sizes) == 1:
             return sizes[0]
@@ -115,7 +115,7 @@ class Sample(Choose):
 
 @dataclass(frozen=True, eq=False)
 class Draws(Node):
-    """Positions drawn by weights, which come anew for each of them."""
+    """Positions drawn by weights that an input yields for each draw."""
 
     weights: Node
     numbers: Node
@@ -123,12 +123,12 @@ class Draws(Node):
 
     @property
     def cardinality(self) -> int:
-        """That of the weights."""
+        """The cardinality of the weights."""
         return self.weights.cardinality
 
     @property
     def element_spec(self) -> Nest:
-        """A number."""
+        """A scalar int64."""
         return TensorSpec((), np.int64)
 
     @property
@@ -136,13 +136,13 @@ class Draws(Node):
         """Zero."""
         return np.int64(0)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return DrawnElements([self.weights.open(run), self.numbers.open(run)], self.count)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return RandomChoiceElements([self.weights.open(context), self.numbers.open(context)], self.count)
 
 
-class DrawnElements(Inputs):
-    """The positions that random numbers fall on, where each has a share of a line that is as long as its weight."""
+class RandomChoiceElements(InputStreams):
+    """Positions drawn from the cumulative distribution of the weights."""
 
     __slots__ = ("_count",)
 
@@ -156,7 +156,7 @@ class DrawnElements(Inputs):
         weights, numbers = self._inputs
         borders = np.cumsum(_drawn_weights(next(weights), self._count))
         place = float(next(numbers)) / 2**32 * borders[-1]
-        # Never the last border, nor a position of no length: rounding may put a place there.
+        # Clamped: rounding must not select the upper bound or a position of weight zero.
         at = int(np.searchsorted(borders, place, side="right"))
         return np.int64(min(at, int(np.searchsorted(borders, borders[-1]))))
 
@@ -166,14 +166,14 @@ def _drawn_weights(given: Any, count: int) -> Array:
         given = given[0]
     weights = as_ndarray(given, "weights")
     if weights.dtype.kind != "f":
-        raise TypeError(f"weights must be floats, and their dataset gave {given!r}")
+        raise TypeError(f"weights must be floats, and their dataset yielded {given!r}")
     if weights.shape != (count,):
         raise InvalidArgumentError(
-            f"weights must be as many as datasets: there are {count} datasets, and their dataset gave {given!r}"
+            f"weights must be as many as datasets: there are {count} datasets, and their dataset yielded {given!r}"
         )
     positive = np.maximum(weights.astype(np.float64), 0.0)
     if not positive.sum() > 0 or not np.isfinite(positive).all():
         raise InvalidArgumentError(
-            f"one weight must be greater than zero, and all finite; the dataset of weights gave {given!r}"
+            f"one weight must be greater than zero, and all finite; the dataset of weights yielded {given!r}"
         )
     return positive

@@ -1,4 +1,4 @@
-"""Datasets written to files."""
+"""Dataset.save: datasets written to files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.operations.common_specs import common_spec
+from ringlet.data.graph.spec_inference import common_spec
 from ringlet.data.operations.user_function import UserFunction, check_callable, spread
 from ringlet.data.state.saved_dataset import SavedDatasetWriter, check_compression
 from ringlet.data.tensor_spec import TensorSpec
@@ -29,27 +29,27 @@ def save(
     shard_func: Callable[..., Any] | None = None,
     checkpoint_args: dict[str, Any] | None = None,
 ) -> None:
-    """Write all elements to a folder, from which `Dataset.load` reads them.
+    """Write all elements to a folder, for `Dataset.load`.
 
     Parameters
     ----------
     path : str or path
-        The folder, which is made where it does not exist. A dataset that was saved there before is replaced, once all
+        The folder, created if necessary. A dataset saved there before is replaced once all
         elements are written.
     compression : str, optional
-        ``"GZIP"`` compresses elements, ``"SNAPPY"`` does so faster and less; both by zlib. None and ``"NONE"`` do not.
+        ``"GZIP"`` compresses elements, ``"SNAPPY"`` faster and less, both with zlib. None and ``"NONE"`` do not.
     shard_func : callable, optional
-        Takes an element; one that is a tuple comes as several arguments. Returns the number of the shard, which is a
-        file, that the element goes to. Without it, there is one shard.
+        Takes an element, unpacked into arguments if it is a tuple. Returns the number of the shard, which is a
+        file, of the element. By default, there is one shard.
     checkpoint_args : dict, optional
-        Not supported: a save that was cut short begins anew.
+        Not supported: an interrupted save starts again.
 
     Raises
     ------
     TypeError
-        If `shard_func` cannot be called, or an element holds what can be written neither as numbers nor as text.
+        If `shard_func` is not callable, or an element holds values other than numbers and text.
     InvalidArgumentError
-        If `shard_func` returns something else than an integer, or there is no such compression.
+        If `shard_func` does not return an integer, or the compression is unknown.
     FailedPreconditionError
         If another program is saving to this folder.
     NotImplementedError
@@ -57,7 +57,7 @@ def save(
 
     Notes
     -----
-    The files are not TensorFlow's, and hold no code: arrays and text, with a checksum for each element.
+    The files are not in TensorFlow's format, and hold no code: arrays and text, with a checksum for each element.
 
     Examples
     --------
@@ -70,8 +70,7 @@ def save(
     function = None if shard_func is None else ShardFunction(shard_func)
     if checkpoint_args is not None:
         raise NotImplementedError(
-            "save takes no checkpoint_args: what a save that was cut short has written does not count. Leave them out, "
-            "and run it again."
+            "save does not support checkpoint_args: an interrupted save is discarded. Leave them out, and run it again."
         )
     folder = os.fsdecode(path)
     spec = _known_spec(self)
@@ -91,7 +90,7 @@ def save(
 
 
 def _known_spec(dataset: Dataset) -> Nest:
-    """Return the spec of elements, None where only they can tell: those of an iterable that can be read only once."""
+    """Return the spec of elements; None if unknown, as for an iterable that can be read only once."""
     try:
         return dataset.element_spec
     except FailedPreconditionError:
@@ -99,7 +98,7 @@ def _known_spec(dataset: Dataset) -> Nest:
 
 
 class ShardFunction(UserFunction):
-    """A function of the user's that gives the shard of an element.
+    """A user function that returns the shard of an element.
 
     Examples
     --------

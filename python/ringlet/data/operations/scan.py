@@ -1,4 +1,4 @@
-"""A function of every element and of a state that it hands on."""
+"""Dataset.scan: a function of every element and a carried state."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest, as_element, detached
-from ringlet.data.graph.node import Downstream, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
 from ringlet.data.graph.spec_inference import spec_of
-from ringlet.data.operations.carried_state import FoldedState
+from ringlet.data.operations.carried_state import CarriedState
 from ringlet.data.operations.common_specs import spec_of_answers
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.user_function import UserFunction, check_callable
 from ringlet.data.state.saved_elements import load_element, save_element
@@ -29,16 +29,16 @@ __all__ = ["Scan", "scan"]
 def scan(
     self: Dataset, initial_state: Nest, scan_func: Callable[[Any, Any], tuple[Nest, Nest]], name: str | None = None
 ) -> Dataset:
-    """Give an element for every element, and hand a state from one to the next.
+    """Transform every element with a state that is carried from one to the next.
 
     Parameters
     ----------
     initial_state : array, or nest of arrays
     scan_func : callable
-        Takes the state and an element, a tuple as one argument; gives a pair, the next state, of the same structure and
+        Takes the state and an element, a tuple as one argument; returns a pair: the next state, of equal structure and
         dtypes, and an element.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -47,14 +47,14 @@ def scan(
     Raises
     ------
     TypeError
-        If `scan_func` cannot be called; during iteration, if it gives no pair, or a state of other dtypes.
+        If `scan_func` is not callable; during iteration, if it does not return a pair, or a state of other dtypes.
     InvalidArgumentError
-        During iteration, if it gives a state of another structure.
+        During iteration, if it returns a state of another structure.
 
     Notes
     -----
-    An exception of `scan_func` surfaces where its element is asked for, with the number of the element in a note. The
-    iterator can go on behind it, with the state in front of it.
+    An exception of `scan_func` is raised when its element is requested, with the element number in a note. The
+    iterator can continue after it, with the state before it.
 
     Examples
     --------
@@ -67,8 +67,8 @@ def scan(
 
 
 @dataclass(frozen=True, eq=False)
-class Scan(Rowless):
-    """The second of what ``function(state, element)`` gives; the first is the next state."""
+class Scan(ElementTransform):
+    """The second result of ``function(state, element)``; the first is the next state."""
 
     initial_state: Nest
     function: Callable[[Any, Any], tuple[Nest, Nest]]
@@ -80,12 +80,12 @@ class Scan(Rowless):
 
     @property
     def runs_user_code(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @cached_property
     def example(self) -> Nest:
-        """What the function makes of the initial state and the input's example."""
+        """The function's result for the initial state and the input's example."""
         return self._answer(self.input.example)
 
     def _answer(self, example: Nest) -> Nest:
@@ -93,29 +93,29 @@ class Scan(Rowless):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The specs of the examples; sizes that change with the state or with unknown sizes are unknown."""
+        """The specs of the examples; sizes that depend on the state or on unknown sizes are unknown."""
         return spec_of_answers(self._answers, self.input, self._answer)
 
     @property
     def _answers(self) -> list[Nest]:
-        """The first element, and the second where its state has other shapes than the first."""
+        """Return the first element, and the second if the shapes of the state changed."""
         state, first = map(as_element, pair(self.function(self.initial_state, self.input.example)))
         if map_structure(np.shape, state) == map_structure(np.shape, self.initial_state):
             return [first]
         return [first, as_element(pair(self.function(state, self.input.example))[1])]
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return ScanElements(self.input.open(run), self)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return ScanElements(self.input.open(context), self)
 
 
 def pair(answer: Any) -> tuple[Nest, Nest]:
-    """Read what a function of the user's gave as a pair.
+    """Return the result of a user function as a pair.
 
     Raises
     ------
     TypeError
-        If it is none.
+        If it is not a pair.
 
     Examples
     --------
@@ -123,12 +123,12 @@ def pair(answer: Any) -> tuple[Nest, Nest]:
     (1, 2)
     """
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-        raise TypeError(f"scan_func must give a pair, the next state and an element, and gave {answer!r}")
+        raise TypeError(f"scan_func must return a pair, the next state and an element, and returned {answer!r}")
     return answer[0], answer[1]
 
 
-class ScanElements(Downstream):
-    """The elements that the function makes, and the state between two of them."""
+class ScanElements(UnaryStream):
+    """The elements that the function returns, and the current state."""
 
     __slots__ = ("_count", "_function", "_node", "_state")
 
@@ -136,7 +136,7 @@ class ScanElements(Downstream):
         super().__init__(source)
         self._node = node
         self._function = UserFunction(node.function, "scan_func", self._step)
-        self._state = FoldedState(node.initial_state, "scan_func")
+        self._state = CarriedState(node.initial_state, "scan_func")
         self._count = 0
 
     def __next__(self) -> Nest:
@@ -145,18 +145,18 @@ class ScanElements(Downstream):
         return self._function(self._count - 1, self._state, element)
 
     @staticmethod
-    def _step(function: Callable[[Any, Any], Any], state: FoldedState, element: Nest) -> Nest:
+    def _step(function: Callable[[Any, Any], Any], state: CarriedState, element: Nest) -> Nest:
         new_state, result = pair(function(state.value, element))
         made = detached(as_element(result), (state.value, element))
         state.update(new_state)
         return made
 
     def get_state(self) -> State:
-        """Give the state between elements, and how many elements were read."""
+        """Return the carried state, and the number of elements read."""
         return {**super().get_state(), "state": save_element(self._state.value), "count": self._count}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._state.value = load_element(state["state"], Elements((self._node.initial_state,)))
         self._count = state["count"]

@@ -1,4 +1,4 @@
-"""Every n-th element of a dataset."""
+"""Dataset.shard: every n-th element."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, Table
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["SHARD_HINT", "Shard", "shard"]
 
 SHARD_HINT: Final = -1
-"""Stands for the number of workers and for the worker in ``dataset.shard(SHARD_HINT, SHARD_HINT)``; a strategy fills
-them in where the policy is AutoShardPolicy.HINT (``tf.data.experimental.SHARD_HINT``)."""
+"""Placeholder for both numbers in ``dataset.shard(SHARD_HINT, SHARD_HINT)``; a strategy fills
+them in if the policy is AutoShardPolicy.HINT (``tf.data.experimental.SHARD_HINT``)."""
 
 
 def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -> Dataset:
@@ -31,9 +31,9 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
     num_shards : int
         Number of shards, usually one for each worker; or SHARD_HINT.
     index : int
-        Which of them to keep; or SHARD_HINT.
+        Index of the shard to keep; or SHARD_HINT.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -48,11 +48,11 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
 
     See Also
     --------
-    ringlet.data.DistributeOptions : how strategies shard datasets by themselves.
+    ringlet.data.DistributeOptions : automatic sharding by strategies.
 
     Notes
     -----
-    Shard before `shuffle`, or shuffle with a seed that all workers share: each worker must see one and the same order
+    Shard before `shuffle`, or shuffle with the same seed on all workers: all workers must have the same order
     for the shards to be disjoint.
 
     Examples
@@ -85,7 +85,7 @@ def _integer(value: Any, name: str) -> int:
 class Shard(Transformation):
     """Every `num_shards`-th element, from element `index` on.
 
-    With `fills_all`, which auto-sharding sets, a shard that has an element makes sure that each of the others has one.
+    With `fills_all`, set by auto-sharding, a shard with an element checks that each other shard has one.
     """
 
     num_shards: int
@@ -94,33 +94,33 @@ class Shard(Transformation):
 
     @property
     def is_hint(self) -> bool:
-        """Whether a strategy has yet to fill in the numbers."""
+        """Whether the numbers are still to be filled in by a strategy."""
         return self.num_shards == SHARD_HINT
 
     @property
     def cardinality(self) -> int:
-        """The input's, divided, where it is known."""
+        """The input's, divided, if known."""
         size = self.input.cardinality
         return size if size < 0 or self.is_hint else max(0, -(-(size - self.index) // self.num_shards))
 
     @property
     def table(self) -> Table | None:
-        """The table of the input; None where other shards have to be looked at, or there are none yet."""
+        """The table of the input; None with `fills_all` or a hint."""
         lacks_some = self.fills_all and 0 <= self.input.cardinality < self.num_shards
         return None if self.is_hint or lacks_some else self.input.table
 
     @property
     def in_order(self) -> bool:
-        """Only if nothing is left out."""
+        """True only for a single shard."""
         return self.num_shards == 1 and self.input.in_order
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
-        rows = self.input.open_rows(run)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
+        rows = self.input.open_rows(context)
         return rows if self.num_shards == 1 else ShardRows(rows, self.num_shards, self.index)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements.
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements.
 
         Raises
         ------
@@ -129,12 +129,12 @@ class Shard(Transformation):
         """
         if self.is_hint:
             raise FailedPreconditionError(
-                "shard(SHARD_HINT, SHARD_HINT) can only be read as a part of what "
-                "strategy.experimental_distribute_dataset gives, and with the policy AutoShardPolicy.HINT: set "
+                "shard(SHARD_HINT, SHARD_HINT) can only be read as a part of the result of "
+                "strategy.experimental_distribute_dataset, with the policy AutoShardPolicy.HINT: set "
                 "options.experimental_distribute.auto_shard_policy (tf.data.experimental and tf.distribute have the "
                 "same names), or shard(num_shards, index) by numbers."
             )
-        return ShardElements(self.input.open(run), self.num_shards, self.index, self.fills_all)
+        return ShardElements(self.input.open(context), self.num_shards, self.index, self.fills_all)
 
 
 class ShardRows(RowStream):
@@ -145,29 +145,29 @@ class ShardRows(RowStream):
     def __init__(self, rows: RowStream, num_shards: int, index: int) -> None:
         self._rows = rows
         self._num_shards = num_shards
-        self._skip = index  # rows of the input in front of the next that is kept
+        self._skip = index  # rows of the input before the next kept one
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         if count == 0:
             return slice(0, 0)
         rows = self._rows.next_rows(self._skip + (count - 1) * self._num_shards + 1)
-        skip, self._skip = self._skip, self._num_shards - 1  # a short answer was the last
+        skip, self._skip = self._skip, self._num_shards - 1  # a short result is the last
         if not isinstance(rows, slice):
             return rows[skip :: self._num_shards]
         return np.arange(min(rows.start + skip, rows.stop), rows.stop, self._num_shards, dtype=np.int64)
 
     def get_state(self) -> State:
-        """Give how many rows to skip, and the state of the input."""
+        """Return the number of rows to skip, and the state of the input."""
         return {"input": self._rows.get_state(), "skip": self._skip}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._rows.set_state(state["input"])
         self._skip = state["skip"]
 
 
-class ShardElements(Downstream):
+class ShardElements(UnaryStream):
     """Every n-th element of another stream."""
 
     __slots__ = ("_behind", "_index", "_num_shards", "_skip")
@@ -176,11 +176,11 @@ class ShardElements(Downstream):
         super().__init__(source)
         self._num_shards = num_shards
         self._index = index
-        self._skip = index  # elements of the input in front of the next that is kept
-        self._behind = num_shards - 1 - index if fills_all else 0  # shards that are yet to be looked at
+        self._skip = index  # elements of the input before the next kept one
+        self._behind = num_shards - 1 - index if fills_all else 0  # shards still to be checked
 
     def __next__(self) -> Nest:
-        # Counted before it is read, so that an element whose function raises is passed all the same.
+        # Counted before it is read, so that a failed element counts as well.
         while self._skip:
             self._skip -= 1
             next(self._input)
@@ -191,7 +191,7 @@ class ShardElements(Downstream):
         return element
 
     def _look_behind(self) -> None:
-        """Read the first element of each shard behind this one."""
+        """Read the first element of each shard after this one."""
         self._skip, behind, self._behind = self._index, self._behind, 0
         for _ in range(behind):
             try:
@@ -210,11 +210,11 @@ class ShardElements(Downstream):
         )
 
     def get_state(self) -> State:
-        """Give how many elements to skip, and the state of the input."""
+        """Return the number of elements to skip, and the state of the input."""
         return {**super().get_state(), "skip": self._skip, "behind": self._behind}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._skip = state["skip"]
         self._behind = state["behind"]

@@ -1,12 +1,12 @@
-"""The elements of a dataset in random order.
+"""Dataset.shuffle: elements in random order.
 
-A *buffer* of ``buffer_size`` *slots* is filled from the input. Each output is taken from a slot drawn at random, which
-the next element of the input fills again; when the input has ended, the rest of the buffer comes out in random order.
-So no element comes out more than ``buffer_size - 1`` places early, and a buffer as large as the dataset gives every
+A *buffer* of ``buffer_size`` *slots* is filled from the input. Each output is taken from a random slot, which
+the next element of the input refills; after the end of the input, the rest of the buffer follows in random order.
+So no element moves ahead by more than ``buffer_size - 1`` places, and a buffer as large as the dataset yields every
 order with the same probability.
 
 Row numbers are shuffled in blocks (`refill_slots`). The stream of elements draws the same numbers at the same places,
-so that an order depends on the seed, the round and the sizes alone, and not on whether the elements are rows of arrays.
+so that the order depends only on the seed, the round and the sizes, not on whether the elements are rows of arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.counts import positive
 from ringlet.data.state.saved_elements import load_elements, save_elements
@@ -35,10 +35,10 @@ __all__ = ["Shuffle", "refill_slots", "shuffle"]
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
-# Slots that are drawn together. A change of it changes the order that a seed gives.
+# Number of slots drawn together. Changing it changes the order for a seed.
 BLOCK = 4096
 
-# More than any input can fill: the whole dataset is the buffer.
+# Larger than any input: the buffer holds the whole dataset.
 WHOLE = 2**63 - 1
 
 
@@ -49,22 +49,22 @@ def shuffle(
     reshuffle_each_iteration: bool | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Give the elements in random order.
+    """Yield the elements in random order.
 
     Parameters
     ----------
     buffer_size : int
-        Number of elements to draw from: no element comes out more than ``buffer_size - 1`` places early. As large as
-        the dataset, or larger, shuffles perfectly; so does UNKNOWN_CARDINALITY, whatever the size. Slices of arrays are
-        not held in the buffer, only their numbers are.
+        Number of elements to draw from: no element moves ahead by more than ``buffer_size - 1`` places. As large as
+        the dataset, or larger, shuffles uniformly; so does UNKNOWN_CARDINALITY, for any size. For slices of arrays the
+        buffer holds only row numbers.
     seed : int, optional
-        A program that is run again with the same seed, and the same version of NumPy, sees the same orders. The order
+        The same seed and NumPy version give the same orders. The order
         is NumPy's, not TensorFlow's.
     reshuffle_each_iteration : bool, optional
-        True, the default, gives another order each time that the dataset is iterated, and in each round of a `repeat`.
-        False gives one and the same order every time, also without a seed.
+        True, the default, gives a different order in each iteration and in each round of a `repeat`.
+        False repeats the order, even without a seed.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def shuffle(
     Raises
     ------
     InvalidArgumentError
-        If `buffer_size` is zero or negative, or is UNKNOWN_CARDINALITY and the dataset never ends.
+        If `buffer_size` is zero or negative, or is UNKNOWN_CARDINALITY and the dataset is infinite.
 
     Examples
     --------
@@ -89,10 +89,10 @@ def shuffle(
     if buffer_size == UNKNOWN_CARDINALITY:
         if self.cardinality() == INFINITE_CARDINALITY:
             raise InvalidArgumentError(
-                "this dataset never ends, so its shuffle needs a buffer_size; shuffle before repeat."
+                "this dataset is infinite, so its shuffle needs a buffer_size; or shuffle before repeat."
             )
         buffer_size = WHOLE
-    hint = " An empty dataset has no elements to shuffle: give a buffer_size that does not depend on its size."
+    hint = " If it is the size of an empty dataset, pass a buffer_size that does not depend on the size."
     size = positive(buffer_size, "buffer_size", hint)
     entropy = np.random.SeedSequence().entropy if seed is None else _seed(seed)
     return type(self)(Shuffle(self.node, size, entropy, reshuffle_each_iteration is not False))
@@ -103,27 +103,27 @@ def _seed(seed: Any) -> int:
         number = index(seed)
     except TypeError:
         raise TypeError(f"seed must be an integer or None, got {seed!r}") from None
-    return 2 * number if number >= 0 else -2 * number - 1  # NumPy takes no negative ones
+    return 2 * number if number >= 0 else -2 * number - 1  # NumPy rejects negative seeds
 
 
 @dataclass(frozen=True, eq=False)
 class Shuffle(Transformation):
-    """All elements in an order drawn from a buffer."""
+    """All elements in a random order, drawn from a buffer."""
 
     buffer_size: int
     entropy: Any
     reshuffles: bool
-    # Counts the iterations of this node. Copies of it in a rewritten graph count on together.
+    # Counts the iterations of this node, together with its copies in rewritten graphs.
     runs: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     @property
     def in_order(self) -> bool:
-        """Only with a buffer of one."""
+        """True only for a buffer of one."""
         return self.buffer_size == 1 and self.input.in_order
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Without the seed: a restored iteration brings its own."""
+        """The settings without the seed, which is part of the state."""
         return {"buffer_size": self.buffer_size, "reshuffles": self.reshuffles}
 
     @cached_property
@@ -131,37 +131,37 @@ class Shuffle(Transformation):
         """A random order of all elements, the same at every call, for access by number."""
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.entropy))).permutation(self.cardinality)
 
-    def choose(self, run: Run) -> None:
+    def choose(self, context: IterationContext) -> None:
         """Count this iteration."""
-        self._choice(run)
+        self._choice(context)
 
-    def _choice(self, run: Run) -> list[int]:
-        choice: list[int] = run.choice(self, lambda: [self.entropy, next(self.runs)])
+    def _choice(self, context: IterationContext) -> list[int]:
+        choice: list[int] = context.choice(self, lambda: [self.entropy, next(self.runs)])
         return choice
 
-    def _generator(self, run: Run) -> np.random.Generator:
-        entropy, number = self._choice(run)
-        key = (number, *run.rounds) if self.reshuffles else ()
+    def _generator(self, context: IterationContext) -> np.random.Generator:
+        entropy, number = self._choice(context)
+        key = (number, *context.rounds) if self.reshuffles else ()
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy, spawn_key=key)))
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
         if self.buffer_size == 1:
-            return self.input.open_rows(run)
-        return ShuffleRows(self.input.open_rows(run), self.buffer_size, self._generator(run))
+            return self.input.open_rows(context)
+        return ShuffleRows(self.input.open_rows(context), self.buffer_size, self._generator(context))
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
         if self.buffer_size == 1:
-            return self.input.open(run)
-        return ShuffleElements(self.input, run, self.buffer_size, self._generator(run))
+            return self.input.open(context)
+        return ShuffleElements(self.input, context, self.buffer_size, self._generator(context))
 
 
 def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
-    """Take out the content of one slot after another, and fill each with the next incoming number at once.
+    """Take the contents of consecutive slots, refilling each immediately with the next incoming number.
 
     Equals ``for slot, number in zip(slots, incoming): out.append(buffer[slot]); buffer[slot] = number`` without the
-    loop: what comes out of a slot is what went into it when it was drawn before, or what was there at the beginning.
+    loop: the content of a slot is the number from its previous draw, or its initial content.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
     >>> refill_slots(buffer, np.array([1, 0, 1]), np.array([3, 4, 5])), buffer
     (array([1, 0, 3]), array([4, 5, 2]))
     """
-    # Small keys are sorted by radix, five times faster.
+    # Small keys use radix sort, which is five times faster.
     keys = slots.astype(np.uint16) if len(buffer) <= 2**16 else slots
     order = np.argsort(keys, kind="stable")
     slots_in_order = slots[order]
@@ -190,12 +190,12 @@ class ShuffleRows(RowStream):
         self._rows: RowStream | None = rows
         self._buffer_size = buffer_size
         self._random = random
-        self._buffer: Rows | None = None  # None until it is filled; an array of its own once a slot is filled again
-        self._ready: Numbers = np.empty(0, np.int64)  # numbers that may come out
-        self._at = 0  # how many of them have
+        self._buffer: Rows | None = None  # None until filled; copied before a slot is refilled
+        self._ready: Numbers = np.empty(0, np.int64)  # shuffled numbers
+        self._at = 0  # how many of them were yielded
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         stop = self._at + count
         if stop > len(self._ready) and self._rows is not None:
             self._make_ready(count)
@@ -220,7 +220,7 @@ class ShuffleRows(RowStream):
         if row_count(incoming) < self._buffer_size:
             self._rows = None
             return [self._permuted(incoming)]
-        self._buffer = incoming if isinstance(incoming, slice) else incoming.copy()  # the input may own it
+        self._buffer = incoming if isinstance(incoming, slice) else incoming.copy()  # the input may own the array
         return []
 
     def _replace(self, rows: RowStream, buffer: Rows) -> list[Numbers]:
@@ -243,7 +243,7 @@ class ShuffleRows(RowStream):
         return rows[order]
 
     def get_state(self) -> State:
-        """Give the numbers in the buffer and those that may come out, and what draws them."""
+        """Return the buffer, the shuffled numbers, and the state of the generator."""
         return {
             "input": None if self._rows is None else self._rows.get_state(),
             "buffer": None if self._buffer is None else row_numbers(self._buffer).copy(),
@@ -252,7 +252,7 @@ class ShuffleRows(RowStream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         if state["input"] is None:
             self._rows = None
         elif self._rows is not None:
@@ -263,21 +263,21 @@ class ShuffleRows(RowStream):
         self._random.bit_generator.state = state["random"]
 
 
-class ShuffleElements(Downstream):
+class ShuffleElements(UnaryStream):
     """Elements of another stream in random order."""
 
     __slots__ = ("_block", "_buffer", "_buffer_size", "_is_filled", "_is_rest", "_node", "_random", "_slots")
 
-    def __init__(self, node: Node, run: Run, buffer_size: int, random: np.random.Generator) -> None:
-        super().__init__(node.open(run))
+    def __init__(self, node: Node, context: IterationContext, buffer_size: int, random: np.random.Generator) -> None:
+        super().__init__(node.open(context))
         self._node = node
         self._buffer_size = buffer_size
         self._random = random
         self._buffer: list[Nest] = []
         self._block: list[int] = []
-        self._slots: Iterator[int] = iter(())  # those of the block that are left
+        self._slots: Iterator[int] = iter(())  # the remaining slots of the block
         self._is_filled = False
-        self._is_rest = False  # the input has ended, and the rest of the buffer is in the order to come out, reversed
+        self._is_rest = False  # the input has ended, and the rest of the buffer is in reversed output order
 
     def __next__(self) -> Nest:
         if not self._is_filled:
@@ -321,13 +321,13 @@ class ShuffleElements(Downstream):
         self._is_filled = self._is_rest = True
 
     def close(self) -> None:
-        """Close the input and drop the buffer."""
+        """Close the input and discard the buffer."""
         super().close()
         self._is_filled = self._is_rest = True
         self._buffer = []
 
     def get_state(self) -> State:
-        """Give the buffer with its elements, the slots that were drawn, and what draws them."""
+        """Return the buffer, the drawn slots, and the state of the generator."""
         return {
             **super().get_state(),
             "buffer": save_elements(self._buffer),
@@ -338,7 +338,7 @@ class ShuffleElements(Downstream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._buffer = load_elements(state["buffer"], self._node)
         self._is_filled, self._is_rest = state["is_filled"], state["is_rest"]

@@ -1,4 +1,4 @@
-"""All but the first elements of a dataset."""
+"""Dataset.skip: all but the first elements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import RowStream, Run, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count
 from ringlet.data.operations.countdown import CountedElements, CountedRows
 from ringlet.data.operations.counts import ALL, count_or_all
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Skip", "skip"]
 
-# Row numbers to leave out in one call: a shuffle makes arrays of them.
+# Number of row numbers to skip per call: a shuffle makes arrays of them.
 _AT_ONCE = 2**20
 
 
 def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
-    """Leave out the first `count` elements.
+    """Skip the first `count` elements.
 
     Parameters
     ----------
     count : int
-        -1 leaves out all of them, and so does a number that is larger than the dataset.
+        -1, or a number larger than the dataset, skips all of them.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -52,35 +52,35 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Skip(Transformation):
-    """All elements behind the first `count`; none at all for -1."""
+    """All elements after the first `count`; none for -1."""
 
     count: int
 
     @property
     def cardinality(self) -> int:
-        """What is left, where it is known."""
+        """The remaining number, if known."""
         size = self.input.cardinality
         if size < 0:
-            # As TensorFlow answers, also where -1 leaves out a whole dataset without end.
+            # As in TensorFlow, even if -1 skips an infinite dataset.
             return 0 if self.count == ALL and size == INFINITE_CARDINALITY else size
         return 0 if self.count == ALL else max(0, size - self.count)
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
-        return SkipRows(self.input.open_rows(run), self.count)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
+        return SkipRows(self.input.open_rows(context), self.count)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
-        return SkipElements(self.input.open(run), self.count)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
+        return SkipElements(self.input.open(context), self.count)
 
 
 class SkipRows(CountedRows):
-    """The row numbers of another stream behind the first of them."""
+    """The row numbers of another stream after the first ones."""
 
     __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         if self._left == ALL:
             return slice(0, 0)
         while self._left:
@@ -91,7 +91,7 @@ class SkipRows(CountedRows):
 
 
 class SkipElements(CountedElements):
-    """The elements of another stream behind the first of them."""
+    """The elements of another stream after the first ones."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ class SkipElements(CountedElements):
             self.close()
             raise StopIteration
         while self._left:
-            # Counted first: an element at fault is one of those that are left out.
+            # Counted first: a failed element is skipped as well.
             self._left -= 1
             next(self._input)
         return next(self._input)

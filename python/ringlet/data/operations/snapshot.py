@@ -1,4 +1,4 @@
-"""Elements that are saved in the first iteration, and loaded in later ones."""
+"""Dataset.snapshot: elements saved by the first iteration and loaded by later ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Run, State, Stream
-from ringlet.data.graph.pipeline_handle import Opened
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, State, Stream
+from ringlet.data.graph.pipeline_handle import PipelineHandle
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.load import read_shards
 from ringlet.data.operations.save import ShardFunction
 from ringlet.data.state.fingerprint import fingerprint
@@ -34,13 +34,13 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
     shard_func: Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Save the elements in the first iteration that comes to the end, and load them in all later ones.
+    """Save the elements in the first complete iteration, and load them in all later ones.
 
     Parameters
     ----------
     path : str or path
-        A folder. Pipelines of other operations, sizes or settings have folders of their own in it. Functions and the
-        values of arrays do not count: delete the folder when they change.
+        A folder, with subfolders for pipelines of different operations, sizes or settings. Functions and the
+        values of arrays are not compared: delete the folder when they change.
     compression : str, optional
         As in `save`. ``"AUTO"``, the default, does not compress.
     reader_func : callable, optional
@@ -48,12 +48,12 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
     shard_func : callable, optional
         As in `save`.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        What is random in front of it is the same in every iteration but the first.
+        Random operations before it are the same in every iteration but the first.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
 
     Notes
     -----
-    An iteration that ends early leaves nothing behind. While one writes, others make their own elements.
+    An iteration that ends early saves nothing. While one writes, others make their own elements.
 
     Examples
     --------
@@ -82,8 +82,8 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot(Rowless):
-    """The same elements, saved in a folder."""
+class Snapshot(ElementTransform):
+    """The elements of the input, saved in a folder."""
 
     path: str
     level: int
@@ -93,41 +93,41 @@ class Snapshot(Rowless):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """None: the folder may be anywhere."""
+        """None: the folder may differ."""
         return {}
 
     @property
     def runs_user_code(self) -> bool:
-        """Whether there are functions here or in front."""
+        """Whether this operation or its input has user functions."""
         return self.shard_function is not None or self.reader_func is not None or super().runs_user_code
 
     @property
     def has_files(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @property
     def folder(self) -> str:
-        """The folder for pipelines like this one."""
+        """The subfolder for equal pipelines."""
         return str(Path(self.path) / hashlib.sha256(fingerprint(self.input).encode()).hexdigest()[:16])
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return SnapshotElements(self, run)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return SnapshotElements(self, context)
 
 
 class SnapshotElements(Stream):
-    """Elements that are loaded, or else made; the first stream that makes them saves them."""
+    """Elements loaded from the folder, or made and saved by the first stream."""
 
-    __slots__ = ("_count", "_input", "_is_closed", "_loaded", "_node", "_run", "_writer")
+    __slots__ = ("_context", "_count", "_input", "_is_closed", "_loaded", "_node", "_writer")
 
-    def __init__(self, node: Snapshot, run: Run) -> None:
+    def __init__(self, node: Snapshot, context: IterationContext) -> None:
         self._node = node
-        self._run = run
+        self._context = context
         self._count = 0
         self._is_closed = False
         self._input: Stream | None = None
-        self._loaded: Opened | None = None
+        self._loaded: PipelineHandle | None = None
         self._writer: SavedDatasetWriter | None = None
 
     def __next__(self) -> Nest:
@@ -149,14 +149,14 @@ class SnapshotElements(Stream):
             self._writer = SavedDatasetWriter.begin(node.folder, node.element_spec, node.level)
             if self._writer is not None:
                 weakref.finalize(self, self._writer.abandon)
-            self._input = node.input.open(self._run)
+            self._input = node.input.open(self._context)
 
-    def _open_saved(self) -> Opened:
+    def _open_saved(self) -> PipelineHandle:
         node = self._node
         manifest = read_manifest(node.folder)
-        # The spec of this pipeline, whose named tuples have their own classes.
+        # The spec of this pipeline, for its classes of named tuples.
         dataset = read_shards(node.dataset_type, manifest, node.element_spec, node.reader_func)
-        return Opened(dataset.node, self._run.in_round(0))
+        return PipelineHandle(dataset.node, self._context.in_round(0))
 
     def _load(self) -> Nest:
         if self._loaded is None:
@@ -185,7 +185,7 @@ class SnapshotElements(Stream):
             self._writer = None
 
     def close(self) -> None:
-        """Close input and files; what is not complete is deleted."""
+        """Close input and files; delete an incomplete snapshot."""
         self._is_closed = True
         self._abandon()
         if self._input is not None:
@@ -194,7 +194,7 @@ class SnapshotElements(Stream):
             self._loaded.close()
 
     def get_state(self) -> State:
-        """Give the place in what was saved, or the state of the input."""
+        """Return the position in the saved dataset, or the state of the input."""
         return {
             "is_closed": self._is_closed,
             "loaded": None if self._loaded is None or self._is_closed else self._loaded.get_state(),
@@ -202,12 +202,12 @@ class SnapshotElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken; what was made before is not saved again, and so nothing is."""
+        """Restore a snapshot; nothing is saved, since earlier elements are not made again."""
         if state["is_closed"]:
             self.close()
         elif state["loaded"] is not None:
             self._loaded = self._open_saved()
             self._loaded.set_state(state["loaded"])
         elif state["input"] is not None:
-            self._input = self._node.input.open(self._run)
+            self._input = self._node.input.open(self._context)
             self._input.set_state(state["input"])

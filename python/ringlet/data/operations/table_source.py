@@ -1,4 +1,4 @@
-"""The node that `from_tensor_slices` and `range` share: the rows of a table, in order."""
+"""Source node of `from_tensor_slices` and `range`: the rows of a table in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ringlet.collectives.adapters.array_adapters import kind_of, own_copy
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
 from ringlet.data.graph.table import Rows, Table
 from ringlet.nest import map_structure
 
@@ -23,7 +23,7 @@ class TableSource(Node):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How many rows there are, and what they look like."""
+        """The number of rows and their spec."""
         return {"rows": self.rows.length, "spec": str(self.element_spec)}
 
     @property
@@ -38,11 +38,11 @@ class TableSource(Node):
 
     @property
     def example(self) -> Nest:
-        """The first row; zeros where there is none."""
+        """The first row; zeros if there is none."""
         return self._row(0) if self.rows.length else map_structure(zeros_like_spec, self.element_spec)
 
     def _row(self, number: int) -> Nest:
-        # Functions of users are tried on it, and may write to arrays of other libraries.
+        # Copied: user functions may write to arrays of other libraries.
         return map_structure(_apart, self.rows.element(number))
 
     @property
@@ -58,20 +58,20 @@ class TableSource(Node):
 
     @property
     def in_order(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @property
     def from_row_zero(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start at the first row."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
         return TableRows(self.rows.length)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Never called: there is a table."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Unused: the node has a table."""
         raise NotImplementedError
 
 
@@ -85,17 +85,17 @@ class TableRows(RowStream):
         self._length = length
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         start = self._next
         self._next = stop = min(start + count, self._length)
         return slice(start, stop)
 
     def get_state(self) -> State:
-        """Give the next number."""
+        """Return the next number."""
         return {"next": self._next}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._next = state["next"]
 
 

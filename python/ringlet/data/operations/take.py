@@ -1,4 +1,4 @@
-"""The first elements of a dataset."""
+"""Dataset.take: the first elements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import RowStream, Run, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows
 from ringlet.data.operations.countdown import CountedElements, CountedRows
 from ringlet.data.operations.counts import ALL, count_or_all
@@ -24,9 +24,9 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     Parameters
     ----------
     count : int
-        -1 keeps all of them, and so does a number that is larger than the dataset.
+        -1, or a number larger than the dataset, keeps all of them.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -55,7 +55,7 @@ class Take(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """At most `count`, where it is known."""
+        """At most `count`, if known."""
         size = self.input.cardinality
         if size == UNKNOWN_CARDINALITY:
             return UNKNOWN_CARDINALITY
@@ -63,16 +63,16 @@ class Take(Transformation):
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether those of the input are."""
+        """Whether the rows of the input are."""
         return self.input.from_row_zero
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
-        return TakeRows(self.input.open_rows(run), self.count)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
+        return TakeRows(self.input.open_rows(context), self.count)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
-        return TakeElements(self.input.open(run), self.count)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
+        return TakeElements(self.input.open(context), self.count)
 
 
 class TakeRows(CountedRows):
@@ -81,14 +81,14 @@ class TakeRows(CountedRows):
     __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
-        """Give the next `count` row numbers, fewer only at the end."""
+        """Return the next `count` row numbers, or fewer at the end."""
         count = min(count, self._left)
         self._left -= count
         return self._rows.next_rows(count)
 
 
 class TakeElements(CountedElements):
-    """The first elements of another stream, which is closed behind the last of them."""
+    """The first elements of another stream, which is closed after the last of them."""
 
     __slots__ = ()
 

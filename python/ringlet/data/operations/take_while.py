@@ -1,4 +1,4 @@
-"""The elements in front of the first that a predicate stops at."""
+"""Dataset.take_while: the elements before the first for which a predicate is false."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Run, Stream
-from ringlet.data.operations.filter import Filter, Tested
+from ringlet.data.graph.node import IterationContext, Stream
+from ringlet.data.operations.filter import Filter, PredicateStream
 from ringlet.data.operations.user_function import check_callable
 
 if TYPE_CHECKING:
@@ -18,26 +18,26 @@ __all__ = ["TakeWhile", "take_while"]
 
 
 def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
-    """Keep elements up to the first for which ``predicate(element)`` is false, without that one.
+    """Keep the elements before the first for which ``predicate(element)`` is false.
 
     Parameters
     ----------
     predicate : callable
-        Takes an element; one that is a tuple comes as several arguments. Gives True or False, Python's or NumPy's.
+        Takes an element, unpacked into arguments if it is a tuple. Returns True or False, Python's or NumPy's.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Only reading tells how many elements it has.
+        Its cardinality is unknown.
 
     Raises
     ------
     TypeError
-        If `predicate` cannot be called.
+        If `predicate` is not callable.
     InvalidArgumentError
-        During iteration, if it gives anything but one bool.
+        During iteration, if it does not return one bool.
 
     Examples
     --------
@@ -51,15 +51,15 @@ def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = 
 
 @dataclass(frozen=True, eq=False)
 class TakeWhile(Filter):
-    """The elements in front of the first for which a predicate is false."""
+    """The elements before the first for which a predicate is false."""
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return TakeWhileElements(self.input.open(run), self.predicate)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return TakeWhileElements(self.input.open(context), self.predicate)
 
 
-class TakeWhileElements(Tested):
-    """The elements of another stream, which is closed behind the last that passes."""
+class TakeWhileElements(PredicateStream):
+    """The elements of another stream, which is closed at the first for which the predicate is false."""
 
     __slots__ = ()
 

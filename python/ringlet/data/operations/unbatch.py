@@ -1,4 +1,4 @@
-"""Elements cut into their rows."""
+"""Dataset.unbatch: the rows of elements."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ringlet.data.graph.batch_rows import num_rows, zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Node, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
 from ringlet.data.graph.spec_inference import row_spec, spec_of
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import PyTreeSpec, flatten, map_structure, unflatten
@@ -22,24 +22,24 @@ __all__ = ["Unbatch", "unbatch"]
 
 
 def unbatch(self: Dataset, name: str | None = None) -> Dataset:
-    """Cut every element into its rows, each of which becomes an element.
+    """Split every element into its rows, each of which becomes an element.
 
     Parameters
     ----------
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Rows are views of the arrays that they were cut from. How many there are is known where the first size of all
-        elements is.
+        Rows are views of their arrays. The cardinality is known if the first size of all
+        elements is known.
 
     Raises
     ------
     ValueError
-        If a component has no dimension, or components have different numbers of rows; during iteration
-        (InvalidArgumentError) where that is not known before.
+        If a component is a scalar, or components have different numbers of rows; during iteration
+        (InvalidArgumentError) if not known before.
 
     Examples
     --------
@@ -55,31 +55,31 @@ def unbatch(self: Dataset, name: str | None = None) -> Dataset:
 def _check_specs(specs: Nest) -> None:
     leaves = flatten(specs)[0]
     if any(spec.shape == () for spec in leaves):
-        raise ValueError(f"unbatch cuts elements into rows, and a component has no dimension: {specs!r}")
+        raise ValueError(f"unbatch splits elements into rows, and a component is a scalar: {specs!r}")
     _common_rows(leaves)
 
 
 def _common_rows(specs: list[TensorSpec]) -> int | None:
-    """The number of rows of every component; None where it is not known."""
+    """Return the number of rows of every component; None if unknown."""
     known = {spec.shape[0] for spec in specs if spec.shape and spec.shape[0] is not None}
     if len(known) > 1:
-        raise ValueError(f"unbatch needs components with as many rows each, and these have {sorted(known)}: {specs!r}")
+        raise ValueError(f"unbatch needs components with equal numbers of rows, got {sorted(known)}: {specs!r}")
     return known.pop() if known else None
 
 
 @dataclass(frozen=True, eq=False)
-class Unbatch(Rowless):
+class Unbatch(ElementTransform):
     """The rows of all elements."""
 
     @property
     def cardinality(self) -> int:
-        """The sum of all rows, where every element is known to have as many, and some."""
+        """The total number of rows, if every element is known to have the same nonzero number."""
         size = self.input.cardinality
         if size < 0:
             return size
         try:
             rows = _common_rows(flatten(self.input.element_spec)[0])
-        except Exception:  # what is wrong with its elements is told by who makes one
+        except Exception:  # the error occurs again when an element is made
             return UNKNOWN_CARDINALITY
         return size * rows if rows else UNKNOWN_CARDINALITY
 
@@ -90,7 +90,7 @@ class Unbatch(Rowless):
 
     @property
     def example(self) -> Nest:
-        """The first row of the input's example; zeros where it has none."""
+        """The first row of the input's example; zeros if it has none."""
         return map_structure(_first_row, self.input.example)
 
     @property
@@ -98,9 +98,9 @@ class Unbatch(Rowless):
         """The first rows of the input's examples."""
         return tuple(map_structure(_first_row, example) for example in self.input.examples)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return UnbatchElements(self.input.open(run), self.input)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return UnbatchElements(self.input.open(context), self.input)
 
 
 def _first_row(leaf: Any) -> Any:
@@ -109,7 +109,7 @@ def _first_row(leaf: Any) -> Any:
     return leaf[0] if len(leaf) else zeros_like_spec(row_spec(spec_of(leaf)))
 
 
-class UnbatchElements(Downstream):
+class UnbatchElements(UnaryStream):
     """The rows of another stream's elements."""
 
     __slots__ = ("_at", "_element", "_leaves", "_node", "_rows", "_shape")
@@ -120,7 +120,7 @@ class UnbatchElements(Downstream):
         self._element: Nest = None
         self._leaves: list[Any] = []
         self._shape: PyTreeSpec | None = None
-        self._rows = 0  # of the element that is cut
+        self._rows = 0  # the current element
         self._at = 0
 
     def __next__(self) -> Nest:
@@ -139,17 +139,17 @@ class UnbatchElements(Downstream):
         self._rows, self._at = num_rows(element), 0
 
     def close(self) -> None:
-        """Close the input, and drop the rows that are left."""
+        """Close the input, and discard the remaining rows."""
         self._at = self._rows = 0
         super().close()
 
     def get_state(self) -> State:
-        """Give the rows that are left of the element that is cut."""
+        """Return the remaining rows of the current element, and the state of the input."""
         left = self._at < self._rows
         return {**super().get_state(), "element": save_element(self._element) if left else None, "at": self._at}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         if state["element"] is not None:
             self._cut(load_element(state["element"], self._node))

@@ -1,4 +1,4 @@
-"""Elements without repetitions."""
+"""Dataset.unique: elements without repetitions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Node, Run, State, Stream
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 
@@ -23,22 +23,22 @@ __all__ = ["Unique", "unique"]
 
 
 def unique(self: Dataset, name: str | None = None) -> Dataset:
-    """Leave out elements that came before.
+    """Drop elements that occurred before.
 
     Parameters
     ----------
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Only reading tells how many elements it has. An iteration remembers all of its elements.
+        Its cardinality is unknown. An iteration stores all of its elements.
 
     Raises
     ------
     TypeError
-        During iteration, if elements are neither whole numbers nor text.
+        During iteration, if elements are neither integers nor text.
     InvalidArgumentError
         During iteration, if they have several components.
 
@@ -52,21 +52,21 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
 
 
 @dataclass(frozen=True, eq=False)
-class Unique(Rowless):
+class Unique(ElementTransform):
     """Every element once."""
 
     @property
     def cardinality(self) -> int:
-        """Unknown."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return UniqueElements(self.input.open(run), self.input)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return UniqueElements(self.input.open(context), self.input)
 
 
-class UniqueElements(Downstream):
-    """The elements of another stream, each when it comes first."""
+class UniqueElements(UnaryStream):
+    """The elements of another stream at their first occurrence."""
 
     __slots__ = ("_node", "_seen")
 
@@ -84,11 +84,11 @@ class UniqueElements(Downstream):
                 return element
 
     def get_state(self) -> State:
-        """Give all elements that came."""
+        """Return all elements so far, and the state of the input."""
         return {**super().get_state(), "seen": save_elements(list(self._seen.values()))}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._seen = {_key(element): element for element in load_elements(state["seen"], self._node)}
 
@@ -104,4 +104,4 @@ def _key(element: Nest) -> Any:
         return element.shape, element.tobytes()
     if element.dtype.kind in "OUS":
         return element.shape, tuple(element.ravel().tolist())
-    raise TypeError(f"unique compares whole numbers and text; elements of dtype {element.dtype} are neither")
+    raise TypeError(f"unique compares integers and text, got elements of dtype {element.dtype}")

@@ -1,4 +1,4 @@
-"""Functions of users, called on elements: what they raise says for which element, and what they give is checked."""
+"""UserFunction: calls of user functions with the element number in errors, and checks of results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["UserFunction", "as_bool", "check_callable", "node_of", "spread"]
 
 
 def check_callable(function: Any, operation: str, what: str = "a function of an element") -> None:
-    """Refuse what cannot be called.
+    """Raise an error unless a value is callable.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def check_callable(function: Any, operation: str, what: str = "a function of an 
 
 
 def spread(element: Nest) -> tuple[Nest, ...]:
-    """Give the arguments that a function of an element takes: a plain tuple is several of them.
+    """Return the arguments of a function of an element: a plain tuple is unpacked.
 
     Examples
     --------
@@ -45,15 +45,15 @@ def spread(element: Nest) -> tuple[Nest, ...]:
 
 
 class UserFunction:
-    """A function of the user's whose errors say for which element it was called.
+    """A user function whose errors have a note with the element number.
 
     Parameters
     ----------
     function : callable
     name : str
-        The parameter that it was given as.
+        The name of its parameter.
     step : callable, optional
-        Calls the function and looks at what it gives: ``step(function, *arguments)``. Its errors get the number, too.
+        Calls the function and checks its result: ``step(function, *arguments)``. Its errors get the note as well.
 
     Examples
     --------
@@ -73,25 +73,25 @@ class UserFunction:
         try:
             return self._step(*arguments)
         except StopIteration as error:
-            # Let through, it would look like the end of the dataset.
+            # StopIteration would end the dataset.
             raise InvalidArgumentError(self.where("raised StopIteration", number)) from error
         except Exception as error:
             add_note(error, self.where("raised this", number))
             raise
 
     def where(self, what: str, number: int) -> str:
-        """Say what happened for which element."""
+        """Return what happened for which element."""
         name = getattr(self._function, "__qualname__", repr(self._function))
         return f"{self._name} {name} {what} for element {number} of this iteration"
 
 
 def as_bool(answer: Any, where: str) -> bool:
-    """Read the answer of a predicate: True or False of Python or an array, and nothing that only counts as such.
+    """Return the result of a predicate, which must be a bool of Python or an array, not just truthy.
 
     Raises
     ------
     InvalidArgumentError
-        For anything else.
+        If it is anything else.
 
     Examples
     --------
@@ -105,13 +105,13 @@ def as_bool(answer: Any, where: str) -> bool:
         if array.dtype == np.bool_ and array.ndim == 0:
             return bool(array)
     raise InvalidArgumentError(
-        f"{where} {answer!r}. A predicate must give one bool: compare (x != 0), or reduce an array with np.all or "
+        f"{where} {answer!r}. A predicate must return one bool: compare (x != 0), or reduce an array with np.all or "
         "np.any."
     )
 
 
 def node_of(value: Any) -> Node | None:
-    """Give the last node of a dataset; None for anything else.
+    """Return the last node of a dataset; None for anything else.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Consecutive elements put together into datasets."""
+"""Dataset.window: datasets of consecutive elements."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.adapter_column import array_column
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, RowStream, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, UnaryStream
 from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.table_source import TableSource
 from ringlet.data.state.saved_elements import load_elements, save_elements
@@ -37,26 +37,26 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
     drop_remainder: bool = False,
     name: str | None = None,
 ) -> Dataset:
-    """Put consecutive elements together into windows, each of which is a dataset.
+    """Group consecutive elements into windows, each of which is a dataset.
 
     Parameters
     ----------
     size : int
         Number of elements in a window.
     shift : int, optional
-        How many elements the next window begins behind this one; `size`, if it is not given.
+        Offset between the starts of consecutive windows; `size` by default.
     stride : int, default 1
-        How many elements lie between two neighbours in a window, counting one of them.
+        Offset between consecutive elements of a window.
     drop_remainder : bool, default False
-        Whether to leave out windows at the end that are short.
+        Whether to drop short windows at the end.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Its elements are datasets. Where the input's elements are nests, a window is a nest of datasets, one for each
-        component. Windows of slices of arrays are views of those arrays where they are one piece.
+        Its elements are datasets. If the input's elements are nests, a window is a nest of datasets, one for each
+        component. Contiguous windows of slices of arrays are views of those arrays.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 @dataclass(frozen=True, eq=False)
-class Window(Rowless):
+class Window(ElementTransform):
     """Windows of elements, as datasets."""
 
     size: int
@@ -90,7 +90,7 @@ class Window(Rowless):
 
     @property
     def span(self) -> int:
-        """How many consecutive elements a whole window takes its own from."""
+        """Number of consecutive elements that a full window spans."""
         return (self.size - 1) * self.stride + 1
 
     @property
@@ -114,7 +114,7 @@ class Window(Rowless):
 
     @property
     def example(self) -> Nest:
-        """A window with the input's example in it, `size` times."""
+        """A window of `size` times the input's example."""
         specs, shape = flatten(self.input.element_spec)
         leaves = flatten(self.input.example)[0]
         pairs = zip(leaves, specs, strict=True)
@@ -124,14 +124,14 @@ class Window(Rowless):
         return None if column[0] is None else self.dataset_type(Elements(column, spec))
 
     def of_elements(self, elements: Sequence[Nest]) -> Nest:
-        """Make a window of elements."""
+        """Return a window of elements."""
         rows, shape = [], flatten(elements[0])[1]
         for element in elements:
             rows.append(flatten(element)[0])
         return unflatten(shape, map(self._of_column, zip(*rows, strict=True)))
 
     def of_arrays(self, arrays: Nest) -> Nest:
-        """Make a window of arrays that have a row for each element."""
+        """Return a window of arrays with a row for each element."""
         leaf_shape = flatten(0)[1]
 
         def dataset(array: Any) -> Dataset | None:
@@ -141,12 +141,12 @@ class Window(Rowless):
 
         return map_structure(dataset, arrays)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
         table = self.input.table
         if table is None:
-            return WindowElements(self.input.open(run), self)
-        return WindowRows(self.input.open_rows(run), self, table)
+            return WindowElements(self.input.open(context), self)
+        return WindowRows(self.input.open_rows(context), self, table)
 
 
 class WindowRows(Stream):
@@ -155,10 +155,10 @@ class WindowRows(Stream):
     __slots__ = ("_buffer", "_node", "_rows", "_table")
 
     def __init__(self, rows: RowStream, node: Window, table: Table) -> None:
-        self._rows: RowStream | None = rows  # None behind its end
+        self._rows: RowStream | None = rows  # None after its end
         self._node = node
         self._table = table
-        # The row numbers from the beginning of the next window on, of which there may be too few yet.
+        # Row numbers from the start of the next window on.
         self._buffer = np.empty(0, np.int64)
 
     def __next__(self) -> Nest:
@@ -181,16 +181,16 @@ class WindowRows(Stream):
             self._buffer = np.concatenate([self._buffer, found])
 
     def close(self) -> None:
-        """Forget the rows."""
+        """Release the rows."""
         self._rows = None
         self._buffer = self._buffer[:0]
 
     def get_state(self) -> State:
-        """Give the row numbers that were read, and the state of the row stream; None behind its end."""
+        """Return the buffered row numbers, and the state of the row stream; None after its end."""
         return {"buffer": self._buffer.copy(), "input": None if self._rows is None else self._rows.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         self._buffer = np.array(state["buffer"], np.int64)
         if state["input"] is None:
             self._rows = None
@@ -199,13 +199,13 @@ class WindowRows(Stream):
 
 
 def _piece(numbers: Numbers) -> Rows:
-    """The slice that the numbers are, if they are one."""
+    """Return consecutive numbers as a slice, others unchanged."""
     first, last = int(numbers[0]), int(numbers[-1])
     is_slice = last - first == len(numbers) - 1 and bool((np.diff(numbers) == 1).all())
     return slice(first, last + 1) if is_slice else numbers
 
 
-class WindowElements(Downstream):
+class WindowElements(UnaryStream):
     """Windows of any elements."""
 
     __slots__ = ("_buffer", "_is_input_over", "_node", "_to_skip")
@@ -213,8 +213,8 @@ class WindowElements(Downstream):
     def __init__(self, source: Stream, node: Window) -> None:
         super().__init__(source)
         self._node = node
-        self._buffer: list[Nest] = []  # the elements from the beginning of the next window on
-        self._to_skip = 0  # elements in front of the next window that were not read yet
+        self._buffer: list[Nest] = []  # elements from the start of the next window on
+        self._to_skip = 0  # number of elements to skip before the next window
         self._is_input_over = False
 
     def __next__(self) -> Nest:
@@ -242,12 +242,12 @@ class WindowElements(Downstream):
                     self._buffer.append(element)
 
     def close(self) -> None:
-        """Close the input, and drop the elements that were read."""
+        """Close the input, and discard buffered elements."""
         self._buffer = []
         super().close()
 
     def get_state(self) -> State:
-        """Give the elements that were read."""
+        """Return the buffered elements, and the state of the input."""
         return {
             **super().get_state(),
             "buffer": save_elements(self._buffer),
@@ -256,7 +256,7 @@ class WindowElements(Downstream):
         }
 
     def set_state(self, state: State) -> None:
-        """Go on where a snapshot was taken."""
+        """Restore a snapshot."""
         super().set_state(state)
         self._buffer = load_elements(state["buffer"], self._node.input)
         self._to_skip, self._is_input_over = state["to_skip"], state["is_input_over"]

@@ -1,4 +1,4 @@
-"""Settings of a dataset, and what they change in its graph."""
+"""Dataset.with_options: options of a dataset, and their application to its graph."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.dataset_options import Options
-from ringlet.data.graph.node import Node, RowStream, Run, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, Node, RowStream, Stream, Transformation
 from ringlet.data.operations.counts import AUTOTUNE
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ __all__ = ["WithOptions", "options", "options_of", "with_options", "with_options
 
 
 def with_options(self: Dataset, options: Options, name: str | None = None) -> Dataset:
-    """Make settings for the whole dataset, and for all that is made of it.
+    """Set options for the dataset and all datasets derived from it.
 
     Parameters
     ----------
     options : Options
-        Copied: changing it later changes nothing. Settings that it makes win over those made before.
+        Copied, so later changes have no effect. Its settings override earlier ones.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
     Raises
     ------
     TypeError
-        If `options` is no Options.
+        If `options` is not an Options object.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
 
 
 def options(self: Dataset) -> Options:
-    """Give the settings of this dataset and of those that it is made of; they cannot be changed.
+    """Return the options of this dataset, including those of its inputs; they are immutable.
 
     Examples
     --------
@@ -63,21 +63,21 @@ def options(self: Dataset) -> Options:
 
 @dataclass(frozen=True, eq=False)
 class WithOptions(Transformation):
-    """The same elements, with settings for the whole graph."""
+    """The elements of the input, with options for the whole graph."""
 
     options: Options = field(default_factory=Options)
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start a run that gives row numbers."""
-        return self.input.open_rows(run)
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
+        return self.input.open_rows(context)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run that gives elements."""
-        return self.input.open(run)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of elements."""
+        return self.input.open(context)
 
 
 def options_of(node: Node) -> Options:
-    """Give the settings that a graph makes; where several do, those nearer to its end, and of later inputs, win.
+    """Return the options of a graph; those nearer to its end, and of later inputs, take precedence.
 
     Examples
     --------
@@ -92,9 +92,9 @@ def options_of(node: Node) -> Options:
 
 
 def with_options_applied(node: Node) -> Node:
-    """Give the graph with everything decided that its operations leave to the options of the dataset.
+    """Return the graph with the options applied to its operations.
 
-    These are fields of nodes: ``deterministic=None``, and ``num_parallel_calls=AUTOTUNE`` where the size of a pool of
+    They replace ``deterministic=None`` in nodes, and ``num_parallel_calls=AUTOTUNE`` if the size of a pool of
     threads is set.
 
     Examples

@@ -1,4 +1,4 @@
-"""Several datasets side by side."""
+"""Dataset.zip: corresponding elements of several datasets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
 from ringlet.data.graph.table import Table
 from ringlet.data.operations.table_source import TableRows
 from ringlet.data.operations.user_function import node_of
@@ -20,31 +20,31 @@ from ringlet.nest import PyTreeSpec, flatten, unflatten
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["Inputs", "Zip", "zip", "zip_tables"]
+__all__ = ["InputStreams", "Zip", "zip", "zip_tables"]
 
 
 def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
-    """Put the elements of several datasets together, the first of each, the second of each, ...
+    """Combine the corresponding elements of several datasets.
 
     Parameters
     ----------
     *args : Dataset, or nest of Dataset
-        One is the structure of the elements; several are a tuple of them.
+        A single argument is the structure of the elements; several arguments form a tuple.
     datasets : nest of Dataset, optional
         The same, by keyword.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Ends with the first of them that ends. Slices of arrays in their order stay slices of arrays, whatever is done
-        to them later. A shuffle that several of them share has one order in all.
+        Ends with the shortest dataset. Consecutive slices of arrays stay slices of arrays for later
+        operations. A shuffle shared by several of them has one order in all.
 
     Raises
     ------
     TypeError
-        If there is no dataset, or something else than datasets in tuples and dictionaries.
+        If there is no dataset, or a leaf of the tuples and dictionaries is not a dataset.
 
     Examples
     --------
@@ -55,25 +55,25 @@ def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
     {'x': np.int64(1), 'y': np.int64(6)}
     """
     if args and datasets is not None:
-        raise TypeError("zip takes its datasets one after another or as datasets=, and both were given")
+        raise TypeError("zip takes datasets as arguments or as datasets=, and both were given")
     if not args and datasets is None:
         raise TypeError("zip needs at least one dataset")
     nest = (args[0] if len(args) == 1 else args) if args else datasets
     leaves, shape = flatten(nest)
     if not leaves:
-        raise TypeError(f"zip needs at least one dataset: {nest!r} holds none")
+        raise TypeError(f"zip needs at least one dataset, got {nest!r}")
     _refuse_lists(nest)
     nodes = [node_of(leaf) for leaf in leaves]
     for leaf, node in builtins.zip(leaves, nodes, strict=True):
         if node is None:
-            raise TypeError(f"zip takes datasets, and nests of them in tuples and dictionaries; {leaf!r} is none")
+            raise TypeError(f"zip takes datasets, and nests of them in tuples and dictionaries, got {leaf!r}")
     made: Dataset = type(leaves[0])(Zip(tuple(node for node in nodes if node is not None), shape))
     return made
 
 
 def _refuse_lists(nest: Any) -> None:
     if isinstance(nest, list):
-        raise TypeError("zip takes datasets in tuples and dictionaries; a list is an array. Write a tuple.")
+        raise TypeError("zip takes datasets in tuples and dictionaries; a list is an array. Use a tuple.")
     if isinstance(nest, (tuple, dict)):
         for child in nest.values() if isinstance(nest, dict) else nest:
             _refuse_lists(child)
@@ -81,18 +81,18 @@ def _refuse_lists(nest: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Zip(Node):
-    """The elements of several nodes in one structure."""
+    """Corresponding elements of several nodes in one structure."""
 
     parts: tuple[Node, ...]
     shape: PyTreeSpec
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The nodes side by side."""
+        """The zipped nodes."""
         return self.parts
 
     def with_inputs(self, *inputs: Node) -> Zip:
-        """Give the same structure of other nodes."""
+        """Return the same structure over other nodes."""
         return dataclasses.replace(self, parts=inputs)
 
     @property
@@ -102,7 +102,7 @@ class Zip(Node):
 
     @property
     def cardinality(self) -> int:
-        """That of the shortest."""
+        """The cardinality of the shortest input."""
         sizes = [part.cardinality for part in self.parts]
         if UNKNOWN_CARDINALITY in sizes:
             return UNKNOWN_CARDINALITY
@@ -110,54 +110,54 @@ class Zip(Node):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of all in one structure."""
+        """The specs of all inputs in one structure."""
         return unflatten(self.shape, [part.element_spec for part in self.parts])
 
     @property
     def example(self) -> Nest:
-        """The examples of all in one structure."""
+        """The examples of all inputs in one structure."""
         return unflatten(self.shape, [part.example for part in self.parts])
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """The examples of all in one structure, as many as one of them has."""
+        """The examples of all inputs in one structure, as many as the longest list has."""
         columns = [part.examples for part in self.parts]
         rows = ([column[min(at, len(column) - 1)] for column in columns] for at in range(max(map(len, columns))))
         return tuple(unflatten(self.shape, row) for row in rows)
 
     @cached_property
     def table(self) -> Table | None:
-        """The columns of all, where each gives the rows of its table from the first."""
+        """The columns of all inputs, if each yields the rows of its table from the first."""
         tables = [part.table for part in self.parts if part.from_row_zero]
         known = [table for table in tables if table is not None]
         return zip_tables(self.shape, known, self.cardinality) if len(known) == len(self.parts) else None
 
     @property
     def in_order(self) -> bool:
-        """Always, where there is a table."""
+        """True: a table is read in order."""
         return self.table is not None
 
     @property
     def from_row_zero(self) -> bool:
-        """Always, where there is a table."""
+        """True: a table is read in order."""
         return self.table is not None
 
     @property
     def bytes_copied(self) -> int:
-        """The sum of all."""
+        """The sum over the inputs."""
         return sum(part.bytes_copied for part in self.parts)
 
-    def open_rows(self, run: Run) -> RowStream:
-        """Start at the first row."""
+    def open_rows(self, context: IterationContext) -> RowStream:
+        """Open a stream of row numbers."""
         return TableRows(0 if self.table is None else self.table.length)
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return ZipElements([part.open(run) for part in self.parts], self.shape)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return ZipElements([part.open(context) for part in self.parts], self.shape)
 
 
 def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> Table:
-    """Put the columns of tables side by side, in one structure.
+    """Combine the columns of tables in one structure.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> 
         Has one leaf for each table.
     tables : sequence of Table
     cardinality : int
-        How many rows to take, at most; negative for all.
+        Maximum number of rows; negative for all.
 
     Returns
     -------
@@ -185,8 +185,8 @@ def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> 
     return Table(tuple(columns), whole, length if cardinality < 0 else min(length, cardinality))
 
 
-class Inputs(Stream):
-    """A stream that reads several others, all of them open from the beginning."""
+class InputStreams(Stream):
+    """Base class of streams with several inputs, opened at the start."""
 
     __slots__ = ("_inputs", "_is_closed")
 
@@ -201,7 +201,7 @@ class Inputs(Stream):
             source.close()
 
     def get_state(self) -> State:
-        """Give the states of all inputs; None once this stream was closed."""
+        """Return the states of all inputs; None if this stream is closed."""
         return {"inputs": None if self._is_closed else [source.get_state() for source in self._inputs]}
 
     def set_state(self, state: State) -> None:
@@ -213,13 +213,13 @@ class Inputs(Stream):
             source.set_state(saved)
 
 
-class ZipElements(Inputs):
-    """One element of each input, in one structure; all are closed behind the end of the first that ends.
+class ZipElements(InputStreams):
+    """One element of each input, in one structure; all are closed after the end of the first that ends.
 
-    The inputs behind that one are asked once more, as in TensorFlow: caches among them that end here are complete then.
+    The inputs after that one are read once more, as in TensorFlow: caches among them that end here become complete.
 
-    An exception of one input is an exception of the whole element: the others move on, so that elements which belong
-    together stay together.
+    An exception of one input is an exception of the whole element: the others advance as well, so that corresponding
+    elements stay together.
     """
 
     __slots__ = ("_make",)
@@ -249,5 +249,5 @@ class ZipElements(Inputs):
             try:
                 raise failure
             finally:
-                del failure  # its traceback holds this frame
+                del failure  # its traceback references this frame
         return self._make(parts)

@@ -1,1 +1,1 @@
-"""Datasets of what files hold: text, records, tables and arrays; one kind of file a module, and what they share."""
+"""Datasets of files: text, records, tables and arrays, with one format per module."""

@@ -1,4 +1,4 @@
-"""Columns of Arrow as NumPy's arrays."""
+"""Conversion of Arrow columns to NumPy arrays."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["column_array", "import_arrow"]
 
 
 def import_arrow(caller: str) -> ModuleType:
-    """Import pyarrow, which an extra of the package brings.
+    """Import pyarrow, an optional dependency.
 
     Raises
     ------
     ImportError
-        If it is not installed; says what to install.
+        If it is not installed, with the command that installs it.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def import_arrow(caller: str) -> ModuleType:
 
 
 def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
-    """Give a column as a read-only array with one entry, or row of entries, for each row.
+    """Convert a column to a read-only array with one entry, or row of entries, for each row.
 
     Parameters
     ----------
@@ -44,20 +44,20 @@ def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
     name : str
         Name of the column, for messages.
     fill_null : object
-        What stands for a missing value, a dictionary of that for some columns, or None to refuse missing ones.
+        The substitute for missing values, a dictionary of substitutes for some columns, or None to reject them.
     where : str
         File and rows, for messages.
 
     Returns
     -------
     ndarray
-        Numbers and times share the memory of the column where that can be. Text and bytes are objects. Lists of one
+        Numbers and times share the memory of the column where possible. Text and bytes are objects. Lists of one
         length are rows of a matrix, others an array of arrays, of dtype object.
 
     Raises
     ------
     InvalidArgumentError
-        If a value is missing, or NumPy has nothing for the type.
+        If a value is missing, or NumPy does not support the type.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
     import pyarrow.types as kinds
 
     if not len(column) and kinds.is_null(column.type):
-        return np.empty(0, object)  # a file without rows, whose types nothing tells
+        return np.empty(0, object)  # a file without rows has no types
     column = _without_nulls(column, name, fill_null, where)
     if kinds.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -81,7 +81,7 @@ def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
         array = column.to_numpy(zero_copy_only=False)
     else:
         raise InvalidArgumentError(
-            f"column {name!r} of {where} is of {kind}, for which there is no array. Leave it out with columns=[...], "
+            f"column {name!r} of {where} is of {kind}, which is not supported. Leave it out with columns=[...], "
             "or write it as numbers, text or lists of numbers."
         )
     array.setflags(write=False)
@@ -124,12 +124,12 @@ def _without_nulls(column: Any, name: str, fill_null: Any, where: str) -> Any:
         number = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InvalidArgumentError(
             f"column {name!r} of {where} has no value in row {number} of these ({column.null_count} are missing), and "
-            f"an array has no place for that. Say what stands for it, as in fill_null={{{name!r}: 0}}, or leave the "
+            f"arrays have no missing values. Pass a substitute, as in fill_null={{{name!r}: 0}}, or leave the "
             "column out with columns=[...]."
         )
     try:
         return column.fill_null(value)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(
-            f"fill_null={value!r} does not fit column {name!r}, of {column.type}: {error}"
+            f"fill_null={value!r} does not match column {name!r}, of {column.type}: {error}"
         ) from error

@@ -1,4 +1,4 @@
-"""The bytes of one file from its beginning to its end, decompressed where it is compressed."""
+"""ByteStream: the bytes of one file, decompressed if necessary."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ringlet.errors import DataLossError, FailedPreconditionError, InvalidArgume
 __all__ = ["COMPRESSIONS", "ByteStream", "DecompressedStream", "check_compression", "open_bytes", "open_file"]
 
 
-# Name of each compression: what zlib is told about the frame around the data.
+# Names of compressions, and the wbits of zlib for their framing.
 COMPRESSIONS = {"GZIP": 16 + zlib.MAX_WBITS, "ZLIB": zlib.MAX_WBITS}
 
-# Compressed bytes to ask for in one call. What was decompressed from them before an error is lost with the error.
+# Compressed bytes per read. An error discards the data decompressed from them before it.
 _INPUT_BYTES = 64 * 1024
 
 
 def check_compression(compression_type: Any) -> str:
-    """Give the name of a compression, empty for none.
+    """Return the name of a compression, empty for none.
 
     Raises
     ------
     InvalidArgumentError
-        If there is no such compression.
+        If the compression is unknown.
 
     Examples
     --------
@@ -38,22 +38,22 @@ def check_compression(compression_type: Any) -> str:
         return str(compression_type)
     names = ", ".join(map(repr, COMPRESSIONS))
     raise InvalidArgumentError(
-        f"Unsupported compression_type: {compression_type!r}. There are {names}, and '' or None for files that are not "
+        f"Unsupported compression_type: {compression_type!r}. Use {names}, or '' or None for files that are not "
         "compressed."
     )
 
 
 def open_file(name: str) -> int:
-    """Open a file to read its bytes, and give its descriptor.
+    """Open a file for reading and return its descriptor.
 
     Raises
     ------
     NotFoundError
-        If there is none of this name.
+        If the file does not exist.
     FailedPreconditionError
         If it is a directory.
     OSError
-        If the system refuses, as `os.open` raises it.
+        For other errors of `os.open`.
     """
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
@@ -66,18 +66,18 @@ def open_file(name: str) -> int:
 
 
 def open_bytes(name: str, compression: str) -> ByteStream:
-    """Open a file; `compression` as `check_compression` gives it. Raises as `open_file`."""
+    """Open a file; `compression` is a result of `check_compression`. Raises as `open_file`."""
     return DecompressedStream(name, COMPRESSIONS[compression]) if compression else ByteStream(name)
 
 
 class ByteStream:
-    """The bytes of a file as they are.
+    """The bytes of an uncompressed file.
 
     Attributes
     ----------
     name : str
     offset : int
-        How many bytes were given or passed over.
+        Number of bytes read or skipped.
     """
 
     __slots__ = ("_descriptor", "name", "offset")
@@ -90,18 +90,18 @@ class ByteStream:
 
     @property
     def bytes_left(self) -> int | None:
-        """How many bytes there are still; None where only reading can tell."""
+        """The number of remaining bytes; None if unknown."""
         status = os.fstat(self._descriptor)
         return max(status.st_size - self.offset, 0) if stat.S_ISREG(status.st_mode) else None
 
     def read_into(self, view: memoryview) -> int:
-        """Write what comes next to the front of memory, and give how many bytes those are; none only at the end."""
+        """Read the next bytes into the front of `view`, and return their number; zero only at the end."""
         count = os.readv(self._descriptor, [view])
         self.offset += count
         return count
 
     def skip(self, count: int) -> None:
-        """Pass over bytes that are there."""
+        """Skip bytes that exist."""
         self.offset = os.lseek(self._descriptor, self.offset + count, os.SEEK_SET)
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class ByteStream:
 
 
 class DecompressedStream(ByteStream):
-    """The bytes of a file, decompressed. Behind the end of one GZIP frame another may follow."""
+    """The decompressed bytes of a file, which may have several GZIP frames."""
 
     __slots__ = ("_decompressor", "_frame", "_has_begun", "_input", "_is_at_end")
 
@@ -123,22 +123,22 @@ class DecompressedStream(ByteStream):
         super().__init__(name)
         self._frame = frame
         self._decompressor = zlib.decompressobj(frame)
-        self._input = b""  # was read and not decompressed yet
-        self._has_begun = False  # an empty file has no frame that could be cut short
+        self._input = b""  # read but not decompressed
+        self._has_begun = False  # an empty file has no frame to be truncated
         self._is_at_end = False
 
     @property
     def bytes_left(self) -> int | None:
-        """Not known."""
+        """Unknown."""
         return None
 
     def read_into(self, view: memoryview) -> int:
-        """Write what comes next to the front of memory, and give how many bytes those are; none only at the end.
+        """Read the next bytes into the front of `view`, and return their number; zero only at the end.
 
         Raises
         ------
         DataLossError
-            If the file is no such compressed file, or damaged.
+            If the file is not compressed in this format, or damaged.
         """
         while not self._is_at_end:
             if data := self._decompress(len(view)):
@@ -148,7 +148,7 @@ class DecompressedStream(ByteStream):
         return 0
 
     def _decompress(self, most: int) -> bytes:
-        """Give up to `most` bytes; it may be none before the end."""
+        """Return up to `most` bytes, possibly none before the end."""
         if not self._input:
             self._input = os.read(self._descriptor, _INPUT_BYTES)
             if not self._input:
@@ -164,7 +164,7 @@ class DecompressedStream(ByteStream):
         return data
 
     def _finish(self, most: int) -> bytes:
-        """Give what the decompressor has kept, once the file has no more."""
+        """Return the remaining output of the decompressor at the end of the file."""
         try:
             data = self._decompressor.decompress(b"", most)
         except zlib.error as error:
@@ -173,7 +173,7 @@ class DecompressedStream(ByteStream):
             self._is_at_end = True
             if self._has_begun and not self._decompressor.eof:
                 raise DataLossError(
-                    f"{self.name} ends before its compressed data does, behind {self.offset} decompressed bytes: "
+                    f"{self.name} ends within its compressed data, after {self.offset} decompressed bytes: "
                     "the end of the file is missing. Copy or download it again.",
                     self.name,
                     self.offset,
@@ -194,14 +194,14 @@ class DecompressedStream(ByteStream):
         code, _, rest = words.partition(" ")
         reason = rest.rpartition(": ")[2]
         return DataLossError(
-            f"inflate() failed with error {code}: {reason}, in {self.name} behind {self.offset} bytes of decompressed "
-            "data. The file is damaged, or not compressed like this: see compression_type.",
+            f"inflate() failed with error {code}: {reason}, in {self.name} after {self.offset} bytes of decompressed "
+            "data. The file is damaged, or its compression differs: see compression_type.",
             self.name,
             self.offset,
         )
 
     def skip(self, count: int) -> None:
-        """Decompress bytes that are there, for nothing."""
+        """Decompress and discard bytes that exist."""
         scratch = memoryview(bytearray(min(count, _INPUT_BYTES)))
         while count > 0:
             made = self.read_into(scratch[: min(count, len(scratch))])

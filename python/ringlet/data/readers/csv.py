@@ -1,4 +1,4 @@
-"""The rows of CSV files."""
+"""Dataset.from_csv: the rows of CSV files, read with Arrow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def from_csv(
     num_parallel_reads: int | None = None,
     encoding: str = "utf8",
 ) -> Dataset:
-    r"""Make a dataset of the rows of CSV files, read as they are needed.
+    r"""Create a dataset of the rows of CSV files, read on demand.
 
     Parameters
     ----------
@@ -44,41 +44,41 @@ def from_csv(
     columns : sequence of str, optional
         The columns to read; all if it is None.
     header : sequence of str, optional
-        Names of the columns in files that do not begin with them. If it is None, the first line of each file has them.
+        Names of the columns in files without a header line. If it is None, the first line of each file is the header.
     delimiter : str, default ","
-        What stands between two values.
+        The separator between values.
     column_types : dict, optional
-        dtype, ``str`` or ``bytes`` for some columns. The types of others follow from the first megabyte of each file:
+        dtype, ``str`` or ``bytes`` for some columns. Other types are inferred from the first megabyte of each file:
         int64, float64, bool, dates and times, or text.
     fill_null : object or dict, optional
-        What stands for missing values: one value for all columns, or a dictionary with one for some. Without it, a
-        missing value is an error. Empty text is no missing value.
+        The substitute for missing values: one value for all columns, or a dictionary for some. By default, a
+        missing value is an error. Empty text is not missing.
     num_parallel_reads : int, optional
-        How many files to read at the same time, each in a thread; their rows then take turns. None reads one file after
-        another; AUTOTUNE (-1) is a number that is the same everywhere.
+        Number of files read concurrently, in threads, with interleaved rows. None reads one file after
+        another; AUTOTUNE (-1) is a fixed number, the same on every machine.
 
     encoding : str, default "utf8"
-        How text is written in the files: the name of an encoding that Python knows, such as ``"latin-1"``.
+        Encoding of the text in the files: any encoding of Python, such as ``"latin-1"``.
 
     Returns
     -------
     Dataset
         Elements are dictionaries of one value for each column: numbers, dates and times as NumPy's scalars, text as
-        ``str``. ``batch`` directly behind it slices the columns, without a loop over rows.
+        ``str``. ``batch`` directly after it slices the columns, without a loop over rows.
 
     Raises
     ------
     ImportError
         If pyarrow is not installed: ``pip install 'ringlet[data]'``.
     InvalidArgumentError
-        During iteration, if a column is not there, a line has another number of values, a value does not fit the type
+        During iteration, if a column is missing, a line has a wrong number of fields, a value does not have the type
         of its column, or is missing without a `fill_null`.
     NotFoundError
-        During iteration, if a file is not there.
+        During iteration, if a file does not exist.
 
     Notes
     -----
-    Memory: some megabytes, however large the file. State: the number of the row; the file is read again up to there.
+    Memory: some megabytes for files of any size. State: the row number; restoring reads the file again up to it.
 
     Examples
     --------
@@ -106,12 +106,12 @@ def _arrow_type(name: str, dtype: Any) -> Any:
     try:
         return pyarrow.from_numpy_dtype(np.dtype(dtype))
     except (TypeError, NotImplementedError) as error:
-        raise InvalidArgumentError(f"column_types[{name!r}] is a dtype, str or bytes, and not {dtype!r}") from error
+        raise InvalidArgumentError(f"column_types[{name!r}] must be a dtype, str or bytes, got {dtype!r}") from error
 
 
 @dataclass(frozen=True, eq=False)
 class CsvReader(TableReader):
-    """The rows of CSV files."""
+    """Dataset.from_csv: the rows of CSV files, read with Arrow."""
 
     header: tuple[str, ...] | None
     delimiter: str
@@ -132,7 +132,7 @@ class CsvBlocks(ArrowBlocks):
         from pyarrow import ArrowException, csv
 
         super().__init__(name, reader.fill_null)
-        stream = open_bytes(name, "")  # says what is wrong in the words of all readers
+        stream = open_bytes(name, "")  # raises the errors common to all readers
         is_empty = stream.bytes_left == 0
         stream.close()
         try:
@@ -153,7 +153,7 @@ class CsvBlocks(ArrowBlocks):
                     ),
                 )
             )
-            _ = self._file and self._file.schema.names  # decodes them
+            _ = self._file and self._file.schema.names  # decodes the text
         except (ValueError, KeyError, OSError, LookupError, ArrowException) as error:
             raise self._error(error) from error
 
@@ -161,13 +161,13 @@ class CsvBlocks(ArrowBlocks):
         if isinstance(error, UnicodeDecodeError):
             return InvalidArgumentError(
                 f"{self.name}, line 1: the header is not {error.encoding} text: byte {error.object[error.start]:#x} in "
-                f"{error.object!r}. Name its encoding, as in encoding='latin-1'."
+                f"{error.object!r}. Pass its encoding, as in encoding='latin-1'."
             )
         reason = str(error.args[0] if error.args else error)
-        hint = " Name its type, as in column_types={'x': str}." if "conversion error" in reason else ""
+        hint = " Pass its type, as in column_types={'x': str}." if "conversion error" in reason else ""
         if "UTF8" in reason or "UTF-8" in reason:
-            hint = " Name the encoding of the file, as in encoding='latin-1'."
-        return InvalidArgumentError(f"{self.name}, in or behind row {self._row}: {reason}{hint}")
+            hint = " Pass the encoding of the file, as in encoding='latin-1'."
+        return InvalidArgumentError(f"{self.name}, in or after row {self._row}: {reason}{hint}")
 
     def _start(self, row: int) -> tuple[Any, int]:
         return self._file or iter(()), 0

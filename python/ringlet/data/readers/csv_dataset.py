@@ -1,4 +1,4 @@
-"""Records of CSV files as values: ``tf.data.experimental.CsvDataset``."""
+"""CsvDataset: records of CSV files as tuples of values (``tf.data.experimental.CsvDataset``)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import PassedOn, Run, Stream
-from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.graph.node import IterationContext, OneToOneStream, Stream
+from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.readers.byte_stream import check_compression
 from ringlet.data.readers.csv_records import CsvRecords, Dialect, Record
 from ringlet.data.readers.file_blocks import buffer_bytes
@@ -31,7 +31,7 @@ _DTYPES = ("float32", "float64", "int32", "int64")
 
 
 class Column(NamedTuple):
-    """How the fields of one column are read: as text, where `dtype` is None."""
+    """The dtype and default of one column; text if `dtype` is None."""
 
     dtype: np.dtype[Any] | None
     default: Any
@@ -46,20 +46,20 @@ class CsvDataset(FileDataset):
     filenames : str, path, sequence of them, or Dataset of names
     record_defaults : sequence
         One item for each column that is read. A dtype (float32, float64, int32, int64, or ``str`` or ``bytes`` for
-        text) makes a column whose fields must not be empty. A value, or a list of one, is what stands for empty fields,
-        and has the dtype of the column.
+        text) makes a column whose fields must not be empty. A value, or a list of one, is the default for empty fields,
+        and determines the dtype of the column.
     compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
     buffer_size : int, optional
-        Bytes to read at a time, 256 KiB if it is None. A longer record takes as much memory as it needs.
+        Bytes to read at a time, 256 KiB if it is None. Longer records extend the buffer.
     header : bool, default False
-        Whether the first record of each file is left out.
+        Whether the first record of each file is skipped.
     field_delim : str, default ","
-        The character between two fields.
+        The separator between fields.
     use_quote_delim : bool, default True
-        Whether quotation marks may enclose a field. Otherwise they are characters like all others.
+        Whether quotation marks may enclose a field. Otherwise they are ordinary characters.
     na_value : str, default ""
-        Text that counts as an empty field.
+        Text that is treated as an empty field.
     select_cols : sequence of int, optional
         The columns to read, in ascending order; all if it is None.
     exclude_cols : sequence of int, optional
@@ -68,10 +68,10 @@ class CsvDataset(FileDataset):
     Raises
     ------
     InvalidArgumentError
-        If arguments do not fit together. During iteration, if a record has another number of fields, or one that is
-        empty or no number of its dtype; the iterator goes on with the next record.
+        If arguments are inconsistent. During iteration, if a record has a wrong number of fields, or one that is
+        empty or not a number of its dtype; the iterator continues with the next record.
     NotFoundError
-        During iteration, if a file is not there.
+        During iteration, if a file does not exist.
 
     See Also
     --------
@@ -140,7 +140,7 @@ def csv_node(
     excluded: tuple[int, ...] = (),
     make: Callable[[tuple[Any, ...]], Nest] = tuple,
 ) -> CsvFields:
-    """Return the node of the records of files, each made an element by `make`."""
+    """Return the node of the records of files, each converted to an element by `make`."""
     compression = check_compression(compression_type)
     reads = parallel_reads(num_parallel_reads)
     records = CsvRecords(names_node(filenames), reads, how, compression, buffer_bytes(buffer_size))
@@ -148,12 +148,12 @@ def csv_node(
 
 
 def dialect(field_delim: str, use_quote_delim: bool, header: bool) -> Dialect:
-    """Return how fields are written.
+    """Return the dialect of CSV files.
 
     Raises
     ------
     InvalidArgumentError
-        If the delimiter is not one character, or one that has another meaning.
+        If the delimiter is not one character, or is a quotation mark or line end.
     """
     delimiter = _text(field_delim)
     if len(delimiter) != 1 or delimiter in b'"\r\n':
@@ -164,12 +164,12 @@ def dialect(field_delim: str, use_quote_delim: bool, header: bool) -> Dialect:
 
 
 def csv_columns(record_defaults: Any) -> tuple[Column, ...]:
-    """Return how columns are read, of what a user said about each.
+    """Return the columns for a user's `record_defaults`.
 
     Raises
     ------
     InvalidArgumentError
-        If there is none, or one of another dtype, or with several defaults.
+        If there is none, or one has an unsupported dtype or several defaults.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def csv_columns(record_defaults: Any) -> tuple[Column, ...]:
     """
     columns = tuple(_column(number, given) for number, given in enumerate(record_defaults))
     if not columns:
-        raise InvalidArgumentError("record_defaults must name at least one column: it has one item for each")
+        raise InvalidArgumentError("record_defaults must have at least one item, one for each column")
     return columns
 
 
@@ -221,7 +221,7 @@ def _positions(given: Any, name: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class CsvFields(Rowless):
+class CsvFields(ElementTransform):
     """The values of records."""
 
     columns: tuple[Column, ...] = field(repr=False)
@@ -232,7 +232,7 @@ class CsvFields(Rowless):
 
     @property
     def cardinality(self) -> int:
-        """Unknown."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @cached_property
@@ -245,9 +245,9 @@ class CsvFields(Rowless):
         """The default of each column, or zero."""
         return self.make(tuple(b"" if c.dtype is None else c.dtype.type(c.default or 0) for c in self.columns))
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return FieldElements(self.input.open(run), self)
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return FieldElements(self.input.open(context), self)
 
     def values(self, record: Record) -> tuple[Any, ...]:
         """Return the value of each column that is read.
@@ -266,7 +266,7 @@ class CsvFields(Rowless):
             fields = [text for position, text in enumerate(fields) if position not in self.excluded]
         if len(fields) != count:
             found = "more" if len(fields) > count else len(fields)
-            # An empty line is one empty field, which is missing before others are.
+            # An empty line is one empty field; its absence takes precedence.
             if fields != [b""] or not self.columns[0].is_required:
                 raise _wrong(record, f"Expect {count} fields but have {found} in record")
         return tuple(self._value(record, number, text) for number, text in enumerate(fields))
@@ -275,7 +275,7 @@ class CsvFields(Rowless):
         column = self.columns[number]
         if not text or text == self.na_value:
             if column.is_required:
-                raise _wrong(record, f"Field {number} is required but missing in record! A default in its place helps")
+                raise _wrong(record, f"Field {number} is required but missing in record! Give the column a default")
             return column.default
         if column.dtype is None:
             return text
@@ -287,11 +287,11 @@ class CsvFields(Rowless):
 
 def _number(text: bytes, dtype: np.dtype[Any]) -> Any:
     """Return a number of this dtype, None where the text is not one."""
-    if b"_" in text:  # which Python takes for a separator
+    if b"_" in text:  # a separator of digits in Python
         return None
     if dtype.kind == "f":
         try:
-            with np.errstate(over="ignore"):  # what is too large is infinite
+            with np.errstate(over="ignore"):  # overflow is infinite
                 return dtype.type(float(text))
         except ValueError:
             return None
@@ -305,7 +305,7 @@ def _wrong(record: Record, what: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"{record.file}, line {record.line}: {what}")
 
 
-class FieldElements(PassedOn):
+class FieldElements(OneToOneStream):
     """The values of the records of another stream."""
 
     __slots__ = ("_node",)

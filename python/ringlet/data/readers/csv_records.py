@@ -1,8 +1,8 @@
-r"""The records of CSV files as lists of fields, by the rules of RFC 4180.
+r"""Records of CSV files as lists of fields, by the rules of RFC 4180.
 
 Records end at a line feed, a carriage return, or both. A field in quotation marks may hold delimiters and line ends,
-and two quotation marks stand for one. A record that breaks the rules is a `Record` as well, which holds what is wrong:
-the one behind the next line end is read as if nothing had been.
+and two quotation marks stand for one. An invalid record is a `Record` with an error message; the record after
+the next line end is read normally.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOT_CLOSED = "Reached end of file without closing quoted field in record"
 
 
 class Record(NamedTuple):
-    """One record, and where it begins."""
+    """One record, with its file and line."""
 
     file: str
     line: int
@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """How fields are written."""
+    """The format of CSV files."""
 
     delimiter: bytes
     has_quotes: bool
@@ -86,17 +86,17 @@ class RecordBlocks(FileBlocks):
         self._dialect = dialect
         self._stream = open_bytes(name, compression)
         self._memory = bytearray(size)
-        self._rest = b""  # was read, and holds no whole record
+        self._rest = b""  # bytes without a complete record
         self._error: DataLossError | None = None
         self._at_end = False
         self._needs_header = dialect.has_header
         self._line = 1
-        self._count = 0  # records in front of the next block
-        self._ready: list[Record] = []  # behind a `skip_to`
+        self._count = 0  # records before the next block
+        self._ready: list[Record] = []  # after a `skip_to`
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Give the records that end in the next bytes, at least one before the end of the file."""
+        """Return the records that end in the next bytes; at least one before the end of the file."""
         records, self._ready = self._ready or self._next_records(), []
         if self._needs_header:
             self._needs_header = False
@@ -121,7 +121,7 @@ class RecordBlocks(FileBlocks):
 
     def _read(self) -> None:
         if len(self._rest) > len(self._memory):
-            self._memory = bytearray(2 * len(self._memory))  # or a long record would be gone through again and again
+            self._memory = bytearray(2 * len(self._memory))  # avoids rescanning a long record
         try:
             count = self._stream.read_into(memoryview(self._memory))
         except DataLossError as error:
@@ -130,7 +130,7 @@ class RecordBlocks(FileBlocks):
         self._at_end = not count
 
     def _split(self) -> list[Record]:
-        """Take all whole records from the bytes that were read."""
+        """Remove all complete records from the buffered bytes."""
         data, delimiter = self._rest, self._dialect.delimiter
         if not self._dialect.has_quotes or b'"' not in data:
             end = len(data) if self._at_end else data.rfind(b"\n") + 1
@@ -148,7 +148,7 @@ class RecordBlocks(FileBlocks):
         return records
 
     def _record(self, data: bytes, at: int) -> tuple[Record, int] | None:
-        """Return the record that begins at a byte, and where the next one begins; None where it has not ended."""
+        """Return the record at a byte, and the start of the next one; None if it is incomplete."""
         fields: list[bytes] = []
         while True:
             is_quoted = data[at : at + 1] == b'"'
@@ -181,7 +181,7 @@ class RecordBlocks(FileBlocks):
         return Record(self._name, self._line, [], what), end
 
     def skip_to(self, offset: int) -> None:
-        """Go to a record, through those in front of it."""
+        """Skip to a record by reading those before it."""
         while self._count < offset:
             records = list(self.next_block())
             if not records:

@@ -1,4 +1,4 @@
-"""Examples (``tf.train.Example``) made into arrays."""
+"""Parsing of examples (``tf.train.Example``) into arrays."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def parse_example(
     example_names: Any = None,
     name: str | None = None,
 ) -> dict[str, Any]:
-    """Make arrays of a batch of serialized examples (``tf.io.parse_example``).
+    """Parse a batch of serialized examples into arrays (``tf.io.parse_example``).
 
-    The messages are read in the core, without the interpreter; no protobuf is needed. What is not in `features` is
-    passed over.
+    The messages are parsed in C++; protobuf is not needed. Features other than those in `features` are
+    skipped.
 
     Parameters
     ----------
     serialized : sequence or array of bytes, shape (examples,)
-        A single one counts as `parse_single_example`.
+        A single example is parsed as by `parse_single_example`.
     features : dict
         Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
     example_names : object, optional
-        Accepted as TensorFlow's are, and not used: errors give the number of the example.
+        Accepted for compatibility with TensorFlow; unused: errors have the number of the example.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -84,9 +84,9 @@ def parse_example(
 def parse_single_example(
     serialized: bytes, features: Features, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
-    """Make arrays of one serialized example (``tf.io.parse_single_example``).
+    """Parse one serialized example into arrays (``tf.io.parse_single_example``).
 
-    A batch of them is read faster at once: ``dataset.batch(size).map(lambda x: parse_example(x, features))``.
+    Parsing a batch is faster: ``dataset.batch(size).map(lambda x: parse_example(x, features))``.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def parse_single_example(
     features : dict
         Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
     example_names : object, optional
-        Accepted as TensorFlow's are, and not used.
+        Accepted for compatibility with TensorFlow; unused.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def parse_single_example(
 
 
 def decode_example(serialized: bytes) -> dict[str, Any]:
-    """Give all the features of one serialized example, whatever they are.
+    """Return all features of one serialized example.
 
     Parameters
     ----------
@@ -158,19 +158,19 @@ def _messages(serialized: Any) -> tuple[bytes, ...]:
     messages = tuple(serialized.ravel().tolist() if isinstance(serialized, np.ndarray) else serialized)
     for message in messages:
         if not isinstance(message, bytes):
-            raise TypeError(f"serialized examples are bytes, as TFRecordDataset gives them, got {message!r}")
+            raise TypeError(f"serialized examples must be bytes, as from TFRecordDataset, got {message!r}")
     return messages
 
 
-Column = tuple[Any, Array]  # values of all examples one behind the other, and how many each has or why none
+Column = tuple[Any, Array]  # values of all examples, and the number for each example or a negative reason for none
 
 
 def _read(messages: tuple[bytes, ...], features: Features) -> dict[str, Column]:
     for key, feature in features.items():
         if not isinstance(feature, Feature):
             raise TypeError(
-                f"features[{key!r}] says what values to expect: a FixedLenFeature, FixedLenSequenceFeature or "
-                f"VarLenFeature, and is {feature!r}"
+                f"features[{key!r}] must be a FixedLenFeature, FixedLenSequenceFeature or "
+                f"VarLenFeature, got {feature!r}"
             )
     wanted = [(key, feature_kind(feature.dtype)) for key, feature in features.items()]
     try:
@@ -185,7 +185,7 @@ def _damaged(error: InvalidArgumentError) -> InvalidArgumentError:
 
 
 def _checked(key: str, kind: int, values: Any, lengths: Array) -> Column:
-    """Give the column if its values are of the kind that was asked for, bytes as an array."""
+    """Return the column, with bytes as an array; raise if the kind of its values is wrong."""
     if len(lengths) and lengths.min() < _MISSING:
         number = int(lengths.argmin())
         found = KIND_NAMES[_MISSING - int(lengths[number])]
@@ -225,7 +225,7 @@ def _fixed(key: str, feature: FixedLenFeature, values: Array, lengths: Array) ->
 
 
 def _counts(key: str, feature: FixedLenSequenceFeature, lengths: Array) -> tuple[Array, int]:
-    """Give how many arrays each example has, and how many values an array has."""
+    """Return the number of arrays of each example, and the number of values of an array."""
     if not feature.allow_missing:
         raise InvalidArgumentError(
             f"Unsupported: FixedLenSequenceFeature requires allow_missing to be True, for {key}."
@@ -234,14 +234,14 @@ def _counts(key: str, feature: FixedLenSequenceFeature, lengths: Array) -> tuple
     present = np.maximum(lengths, 0)
     if wrong := np.flatnonzero(present % size).tolist():
         raise InvalidArgumentError(
-            f"Key: {key}, Index: {wrong[0]}.  Number of values {int(present[wrong[0]])} is no multiple of the {size} "
+            f"Key: {key}, Index: {wrong[0]}.  Number of values {int(present[wrong[0]])} is not a multiple of {size} "
             f"of shape {list(feature.shape)}."
         )
     return present // size, size
 
 
 def _padded(values: Array, counts: Array, fill: Any) -> Array:
-    """Put rows of several values under each other, of length ``counts``, filled up to the longest."""
+    """Stack rows of lengths ``counts``, padded to the longest."""
     longest = int(counts.max()) if len(counts) else 0
     padded = np.full((len(counts), longest, *values.shape[1:]), fill, values.dtype)
     padded[np.arange(longest) < counts[:, None]] = values

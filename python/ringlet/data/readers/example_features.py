@@ -1,4 +1,4 @@
-"""What users say about the features of examples: names, dtypes and shapes."""
+"""Feature specifications of examples: dtypes, shapes and defaults."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ringlet.errors import InvalidArgumentError
 
 __all__ = ["KIND_NAMES", "FixedLenFeature", "FixedLenSequenceFeature", "VarLenFeature", "VarLenRows", "feature_kind"]
 
-# Numbers of the kinds of lists in a Feature, and what TensorFlow calls them.
+# Field numbers of the lists in a Feature, and TensorFlow's names of the kinds.
 NONE, BYTES, FLOAT, INT64 = 0, 1, 2, 3
 KIND_NAMES = {BYTES: "string", FLOAT: "float", INT64: "int64"}
 KIND_DTYPES = {BYTES: np.dtype(object), FLOAT: np.dtype(np.float32), INT64: np.dtype(np.int64)}
 
 
 def feature_kind(dtype: DTypeLike) -> int:
-    """Give the kind of list for a dtype: int64, float32, or ``bytes`` (also written ``object`` or ``"string"``).
+    """Return the kind of list for a dtype: int64, float32, or ``bytes`` (also written ``object`` or ``"string"``).
 
     Raises
     ------
     InvalidArgumentError
-        If it is another dtype.
+        If the dtype is not supported.
 
     Examples
     --------
@@ -41,8 +41,7 @@ def feature_kind(dtype: DTypeLike) -> int:
         if found == known or (kind == BYTES and found.kind == "S"):
             return kind
     raise InvalidArgumentError(
-        f"an example has values of int64, float32 or bytes, and none of {found}: ask for one of these, and convert "
-        "what was parsed"
+        f"an example has values of int64, float32 or bytes, not {found}: use one of these, and convert the result"
     )
 
 
@@ -53,16 +52,16 @@ class FixedLenFeature:
     Parameters
     ----------
     shape : sequence of int
-        Shape of the array that the values make; ``[]`` for a single value.
+        Shape of the array of values; ``[]`` for a single value.
     dtype : dtype
         int64, float32 or ``bytes``.
     default_value : array or scalar, optional
-        What an example has that lacks the feature. Without it, such an example is an error.
+        The value for examples without the feature. By default, such an example is an error.
 
     Raises
     ------
     InvalidArgumentError
-        If the dtype is another one, a size is unknown or negative, or the default value has another size.
+        If the dtype is not supported, a size is unknown or negative, or the default value has a wrong size.
 
     Examples
     --------
@@ -89,9 +88,9 @@ class FixedLenFeature:
 
 @dataclass(frozen=True, init=False)
 class VarLenFeature:
-    """A feature with any number of values, none where it is missing (``tf.io.VarLenFeature``).
+    """A feature with any number of values, zero if it is missing (``tf.io.VarLenFeature``).
 
-    `parse_single_example` gives a vector of them, `parse_example` a `VarLenRows`; TensorFlow gives sparse tensors.
+    `parse_single_example` returns a vector, `parse_example` a `VarLenRows`; TensorFlow returns sparse tensors.
 
     Parameters
     ----------
@@ -101,7 +100,7 @@ class VarLenFeature:
     Raises
     ------
     InvalidArgumentError
-        If the dtype is another one.
+        If the dtype is not supported.
 
     Examples
     --------
@@ -119,7 +118,7 @@ class VarLenFeature:
 class FixedLenSequenceFeature:
     """A feature with any number of arrays of one shape (``tf.io.FixedLenSequenceFeature``).
 
-    `parse_single_example` gives an array of them, `parse_example` one that is padded to the longest in the batch.
+    `parse_single_example` returns an array of them, `parse_example` one padded to the longest in the batch.
 
     Parameters
     ----------
@@ -128,14 +127,14 @@ class FixedLenSequenceFeature:
     dtype : dtype
         int64, float32 or ``bytes``.
     allow_missing : bool, default False
-        Must be True, as in TensorFlow: an example may lack the feature, and has no arrays then.
+        Must be True, as in TensorFlow: an example without the feature has no arrays.
     default_value : scalar, optional
-        What shorter ones are padded with: zero, or no bytes, if it is None.
+        The padding of shorter sequences; zero, or empty bytes, if it is None.
 
     Raises
     ------
     InvalidArgumentError
-        If the dtype is another one, or a size is unknown, zero or negative.
+        If the dtype is not supported, or a size is unknown, zero or negative.
 
     Examples
     --------
@@ -154,7 +153,9 @@ class FixedLenSequenceFeature:
         kind = feature_kind(dtype)
         found = fixed_shape(shape)
         if 0 in found:
-            raise InvalidArgumentError(f"the arrays of a FixedLenSequenceFeature have values, got shape {list(found)}")
+            raise InvalidArgumentError(
+                f"the arrays of a FixedLenSequenceFeature must not be empty, got shape {list(found)}"
+            )
         padding = (b"" if kind == BYTES else 0) if default_value is None else default_value
         object.__setattr__(self, "shape", found)
         object.__setattr__(self, "dtype", KIND_DTYPES[kind])
@@ -163,14 +164,14 @@ class FixedLenSequenceFeature:
 
 
 class VarLenRows(NamedTuple):
-    """The values of a `VarLenFeature` in a batch of examples. Made by `parse_example`.
+    """The values of a `VarLenFeature` in a batch of examples. Returned by `parse_example`.
 
     Attributes
     ----------
     values : ndarray, shape (examples, most values)
-        Rows of values, filled up with zeros or no bytes.
+        Rows of values, padded with zeros or empty bytes.
     lengths : ndarray of int64, shape (examples,)
-        How many values each row has.
+        Number of values in each row.
 
     Examples
     --------
@@ -183,12 +184,12 @@ class VarLenRows(NamedTuple):
 
 
 def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """Give a shape whose sizes are known.
+    """Check that all sizes of a shape are known, and return it.
 
     Raises
     ------
     InvalidArgumentError
-        If one is not.
+        If a size is unknown.
 
     Examples
     --------
@@ -206,12 +207,12 @@ def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def default_of(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Give a default value as an array of a shape.
+    """Return a default value as an array with a shape.
 
     Raises
     ------
     InvalidArgumentError
-        If it has another number of values.
+        If it has a wrong number of values.
 
     Examples
     --------
@@ -221,7 +222,7 @@ def default_of(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Arra
     given = np.array(value.encode() if isinstance(value, str) else value, dtype)
     if given.size != math.prod(shape):
         raise InvalidArgumentError(
-            f"default_value has {given.size} values, and the feature has shape {list(shape)}: give one for each, as in "
+            f"default_value has {given.size} values, but the feature has shape {list(shape)}: pass one for each, as in "
             f"np.full({list(shape)}, value)"
         )
     default: Array = given.reshape(shape)

@@ -1,4 +1,4 @@
-"""Examples (``tf.train.Example``) made of arrays."""
+"""Serialization of arrays as examples (``tf.train.Example``)."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ __all__ = ["serialize_example"]
 
 
 def serialize_example(features: Mapping[str, Any]) -> bytes:
-    """Make a serialized ``tf.train.Example`` of named values, as `TFRecordWriter` writes them.
+    """Serialize named values as a ``tf.train.Example``, for `TFRecordWriter`.
 
     Parameters
     ----------
     features : dict
         For each name a value or an array, list or tuple of values: integers and bools become int64, floats float32,
-        ``bytes`` stay, text is encoded as UTF-8. Arrays lose their shape, as examples do not know any. None, and a list
-        without values, make a feature of no kind, which counts as missing; an array without values has the kind of its
+        ``bytes`` stay, text is encoded as UTF-8. Arrays lose their shape, which examples cannot hold. None, and a list
+        without values, make a feature without a kind, which is treated as missing; an empty array has the kind of its
         dtype.
 
     Returns
     -------
     bytes
-        The features in their order.
+        The features in order.
 
     Raises
     ------
     TypeError
-        If a value is of another kind.
+        If a value is of an unsupported type.
     InvalidArgumentError
         If an integer does not fit into int64.
 
     Notes
     -----
-    float64 values lose digits. Where that matters, write ``array.tobytes()``.
+    float64 values lose digits. To keep them, write ``array.tobytes()``.
 
     Examples
     --------
@@ -62,12 +62,14 @@ def _kind_and_values(name: str, value: Any) -> tuple[int, Any]:
         return BYTES, tuple(_text(item, name) for item in array.ravel().tolist())
     if array.dtype.kind in "biu":
         if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
-            raise InvalidArgumentError(f"features[{name!r}] has {int(array.max())}, and int64 ends at {2**63 - 1}")
+            raise InvalidArgumentError(
+                f"features[{name!r}] has {int(array.max())}, but the int64 maximum is {2**63 - 1}"
+            )
         return INT64, np.ascontiguousarray(array.ravel(), np.int64)
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
         return FLOAT, np.ascontiguousarray(array.ravel(), np.float32)
     raise TypeError(
-        f"an example holds integers, floats, bytes and text, and features[{name!r}] is {value!r}: write its bytes "
+        f"an example holds integers, floats, bytes and text, but features[{name!r}] is {value!r}: write its bytes "
         "instead"
     )
 

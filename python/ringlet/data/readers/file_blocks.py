@@ -1,4 +1,4 @@
-"""The elements of one file, some hundreds of kilobytes of them at a time."""
+"""FileBlocks: reading the elements of one file in blocks of some hundred kilobytes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ringlet.errors import InvalidArgumentError
 
 __all__ = ["DEFAULT_BUFFER_BYTES", "BlockBuffer", "FileBlocks", "buffer_bytes", "no_negative"]
 
-DEFAULT_BUFFER_BYTES = 256 * 1024  # stays in the second-level cache while a block is made of it
+DEFAULT_BUFFER_BYTES = 256 * 1024  # fits into the second-level cache
 _LEAST_BUFFER_BYTES = 4096
 
 
 def buffer_bytes(buffer_size: Any) -> int:
-    """Give the size of the buffer that a user asked for.
+    """Return the buffer size for a user's `buffer_size`.
 
     Raises
     ------
     TypeError
-        If it is no integer.
+        If it is not an integer.
 
     Examples
     --------
@@ -31,19 +31,19 @@ def buffer_bytes(buffer_size: Any) -> int:
     if buffer_size is None:
         return DEFAULT_BUFFER_BYTES
     if not hasattr(buffer_size, "__index__"):
-        raise TypeError(f"buffer_size is a number of bytes, or None, got {buffer_size!r}")
+        raise TypeError(f"buffer_size must be a number of bytes, or None, got {buffer_size!r}")
     if buffer_size < 0:
         return DEFAULT_BUFFER_BYTES  # as in TensorFlow
     return max(int(buffer_size), _LEAST_BUFFER_BYTES)
 
 
 class FileBlocks(ABC):
-    """The elements of one file, block by block.
+    """Base class of readers of one file, block by block.
 
     Attributes
     ----------
     offset : int
-        Where the next block begins, in the unit of the file: bytes (decompressed) or rows.
+        Start of the next block, in the unit of the file: decompressed bytes or rows.
     """
 
     __slots__ = ("offset",)
@@ -52,17 +52,17 @@ class FileBlocks(ABC):
 
     @abstractmethod
     def next_block(self) -> Sequence[Any]:
-        """Give the next elements, none at the end.
+        """Return the next elements, none at the end.
 
         Raises
         ------
         DataLossError
-            If the file is damaged there; the elements in front of the damage come before.
+            If the file is damaged there; the elements before the damage are returned first.
         """
 
     @abstractmethod
     def skip_to(self, offset: int) -> None:
-        """Go to an `offset` that a block of this file began at; only before anything was read."""
+        """Skip to the `offset` of a block of this file; only before anything is read."""
 
     @abstractmethod
     def close(self) -> None:
@@ -70,13 +70,13 @@ class FileBlocks(ABC):
 
 
 class BlockBuffer:
-    """Bytes of a file in memory that is used again and again: read behind, taken from the front.
+    """A reusable buffer of bytes of a file: filled at its end, consumed from its front.
 
     Parameters
     ----------
     stream : ByteStream
     size : int
-        Bytes of memory, until something larger must fit as a whole.
+        Initial size in bytes; larger records extend the buffer.
     """
 
     __slots__ = ("_stream", "begin", "data", "end", "is_at_end")
@@ -84,25 +84,25 @@ class BlockBuffer:
     def __init__(self, stream: ByteStream, size: int) -> None:
         self._stream = stream
         self.data = bytearray(size)
-        self.begin = 0  # those between begin and end count
+        self.begin = 0  # the valid bytes are those between begin and end
         self.end = 0
-        self.is_at_end = False  # the file has no more
+        self.is_at_end = False  # end of file reached
 
     def __len__(self) -> int:
         return self.end - self.begin
 
     @property
     def offset(self) -> int:
-        """Where in the file the first byte is."""
+        """The offset of the first byte in the file."""
         return self._stream.offset - len(self)
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room."""
+        """Whether the buffer is full."""
         return len(self) == len(self.data)
 
     def fill(self) -> None:
-        """Move what is there to the front, and read behind it, where there is room."""
+        """Move the valid bytes to the front, and read more after them if there is space."""
         kept = len(self)
         if self.begin:
             self.data[:kept] = self.data[self.begin : self.end]
@@ -113,14 +113,14 @@ class BlockBuffer:
         self.is_at_end = not count
 
     def has_room_for(self, wanted: int) -> bool:
-        """Tell whether so many bytes from the first fit."""
+        """Return whether the buffer can hold `wanted` bytes."""
         return wanted <= len(self.data)
 
     def grow(self, wanted: int) -> bool:
-        """Make room for so many bytes from the first; False, and no room, where the file has not as many.
+        """Extend the buffer to `wanted` bytes; return False if the file has fewer.
 
-        Where the file does not tell its size there is room for twice as many as there are, so that memory follows what
-        was read and not what somebody says will come.
+        If the file size is unknown, the buffer at most doubles, so that memory is bounded by the bytes read, not by
+        a size claimed in the file.
         """
         left = self._stream.bytes_left
         if left is not None and wanted > len(self) + left:
@@ -140,17 +140,17 @@ class BlockBuffer:
 
 
 def no_negative(value: Any, name: str) -> int:
-    """Give a number of bytes.
+    """Check a number of bytes.
 
     Raises
     ------
     InvalidArgumentError
         If it is negative.
     TypeError
-        If it is no integer.
+        If it is not an integer.
     """
     if not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is a number of bytes, got {value!r}")
+        raise TypeError(f"{name} must be a number of bytes, got {value!r}")
     if value < 0:
         raise InvalidArgumentError(f"{name} must be zero or more, got {value}")
     return int(value)

@@ -1,4 +1,4 @@
-"""What the classes of datasets over files share."""
+"""FileDataset: base class of datasets over files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["FileDataset"]
 
 
 class FileDataset(Dataset):
-    """A dataset of what files hold, and the base of the classes of such datasets.
+    """Base class of datasets over files.
 
-    What an operation makes of one is a `Dataset` like any other.
+    Operations on it return a plain `Dataset`.
     """
 
     __slots__ = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Give an object of this class for names of files, and a plain dataset for the node of an operation."""
+        """Return an object of this class for file names, and a plain dataset for a node."""
         if args and isinstance(args[0], Node):
             return Dataset(args[0])
         return super().__new__(cls)

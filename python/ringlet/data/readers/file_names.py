@@ -1,4 +1,4 @@
-"""Names of files, as users pass them and as a node gives them."""
+"""Conversion of file names that users pass to nodes, lists and text."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["FileNames", "name_list", "names_node", "text_name"]
 
 Name = str | bytes | os.PathLike[str]
 FileNames = Union[Name, Sequence[Name], np.ndarray[Any, Any], "Dataset"]
-"""One name, several, or a dataset of names."""
+"""One name, several names, or a dataset of names."""
 
 
 def names_node(filenames: FileNames) -> Node:
-    """Give the node whose elements are these names.
+    """Return the node whose elements are file names.
 
     Raises
     ------
     TypeError
-        If they are no names, or a dataset of something else.
+        If they are not names, or a dataset of other elements.
 
     Examples
     --------
@@ -48,12 +48,12 @@ def names_node(filenames: FileNames) -> Node:
 
 
 def name_list(filenames: Any) -> list[str]:
-    """Give names that are no dataset as a list, arrays of any shape in their order.
+    """Return names other than a dataset as a list; arrays of any shape are flattened.
 
     Raises
     ------
     TypeError
-        If one of them is no name.
+        If one of them is not a name.
 
     Examples
     --------
@@ -70,12 +70,12 @@ def name_list(filenames: Any) -> list[str]:
 
 
 def text_name(name: Any) -> str:
-    """Give one name as text.
+    """Return one name as text.
 
     Raises
     ------
     TypeError
-        If it is no name.
+        If it is not a name.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def text_name(name: Any) -> str:
 
 def _check_spec(node: Node) -> None:
     if node.runs_user_code:
-        return  # its elements are looked at as they come: an example would call functions of the user
+        return  # checked during iteration: an example would call user functions
     spec = node.element_spec
     is_name = isinstance(spec, TensorSpec) and spec.dtype.kind in "OUS" and not spec.shape
     if not is_name:
@@ -101,5 +101,5 @@ def _check_spec(node: Node) -> None:
 
 def _no_names(found: str) -> TypeError:
     return TypeError(
-        f"`filenames` are text, paths, sequences of them or a dataset with one name in each element, got {found}"
+        f"`filenames` must be text, paths, sequences of them or a dataset with one name in each element, got {found}"
     )

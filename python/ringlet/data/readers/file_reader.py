@@ -1,4 +1,4 @@
-"""The node that all readers of files are, and the stream that goes through their files."""
+"""FileReader: base class of nodes that read files, and their stream."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import Downstream, Run, State, Stream, Transformation
-from ringlet.data.graph.thread_map import Calls
+from ringlet.data.graph.node import IterationContext, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.thread_map import ThreadMap
 from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_names import text_name
@@ -25,22 +25,22 @@ from ringlet.errors import InvalidArgumentError
 
 __all__ = ["FileElements", "FileReader", "parallel_reads"]
 
-# Files to look into for an example, before none is taken to be anywhere.
+# Maximum number of files searched for an example.
 _MOST_EXAMPLE_FILES = 16
 
-# What AUTOTUNE means: it decides the order of elements, so it must not depend on the machine.
+# The value of AUTOTUNE: it determines the order of elements, so it must not depend on the machine.
 _AUTOMATIC_READS = 4
 
 
 def parallel_reads(num_parallel_reads: Any) -> int | None:
-    """Give how many files are read at the same time, None for one after another.
+    """Return the number of files read concurrently, None for sequential reading.
 
     Raises
     ------
     InvalidArgumentError
         If it is neither positive nor AUTOTUNE.
     TypeError
-        If it is no integer.
+        If it is not an integer.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def parallel_reads(num_parallel_reads: Any) -> int | None:
         return _AUTOMATIC_READS
     if num_parallel_reads < 1:
         raise InvalidArgumentError(
-            f"`cycle_length` must be > 0: num_parallel_reads is the number of files to read at the same time, or "
+            f"`cycle_length` must be > 0: num_parallel_reads is the number of files to read concurrently, or "
             f"AUTOTUNE ({AUTOTUNE}), got {num_parallel_reads}"
         )
     return int(num_parallel_reads)
@@ -63,10 +63,10 @@ def parallel_reads(num_parallel_reads: Any) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class FileReader(Transformation):
-    """The elements that files hold; those of the input are their names.
+    """Base class of nodes over the elements of files, whose names are the elements of the input.
 
-    With `num_parallel_reads`, so many files are open at the same time and take turns, one element each. A file at its
-    end is replaced by the next one when its turn comes. Otherwise they are read one after another.
+    With `num_parallel_reads`, that many files are open at the same time and take turns, one element each. A file at its
+    end is replaced by the next one at its next turn. Otherwise files are read one after another.
     """
 
     num_parallel_reads: int | None
@@ -77,16 +77,16 @@ class FileReader(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """Only reading tells."""
+        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:
-        """One object of class ``bytes``, where a subclass does not say otherwise."""
+        """A scalar of ``bytes``, unless overridden."""
         return TensorSpec((), object)
 
     def join(self, pieces: list[Any]) -> Nest:
-        """Make one element of runs of elements, as `batch` does."""
+        """Batch consecutive groups of elements into one element."""
         elements = list(chain.from_iterable(pieces))
         batch = np.empty(len(elements), object)
         batch[:] = elements
@@ -95,12 +95,12 @@ class FileReader(Transformation):
 
     @property
     def no_element(self) -> Nest:
-        """What stands for an element where there is none: no bytes, where a subclass does not say otherwise."""
+        """What stands for an element if there is none: no bytes, where a subclass does not say otherwise."""
         return b""
 
     @cached_property
     def example(self) -> Nest:
-        """The first element of the first file that has one, read for this alone: functions of `map` may parse it."""
+        """The first element of the first nonempty file, read separately, since functions of `map` may parse it."""
         for name in self._first_names():
             try:
                 blocks = self.open_file(text_name(name))
@@ -114,44 +114,44 @@ class FileReader(Transformation):
     def _first_names(self) -> list[Any]:
         if self.input.runs_user_code:
             return [self.input.example]
-        with closing(self.input.open(Run())) as names:
+        with closing(self.input.open(IterationContext())) as names:
             return list(islice(names, _MOST_EXAMPLE_FILES))
 
     @property
     def table(self) -> None:
-        """None: elements are read one after another."""
+        """None: elements are read sequentially."""
         return
 
     @property
     def in_order(self) -> bool:
-        """Means nothing without a table."""
+        """False: there is no table."""
         return False
 
     @property
     def has_files(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
-    def open_elements(self, run: Run) -> Stream:
-        """Start a run."""
-        return FileElements(self, self.input.open(run))
+    def open_elements(self, context: IterationContext) -> Stream:
+        """Open a stream of the elements."""
+        return FileElements(self, self.input.open(context))
 
 
 class _Turn:
-    """One of the files that are open at the same time, if there is one, and a thread that is ahead of it."""
+    """The state of one of the files that take turns, with a thread that reads ahead."""
 
     __slots__ = ("_ahead", "blocks", "elements", "name", "offset", "size")
 
     def __init__(self, is_ahead: bool) -> None:
         self.blocks: FileBlocks | None = None
         self.name = ""
-        self.offset = 0  # where the block began whose elements these are, and how many it has
+        self.offset = 0  # offset of the current block, and its number of elements
         self.size = 0
         self.elements: Iterator[Any] = iter(())
-        self._ahead = Calls(_read_block, 1, name="ringlet-read") if is_ahead else None
+        self._ahead = ThreadMap(_read_block, 1, name="ringlet-read") if is_ahead else None
 
     def open(self, reader: FileReader, name: str, offset: int = 0, taken: int = 0) -> None:
-        """Begin a file, at an offset and behind so many elements from there."""
+        """Open a file at an offset, skipping `taken` elements from there."""
         self.name = name
         self.blocks = reader.open_file(name)
         if offset:
@@ -184,21 +184,21 @@ class _Turn:
         """Close the file."""
         if self._ahead is not None and len(self._ahead):
             with suppress(Exception):
-                self._ahead.take()  # the thread must not be reading it
+                self._ahead.take()  # waits for the thread to finish reading
         if self.blocks is not None:
             self.blocks.close()
         self.blocks = None
         self.elements = iter(())
 
     def close(self) -> None:
-        """Close the file and end the thread."""
+        """Close the file and stop the thread."""
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
         self.end()
 
     def get_state(self) -> State | None:
-        """Give which file this is and what comes next; None where there is none."""
+        """Return the file and the position in it; None without a file."""
         if self.blocks is None:
             return None
         return {"name": self.name, "offset": self.offset, "taken": self.size - length_hint(self.elements)}
@@ -214,8 +214,8 @@ def _read_block(blocks: FileBlocks) -> tuple[int, Any]:
     return blocks.offset, elements
 
 
-class FileElements(Downstream):
-    """The elements of the files whose names another stream gives."""
+class FileElements(UnaryStream):
+    """The elements of the files named by another stream."""
 
     __slots__ = ("_has_names", "_index", "_reader", "_turn", "_turns")
 
@@ -225,7 +225,7 @@ class FileElements(Downstream):
         count = reader.num_parallel_reads or 1
         self._turns = [_Turn(is_ahead=reader.num_parallel_reads is not None and count > 1) for _ in range(count)]
         self._index = 0
-        self._turn = self._turns[0]  # whose turn it is
+        self._turn = self._turns[0]  # index of the current turn
         self._has_names = True
 
     def __next__(self) -> Nest:
@@ -239,7 +239,7 @@ class FileElements(Downstream):
         return self.__next__()
 
     def next_batch(self, count: int) -> tuple[Nest, int]:
-        """Give the next `count` elements as one, fewer only at the end, and how many they are; None for none."""
+        """Return a batch of the next `count` elements, or fewer at the end, and their number; None for none."""
         pieces: list[Any] = []
         size = 0
         while size < count and self._find():
@@ -253,7 +253,7 @@ class FileElements(Downstream):
         return (self._reader.join(pieces), size) if size else (None, 0)
 
     def _find(self) -> bool:
-        """Pass the turn on and read blocks until who has the turn has an element; False at the end."""
+        """Advance turns and read blocks until the current turn has an element; False at the end."""
         while self._has_names or any(turn.blocks is not None for turn in self._turns):
             if self._is_ready(self._turn):
                 return True
@@ -261,7 +261,7 @@ class FileElements(Downstream):
         return False
 
     def _is_ready(self, turn: _Turn) -> bool:
-        """Get an element for who has the turn; pass the turn on where there is none."""
+        """Get an element for who has the turn; pass the turn on if there is none."""
         if length_hint(turn.elements):
             return True
         if turn.blocks is None and not (self._has_names and self._open_next(turn)):
@@ -297,12 +297,12 @@ class FileElements(Downstream):
             turn.close()
 
     def get_state(self) -> State:
-        """Give the open files, where in them the next elements are, and whose turn it is."""
+        """Return the open files, the positions in them, and the current turn."""
         files = [turn.get_state() for turn in self._turns]
         return {**super().get_state(), "files": files, "turn": self._index, "has_names": self._has_names}
 
     def set_state(self, state: State) -> None:
-        """Open the files and go on where a snapshot was taken."""
+        """Reopen the files of a snapshot at their positions."""
         super().set_state(state)
         self._has_names = bool(state["has_names"]) and not self._is_closed
         for turn, file in zip(self._turns, state["files"], strict=True):

@@ -1,4 +1,4 @@
-"""The records of files in which all records have one length."""
+"""FixedLengthRecordDataset: records of a fixed length."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ class FixedLengthRecordDataset(FileDataset):
     record_bytes : int
         Length of every record.
     header_bytes : int, optional
-        Bytes at the beginning of each file to pass over; none if it is None.
+        Bytes to skip at the start of each file; zero if it is None.
     footer_bytes : int, optional
-        Bytes at the end of each file to pass over; none if it is None.
+        Bytes to skip at the end of each file; zero if it is None.
     buffer_size : int, optional
         Bytes to read at a time, 256 KiB if it is None; at least one record.
     compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
     num_parallel_reads : int, optional
-        How many files to read at the same time, each in a thread; their records then take turns. None reads one file
-        after another; AUTOTUNE (-1) is a number that is the same everywhere.
+        Number of files read concurrently, in threads, with interleaved records. None reads one file
+        after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Raises
     ------
     TypeError
-        If `filenames` holds no names, or a number of bytes is no integer.
+        If `filenames` holds no names, or a number of bytes is not an integer.
     InvalidArgumentError
-        If `record_bytes` is not positive, another number of bytes negative, there is no such compression, or
-        `num_parallel_reads` is neither positive nor AUTOTUNE; during iteration, if the size of a file does not fit.
+        If `record_bytes` is not positive, another number of bytes negative, the compression is unknown, or
+        `num_parallel_reads` is neither positive nor AUTOTUNE; during iteration, if the size of a file does not match.
     NotFoundError
-        During iteration, if a file is not there. All errors of files leave the iterator usable: it goes on with the
+        During iteration, if a file does not exist. All errors of files leave the iterator usable: it continues with the
         next file.
     DataLossError
-        During iteration, if the size of a compressed file does not fit, which only its end tells, or it is damaged.
+        During iteration, if the size of a compressed file does not match, detected at its end, or the file is damaged.
 
     Examples
     --------
@@ -114,18 +114,18 @@ class FixedLengthBlocks(FileBlocks):
         except (MemoryError, OverflowError) as error:
             self._stream.close()
             raise InvalidArgumentError(
-                f"{name}: there is no memory for a record of {reader.record_bytes} bytes. Give the length of one "
+                f"{name}: out of memory for a record of {reader.record_bytes} bytes. Pass the length of one "
                 "record as record_bytes."
             ) from error
 
     def next_block(self) -> Sequence[Any]:
-        """Give the records that lie in the buffer as a whole, at least one before the end of the file."""
+        """Return the complete records in the buffer; at least one before the end of the file."""
         reader, buffer = self._reader, self._buffer
         if self._stream.offset == 0:
             self._begin()
         while not buffer.is_at_end and self._error is None:
             self._fill()
-            # As long as the file goes on, its last bytes may be the footer.
+            # Before the end of the file, the last bytes may be the footer.
             count = max(len(buffer) - reader.footer_bytes, 0) // reader.record_bytes
             if count and not buffer.is_at_end:
                 return self._take(count)
@@ -134,7 +134,7 @@ class FixedLengthBlocks(FileBlocks):
         return self._take(self._check_end())
 
     def _begin(self) -> None:
-        """Check the size, where it is known, and pass over the header."""
+        """Check the size, if known, and skip the header."""
         reader, size = self._reader, self._stream.bytes_left
         if size is not None:
             body = size - reader.header_bytes - reader.footer_bytes
@@ -159,7 +159,7 @@ class FixedLengthBlocks(FileBlocks):
         return [block[at : at + size] for at in range(0, len(block), size)]
 
     def _check_end(self) -> int:
-        """Give how many records are left, now that the file has no more bytes."""
+        """Return the number of remaining records at the end of the file."""
         reader, left = self._reader, len(self._buffer)
         body = left - reader.footer_bytes
         if body < 0 or body % reader.record_bytes:
@@ -176,7 +176,7 @@ class FixedLengthBlocks(FileBlocks):
         )
 
     def skip_to(self, offset: int) -> None:
-        """Go to a byte where a record begins."""
+        """Skip to the start of a record."""
         self._stream.skip(offset)
         self.offset = offset
 

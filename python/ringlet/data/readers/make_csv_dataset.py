@@ -1,4 +1,4 @@
-"""Shuffled batches of the columns of CSV files: ``tf.data.experimental.make_csv_dataset``."""
+"""make_csv_dataset: shuffled batches of CSV columns (``tf.data.experimental.make_csv_dataset``)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     ignore_errors: bool = False,
     encoding: str = "utf-8",
 ) -> Dataset:
-    r"""Read CSV files into batches: dictionaries of columns, or pairs of one and the labels.
+    r"""Read CSV files into batches: dictionaries of columns, or pairs of a dictionary and labels.
 
     Parameters
     ----------
@@ -55,20 +55,20 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     batch_size : int
         Rows in a batch.
     column_names : sequence of str, optional
-        The names of all columns; the first record of the files, if it is None.
+        The names of all columns; by default, the first record of the files.
     column_defaults : sequence, optional
-        One item for each selected column, as `CsvDataset` takes them. If it is None, dtypes are the narrowest of int32,
-        int64, float32, float64 and text that hold the first rows, and empty fields are zero or empty text.
+        One item for each selected column, as in `CsvDataset`. By default, dtypes are the narrowest of int32,
+        int64, float32, float64 and text for the first rows, and empty fields are zero or empty text.
     label_name : str, optional
         The column that becomes the second part of each element.
     select_columns : sequence of str or int, optional
-        Names or positions of the columns to read, whose order stays that of the file; all if it is None.
+        Names or positions of the columns to read, in the order of the file; all if it is None.
     field_delim, use_quote_delim, na_value, compression_type
         As in `CsvDataset`.
     header : bool, default True
-        Whether the files begin with a record that is left out.
+        Whether the files begin with a header record.
     num_epochs : int, optional
-        How often to go through the files; without end, if it is None, and then all batches are full.
+        How often to read the files; infinitely if it is None, with full batches only.
     shuffle : bool, default True
         Whether to shuffle files and rows.
     shuffle_buffer_size : int, default 10000
@@ -76,15 +76,15 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     prefetch_buffer_size : int, optional
         As in `Dataset.prefetch`.
     num_parallel_reads : int, optional
-        How many files to read at the same time; their rows then take turns. None reads one file after another.
+        Number of files read concurrently, with interleaved rows. None reads one file after another.
     sloppy : bool, default False
-        Accepted and not used: the order never depends on threads.
+        Accepted for compatibility with TensorFlow; unused: the order never depends on threads.
     num_rows_for_inference : int, optional
-        Rows to look at for dtypes; all of all files, if it is None.
+        Number of rows for the inference of dtypes; all rows of all files if it is None.
     ignore_errors : bool, default False
-        Whether records that cannot be read are left out.
+        Whether invalid records are skipped.
     encoding : str, default "utf-8"
-        That of the header. Text of columns stays ``bytes``.
+        Encoding of the header. Text of columns stays ``bytes``.
 
     Returns
     -------
@@ -93,9 +93,9 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     ValueError
-        If no file matches, headers differ or name a column twice, or a column that was asked for is not there.
+        If no file matches, headers differ or name a column twice, or a column that was asked for does not exist.
     InvalidArgumentError
-        For other arguments that do not fit; during iteration, if a record cannot be read.
+        For other invalid arguments; during iteration, if a record is invalid.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _files(file_pattern: Any) -> list[str]:
     for pattern in patterns:
         found = matching_files(pattern)
         if not found:
-            raise ValueError(f"No files match `file_pattern` {pattern}: give a name, or a pattern as in 'data/*.csv'")
+            raise ValueError(f"No files match `file_pattern` {pattern}: pass a name, or a pattern such as 'data/*.csv'")
         files += found
     if not files:
         raise ValueError(f"`file_pattern` must name at least one file, got {file_pattern!r}")
@@ -182,7 +182,7 @@ def _names(
     if given is not None:
         names = list(given)
     elif not header:
-        raise ValueError("column_names are needed where header=False: nothing else tells the names of columns")
+        raise ValueError("column_names are required with header=False: the files have no column names")
     else:
         headers = [_header(file, records, encoding) for file in files]
         names = headers[0]
@@ -191,7 +191,7 @@ def _names(
                 raise ValueError(f"all files must have the same header: {files[0]} has {names}, and {file} has {other}")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"column names must differ, and these come more than once: {twice}. Pass column_names=[...]")
+        raise ValueError(f"column names must be unique, got duplicates {twice}. Pass column_names=[...]")
     return names
 
 
@@ -214,7 +214,7 @@ def _selected(given: Sequence[str | int] | None, names: list[str]) -> list[int]:
     for column in given:
         is_position = isinstance(column, int)
         if (is_position and not 0 <= column < len(names)) or (not is_position and column not in names):  # type: ignore[operator]
-            raise ValueError(f"select_columns names {column!r}, and the columns 0 to {len(names) - 1} are {names}")
+            raise ValueError(f"select_columns names {column!r}, but the columns 0 to {len(names) - 1} are {names}")
         positions.append(column if isinstance(column, int) else names.index(column))
     if len(set(positions)) < len(positions):
         raise ValueError(f"select_columns names a column twice: {list(given)}")
@@ -227,7 +227,7 @@ def _good_rows(
     for file in files:
         for record in records(file, header):
             if record.error or len(record.fields) != count:
-                what = record.error or f"{len(record.fields)} fields, and there are {count} columns"
+                what = record.error or f"{len(record.fields)} fields for {count} columns"
                 raise ValueError(
                     f"{file}, line {record.line}, read to infer dtypes: {what}. Pass column_defaults=[...]"
                 )

@@ -1,4 +1,4 @@
-"""Arrays in .npy files, mapped into memory."""
+"""Dataset.from_npy: the rows of memory-mapped .npy files."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ _ZIP_MAGIC = b"PK\x03\x04"
 
 
 def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
-    """Make a dataset of the rows of arrays in .npy files, without loading them.
+    """Create a dataset of the rows of arrays in memory-mapped .npy files.
 
     Parameters
     ----------
     filenames : str or path, list of them, or nest of those
-        A list is one array, in parts, whose rows follow each other in its order. Tuples and dictionaries are the
+        A list is one array in consecutive parts. Tuples and dictionaries are the
         structure of the elements, as in `from_tensor_slices`: ``{"x": ["x0.npy", "x1.npy"], "y": "y.npy"}``.
 
     Returns
     -------
     Dataset
-        Of slices along the first dimension. Files are mapped into memory: an element is a read-only view of its file,
-        and the system reads what is touched, and drops it again where memory is short. All operations on rows work as
-        on arrays: shuffling and batching cost one gather for each batch, of rows that follow each other in one file
-        nothing. Auto-sharding sees an array and no files: it gives each worker its share of the rows.
+        Of slices along the first dimension. Files are memory-mapped: an element is a read-only view of its file,
+        whose pages the system reads on access and may evict. All operations on rows work as
+        on arrays: shuffling and batching cost one gather for each batch, and consecutive rows of one file
+        nothing. Auto-sharding treats the dataset as an array, not as files: each worker reads its share of the rows.
 
     Raises
     ------
     NotFoundError
-        If a file is not there.
+        If a file does not exist.
     InvalidArgumentError
-        If a file is no .npy file, holds Python objects, a single number, or another dtype or shape of rows than the
+        If a file is not an .npy file, holds Python objects or a scalar, or differs in dtype or row shape from the
         others of its list; if arrays differ in length.
     DataLossError
         If a file is shorter than its array.
 
     Notes
     -----
-    Files must not be cut short while they are used: the system ends a program that touches what is not there any more.
+    Files must not be truncated while they are used: the system kills a program that accesses missing pages.
 
     Examples
     --------
@@ -67,24 +67,24 @@ def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
     """
     leaves, shape = flatten(map_until(_column, filenames, lambda value: isinstance(value, list)))
     if not leaves:
-        raise InvalidArgumentError(f"from_npy needs at least one file: {filenames!r} names none.")
+        raise InvalidArgumentError(f"from_npy needs at least one file, got {filenames!r}.")
     lengths = [len(column) for column in leaves]
     if len(set(lengths)) > 1:
         names = paths(unflatten(shape, lengths))
         found = ", ".join(f"filenames{path}: {length}" for path, length in zip(names, lengths, strict=True))
-        raise InvalidArgumentError(f"from_npy needs arrays with equally many rows, and these differ ({found}).")
+        raise InvalidArgumentError(f"from_npy needs arrays with equal numbers of rows, got ({found}).")
     return cls(TableSource(Table(tuple(leaves), shape, lengths[0])))
 
 
 def map_npy(name: str) -> Array:
-    """Map the array of a .npy file into memory, read-only.
+    """Memory-map the array of an .npy file, read-only.
 
     Raises
     ------
     NotFoundError
-        If the file is not there.
+        If the file does not exist.
     InvalidArgumentError
-        If it is no .npy file, or holds Python objects.
+        If it is not an .npy file, or holds Python objects.
     DataLossError
         If it is shorter than its array.
     """
@@ -100,17 +100,17 @@ def map_npy(name: str) -> Array:
             f"Dataset.from_tensor_slices(dict(np.load({name!r})))."
         )
     if begin != _MAGIC:
-        raise InvalidArgumentError(f"{name} is no .npy file: np.save makes one.")
+        raise InvalidArgumentError(f"{name} is not an .npy file: np.save writes one.")
     try:
         array = np.load(name, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         if "objects" in str(error):
             raise InvalidArgumentError(
-                f"{name} holds Python objects, which are not read: loading them could run any program. Save an array "
+                f"{name} holds Python objects, which are not loaded: they could run arbitrary code. Save an array "
                 "of numbers or of text, as x.astype(str)."
             ) from error
         raise DataLossError(f"{name} is damaged or cut short: {error}", name) from error
-    except Exception as error:  # the header is Python text, whose damage shows in errors of many classes
+    except Exception as error:  # the header is a Python literal: damage raises errors of many classes
         raise DataLossError(f"{name} is damaged or cut short: {error}", name) from error
     return np.asarray(array)
 
@@ -118,20 +118,20 @@ def map_npy(name: str) -> Array:
 def _column(names: Any) -> Column:
     arrays = [map_npy(name) for name in name_list(names)]
     if not arrays:
-        raise InvalidArgumentError("an empty list names no file: a list is one array, in parts")
+        raise InvalidArgumentError("an empty list has no files: a list is one array, in parts")
     for array in arrays:
         if array.ndim == 0:
-            raise InvalidArgumentError(f"{names!r} holds a single number, and a dataset is made of rows")
+            raise InvalidArgumentError(f"{names!r} holds a scalar, which has no rows")
         if (array.dtype, array.shape[1:]) != (arrays[0].dtype, arrays[0].shape[1:]):
             raise InvalidArgumentError(
-                f"the files of {names!r} are parts of one array, and differ: {arrays[0].dtype} rows of shape "
+                f"the files of {names!r} are parts of one array, but differ: {arrays[0].dtype} rows of shape "
                 f"{list(arrays[0].shape[1:])}, then {array.dtype} rows of shape {list(array.shape[1:])}"
             )
     return ArrayColumn(arrays[0]) if len(arrays) == 1 else FilesColumn(arrays)
 
 
 class FilesColumn:
-    """The rows of several arrays, one array behind the other; shares their memory.
+    """The rows of several arrays in sequence; shares their memory.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class FilesColumn:
         self._ends = list(accumulate(map(len, arrays)))
         self.spec = self._columns[0].spec
         self.row_bytes = self._columns[0].row_bytes
-        self.is_memory = True  # but for the few slices that reach from one file into the next
+        self.is_memory = True  # except for slices that span files
 
     def __len__(self) -> int:
         return self._ends[-1]
@@ -157,12 +157,12 @@ class FilesColumn:
         return self._ends[file - 1] if file else 0
 
     def row(self, number: int) -> Any:
-        """Give one row: a read-only view, or the immutable scalar of a vector."""
+        """Return one row: a read-only view, or a scalar of a vector."""
         file = bisect_right(self._ends, number)
         return self._columns[file].row(number - self._begin(file))
 
     def rows(self, rows: Rows) -> Array:
-        """Give many rows as one read-only array: a view of a slice of one file, a copy of anything else."""
+        """Return rows as one read-only array: a view for a slice of one file, otherwise a copy."""
         gathered = self._slice(rows.start, rows.stop) if isinstance(rows, slice) else self._gather(rows)
         gathered.setflags(write=False)
         return gathered

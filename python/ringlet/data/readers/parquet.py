@@ -1,4 +1,4 @@
-"""The rows of Parquet files."""
+"""Dataset.from_parquet: the rows of Parquet files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ParquetBlocks", "ParquetReader", "from_parquet"]
 
-# Bytes of rows to make arrays of in one go, and bytes of a column to hold compressed.
+# Bytes of rows per batch, and bytes of stored data buffered for each column.
 _BLOCK_BYTES = 1024 * 1024
 _MOST_ROWS = 65536
 _BUFFER_BYTES = 256 * 1024
@@ -32,44 +32,44 @@ def from_parquet(
     fill_null: Any = None,
     num_parallel_reads: int | None = None,
 ) -> Dataset:
-    """Make a dataset of the rows of Parquet files, read as they are needed.
+    """Create a dataset of the rows of Parquet files, read on demand.
 
     Parameters
     ----------
     filenames : str, path, sequence of them, or Dataset of names
-        Files with the same columns, as far as `columns` names them.
+        Files with the same columns, at least those in `columns`.
     columns : sequence of str, optional
         The columns to read; all if it is None.
     fill_null : object or dict, optional
-        What stands for missing values: one value for all columns, or a dictionary with one for some. Without it, a
+        The substitute for missing values: one value for all columns, or a dictionary for some. By default, a
         missing value is an error.
     num_parallel_reads : int, optional
-        How many files to read at the same time, each in a thread; their rows then take turns. None reads one file after
-        another; AUTOTUNE (-1) is a number that is the same everywhere.
+        Number of files read concurrently, in threads, with interleaved rows. None reads one file after
+        another; AUTOTUNE (-1) is a fixed number, the same on every machine.
 
     Returns
     -------
     Dataset
         Elements are dictionaries of one value for each column: numbers, dates and times as NumPy's scalars (times of
-        zones in UTC), text as ``str``, bytes as ``bytes``, lists as vectors. ``batch`` directly behind it slices the
-        columns, without a loop over rows; put a `shuffle` of rows where it is needed, and know that it costs that loop.
+        zones in UTC), text as ``str``, bytes as ``bytes``, lists as vectors. ``batch`` directly after it slices the
+        columns, without a loop over rows; a `shuffle` of rows between them adds that loop.
 
     Raises
     ------
     ImportError
         If pyarrow is not installed: ``pip install 'ringlet[data]'``.
     InvalidArgumentError
-        During iteration, if a column is not there, a value is missing without a `fill_null`, or there is no array for
-        the type of a column.
+        During iteration, if a column does not exist, a value is missing without a `fill_null`, or the type of a column
+        is not supported.
     NotFoundError
-        During iteration, if a file is not there.
+        During iteration, if a file does not exist.
     DataLossError
         During iteration, if a file is damaged or not a Parquet file.
 
     Notes
     -----
-    Memory: about a megabyte of rows, and of each column 256 KiB of what is stored, however large the file and its row
-    groups. State: the number of the row; row groups in front of it are not read again.
+    Memory: about a megabyte of rows, and 256 KiB of stored data for each column, for files and row groups of any
+    size. State: the row number; row groups before it are not read again.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def from_parquet(
 
 @dataclass(frozen=True, eq=False)
 class ParquetReader(TableReader):
-    """The rows of Parquet files."""
+    """Dataset.from_parquet: the rows of Parquet files."""
 
     def open_file(self, name: str) -> ArrowBlocks:
         """Open a file."""
@@ -105,7 +105,7 @@ class ParquetBlocks(ArrowBlocks):
         import pyarrow.parquet
 
         super().__init__(name, fill_null)
-        open_bytes(name, "").close()  # says what is wrong in the words of all readers
+        open_bytes(name, "").close()  # raises the errors common to all readers
         self._columns = list(columns) if columns is not None else None
         try:
             self._file = pyarrow.parquet.ParquetFile(name, buffer_size=_BUFFER_BYTES, pre_buffer=False)
@@ -134,7 +134,7 @@ class ParquetBlocks(ArrowBlocks):
         return next(self._batches, None)
 
     def _error(self, error: Exception) -> DataLossError:
-        return DataLossError(f"{self.name} is damaged in or behind row {self._row}: {error}", self.name, self._row)
+        return DataLossError(f"{self.name} is damaged in or after row {self._row}: {error}", self.name, self._row)
 
     def _empty_batch(self) -> Any:
         import pyarrow

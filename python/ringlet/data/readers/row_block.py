@@ -1,4 +1,4 @@
-"""Some rows of a table in columns: given one by one, or many in one slice of each column."""
+"""RowBlock: rows stored in columns, read one by one or as slices of the columns."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RowBlock(Sequence[Any]):
 
 
 class RowIterator(Iterator[Any]):
-    """The rows of a block, from the first."""
+    """Iterator over the rows of a block."""
 
     __slots__ = ("_block", "_left", "_names", "_rows")
 
@@ -73,7 +73,7 @@ class RowIterator(Iterator[Any]):
         return self._left
 
     def take(self, count: int) -> Columns:
-        """Give the next rows as slices of the columns; `count` is at most as many as are left."""
+        """Return the next rows as slices of the columns; `count` is at most the number of remaining rows."""
         start = self._block.length - self._left
         self._left -= count
         self._rows = self._from(start + count)
@@ -82,12 +82,12 @@ class RowIterator(Iterator[Any]):
 
 
 def join_rows(pieces: list[Columns]) -> Columns:
-    """Put rows under each other, in read-only arrays; one piece is not copied.
+    """Concatenate rows, in read-only arrays; a single piece is not copied.
 
     Raises
     ------
     InvalidArgumentError
-        If pieces have other columns, dtypes or shapes, or a column has lists of different lengths.
+        If pieces differ in columns, dtypes or shapes, or a column has lists of different lengths.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def _join(name: str, arrays: list[Array]) -> Array:
         raise InvalidArgumentError(
             f"cannot batch rows whose column {name!r} differs from file to file or block to block: "
             + ", ".join(sorted(f"{dtype}{list(shape)}" for dtype, shape in kinds))
-            + ". Give it one type where it is written, or when it is read."
+            + ". Use one type when writing or reading it."
         )
     joined = arrays[0] if len(arrays) == 1 else np.concatenate([array for array in arrays if len(array)])
     if joined.dtype == object and len(joined) and isinstance(joined[0], np.ndarray):
@@ -124,7 +124,7 @@ def _stack_lists(name: str, lists: Array) -> Array:
     if len(sizes) > 1:
         raise InvalidArgumentError(
             f"cannot batch the lists of column {name!r}: they have {sizes[0]} to {sizes[-1]} values. Use padded_batch, "
-            "make them alike in a map before the batch, or leave the column out."
+            "give them one length in a map before the batch, or leave the column out."
         )
     stacked: Array = np.stack(list(lists))
     return stacked

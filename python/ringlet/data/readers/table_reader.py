@@ -1,4 +1,4 @@
-"""What the readers of tables in files share: rows as dictionaries, batches as slices of columns."""
+"""Base classes of readers of tables: rows as dictionaries, batches as slices of columns."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["ArrowBlocks", "TableReader", "column_names"]
 
 
 def column_names(columns: Any) -> tuple[str, ...] | None:
-    """Give the names of columns that a user chose, None for all.
+    """Return the names of selected columns, None for all.
 
     Raises
     ------
     TypeError
-        If they are no names.
+        If they are not names.
     InvalidArgumentError
-        If there is none.
+        If the selection is empty.
 
     Examples
     --------
@@ -40,15 +40,15 @@ def column_names(columns: Any) -> tuple[str, ...] | None:
         return None
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"columns are names, got {columns!r}")
+        raise TypeError(f"columns must be names, got {columns!r}")
     if not names:
-        raise InvalidArgumentError("columns=[] would leave nothing of a row: name at least one, or pass None for all")
+        raise InvalidArgumentError("columns=[] selects nothing: name at least one column, or pass None for all")
     return names
 
 
 @dataclass(frozen=True, eq=False)
 class TableReader(FileReader):
-    """The rows of tables in files."""
+    """Base class of nodes over the rows of tables in files."""
 
     columns: tuple[str, ...] | None
     fill_null: Any = field(repr=False)
@@ -59,7 +59,7 @@ class TableReader(FileReader):
 
     @cached_property
     def _first_block(self) -> RowBlock:
-        """Some rows of the first file that has any; of the first file, if none has."""
+        """Return the first block of the first nonempty file, or of the first file."""
         first: RowBlock | None = None
         for name in self._first_names():
             blocks = self.open_file(text_name(name))
@@ -71,23 +71,23 @@ class TableReader(FileReader):
             if len(block):
                 break
         if first is None:
-            raise InvalidArgumentError("there are no files that tell which columns the rows have")
+            raise InvalidArgumentError("the columns of the rows are unknown: there are no files")
         return first
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The specs of the columns of the first file; lists have any length."""
+        """The specs of the columns of the first file; lists have unknown lengths."""
         return {name: _column_spec(column) for name, column in self._first_block.columns.items()}
 
     @cached_property
     def example(self) -> Nest:
-        """The first row; zeros where there is none."""
+        """The first row; zeros if there is none."""
         for row in self._first_block:
             return row
         return {name: _zeros(spec) for name, spec in self.element_spec.items()}
 
     def join(self, pieces: list[Any]) -> Nest:
-        """Put slices of columns under each other."""
+        """Concatenate slices of columns."""
         return join_rows(pieces)
 
 
@@ -104,7 +104,7 @@ def _zeros(spec: TensorSpec) -> Any:
 
 
 class ArrowBlocks(FileBlocks):
-    """The rows of one file, from batches of Arrow."""
+    """Base class of readers of one file from Arrow batches."""
 
     __slots__ = ("_batches", "_fill_null", "_next", "_row", "name")
 
@@ -112,13 +112,13 @@ class ArrowBlocks(FileBlocks):
         self.name = name
         self.offset = 0  # rows
         self._fill_null = fill_null
-        self._batches: Any = None  # nothing was read yet
+        self._batches: Any = None  # None before the first read
         self._row = 0  # number of the first row of the next batch
-        self._next = 0  # number of the next row to give
+        self._next = 0  # number of the next row
 
     @abstractmethod
     def _start(self, row: int) -> tuple[Any, int]:
-        """Give batches that begin at most at this row, and the number of the row that they begin at."""
+        """Return batches that start at or before this row, and the number of their first row."""
 
     @abstractmethod
     def _next_batch(self) -> Any:
@@ -126,14 +126,14 @@ class ArrowBlocks(FileBlocks):
 
     @abstractmethod
     def _error(self, error: Exception) -> Exception:
-        """Return the error of this library for one of Arrow's."""
+        """Convert an error of Arrow to one of this library."""
 
     @abstractmethod
     def _empty_batch(self) -> Any:
-        """Give a batch without rows."""
+        """Return a batch without rows."""
 
     def next_block(self) -> RowBlock:
-        """Give the rows of the next batch, none at the end."""
+        """Return the rows of the next batch, none at the end."""
         from pyarrow import ArrowException
 
         try:
@@ -162,9 +162,9 @@ class ArrowBlocks(FileBlocks):
         return RowBlock(arrays, batch.num_rows)
 
     def empty_block(self) -> RowBlock:
-        """Give the columns without rows."""
+        """Return the columns without rows."""
         return self._block(self._empty_batch())
 
     def skip_to(self, offset: int) -> None:
-        """Go to a row."""
+        """Skip to a row."""
         self.offset = self._next = offset

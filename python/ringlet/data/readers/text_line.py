@@ -1,4 +1,4 @@
-"""The lines of text files."""
+"""TextLineDataset: the lines of text files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["LineBlocks", "TextLineDataset", "TextLineReader"]
 class TextLineDataset(FileDataset):
     r"""The lines of text files as ``bytes``, in the order of the files (``tf.data.TextLineDataset``).
 
-    Lines end at a line feed, which is not part of them; nor is any carriage return. The last line of a file needs no
+    Lines end at a line feed; line feeds and carriage returns are removed. The last line of a file needs no
     line feed. Nothing is decoded.
 
     Parameters
@@ -28,24 +28,24 @@ class TextLineDataset(FileDataset):
     compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
     buffer_size : int, optional
-        Bytes to read at a time, 256 KiB if it is None. A longer line takes as much memory as it needs.
+        Bytes to read at a time, 256 KiB if it is None. Longer lines take as much memory as needed.
     num_parallel_reads : int, optional
-        How many files to read at the same time, each in a thread; their lines then take turns. None reads one file
-        after another; AUTOTUNE (-1) is a number that is the same everywhere.
+        Number of files read concurrently, in threads, with interleaved lines. None reads one file
+        after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Raises
     ------
     TypeError
         If `filenames` holds no names.
     InvalidArgumentError
-        If there is no such compression, or `num_parallel_reads` is neither positive nor AUTOTUNE.
+        If the compression is unknown, or `num_parallel_reads` is neither positive nor AUTOTUNE.
     NotFoundError
-        During iteration, if a file is not there. All errors of files leave the iterator usable: it goes on with the
+        During iteration, if a file does not exist. All errors of files leave the iterator usable: it continues with the
         next file.
     DataLossError
-        During iteration, if a compressed file is damaged; the lines in front of the damage come before.
+        During iteration, if a compressed file is damaged; the lines before the damage are yielded first.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class TextLineDataset(FileDataset):
 
 @dataclass(frozen=True, eq=False)
 class TextLineReader(FileReader):
-    """The lines of text files."""
+    """TextLineDataset: the lines of text files."""
 
     compression: str
     buffer_bytes: int = DEFAULT_BUFFER_BYTES
@@ -90,12 +90,12 @@ class LineBlocks(FileBlocks):
     def __init__(self, name: str, compression: str, size: int) -> None:
         self._stream = open_bytes(name, compression)
         self._memory = bytearray(size)
-        self._begun: list[bytes] = []  # pieces of the line that no block has ended yet
+        self._begun: list[bytes] = []  # pieces of the incomplete last line
         self._error: DataLossError | None = None
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Give the lines that end in the next bytes, at least one before the end of the file."""
+        """Return the lines that end in the next bytes; at least one before the end of the file."""
         self.offset = self._stream.offset - sum(map(len, self._begun))
         while count := self._read():
             piece = bytes(memoryview(self._memory)[:count])
@@ -120,7 +120,7 @@ class LineBlocks(FileBlocks):
             return 0
 
     def skip_to(self, offset: int) -> None:
-        """Go to a byte where a line begins."""
+        """Skip to the start of a line."""
         self._stream.skip(offset)
         self.offset = offset
 

@@ -1,4 +1,4 @@
-"""The records of TFRecord files."""
+"""TFRecordDataset: the records of TFRecord files."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _GZIP_MAGIC = b"\x1f\x8b"
 class TFRecordDataset(FileDataset):
     """The records of TFRecord files as ``bytes``, in the order of the files (``tf.data.TFRecordDataset``).
 
-    Both checksums of every record are checked.
+    Both checksums of every record are verified.
 
     Parameters
     ----------
     filenames : str, path, sequence of them, or Dataset of names
     compression_type : str, optional
-        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed. Any other text counts as empty, as in
-        TensorFlow, and is warned of.
+        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed. Any other text means none, as in
+        TensorFlow, with a warning.
     buffer_size : int, optional
-        Bytes to read at a time, 256 KiB if it is None. A larger record takes as much memory as it needs.
+        Bytes to read at a time, 256 KiB if it is None. Larger records take as much memory as needed.
     num_parallel_reads : int, optional
-        How many files to read at the same time, each in a thread; their records then take turns. None reads one file
-        after another; AUTOTUNE (-1) is a number that is the same everywhere.
+        Number of files read concurrently, in threads, with interleaved records. None reads one file
+        after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
     name : str, optional
-        Accepted as TensorFlow's `name` is, and not used.
+        Accepted for compatibility with TensorFlow; unused.
 
     Raises
     ------
@@ -49,16 +49,16 @@ class TFRecordDataset(FileDataset):
     InvalidArgumentError
         If `num_parallel_reads` is neither positive nor AUTOTUNE.
     NotFoundError
-        During iteration, if a file is not there. All errors of files name them, and leave the iterator usable: it goes
-        on with the next file.
+        During iteration, if a file does not exist. All errors name their file; iteration continues
+        with the next file.
     DataLossError
-        During iteration, if a record does not fit its checksum or the file ends within it. The error has the file and
-        the offset, in bytes, decompressed; the records in front of the damage come before it.
+        During iteration, if a record does not match its checksum or the file ends within it. The error has the file and
+        the offset in decompressed bytes; the records before the damage are yielded first.
 
     Notes
     -----
     A file that ends within the first 12 bytes of a record ends there, as in TensorFlow; that is logged as a warning.
-    State: the name of the file and the offset of the record; a compressed file is decompressed again up to there.
+    State: the name of the file and the offset of the record; a compressed file is decompressed again up to it.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class TFRecordDataset(FileDataset):
         compression = compression_type or ""
         if compression not in ("", *COMPRESSIONS):
             logger.warning(
-                "TFRecordDataset knows the compressions %s, not %r: the files are read as if they were not compressed",
+                "TFRecordDataset supports the compressions %s, not %r: the files are read as uncompressed",
                 ", ".join(COMPRESSIONS),
                 compression_type,
             )
@@ -94,7 +94,7 @@ class TFRecordDataset(FileDataset):
 
 @dataclass(frozen=True, eq=False)
 class RecordReader(FileReader):
-    """The records of TFRecord files."""
+    """TFRecordDataset: the records of TFRecord files."""
 
     compression: str
     buffer_bytes: int
@@ -114,11 +114,11 @@ class RecordBlocks(FileBlocks):
         self._compression = compression
         self._stream = open_bytes(name, compression)
         self._buffer = BlockBuffer(self._stream, size)
-        self._fault: Exception | None = None  # comes behind the records in front of it
+        self._fault: Exception | None = None  # raised after the records before it
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Give the records that lie in the buffer as a whole, at least one before the end."""
+        """Return the complete records in the buffer; at least one before the end."""
         buffer = self._buffer
         while self._fault is None:
             damage = self._fill()
@@ -139,7 +139,7 @@ class RecordBlocks(FileBlocks):
         raise self._fault
 
     def _fill(self) -> DataLossError | None:
-        """Read more; an error counts behind the records that were read before it."""
+        """Read more; return an error, to be raised after the records before it."""
         try:
             self._buffer.fill()
         except DataLossError as error:
@@ -149,16 +149,18 @@ class RecordBlocks(FileBlocks):
     def _corrupted(self, fault: str) -> DataLossError:
         offset = self._buffer.offset
         if fault == "data":
-            text = f"corrupted record at {offset + _HEADER_BYTES} of {self._name}: its data does not fit its checksum."
+            text = (
+                f"corrupted record at {offset + _HEADER_BYTES} of {self._name}: its data does not match its checksum."
+            )
             return DataLossError(text, self._name, offset + _HEADER_BYTES)
         question = " (Is this even a TFRecord file?)" if offset == 0 else ""
-        text = f"corrupted record at {offset}{question} of {self._name}: its length does not fit its checksum."
+        text = f"corrupted record at {offset}{question} of {self._name}: its length does not match its checksum."
         if self._buffer.data[self._buffer.begin :][:2] == _GZIP_MAGIC and not self._compression:
-            text += " The file begins as GZIP does: pass compression_type='GZIP'."
+            text += " The file has a GZIP header: pass compression_type='GZIP'."
         return DataLossError(text, self._name, offset)
 
     def _end(self, wanted: int) -> Exception:
-        """Give the error of a file that ends here, StopIteration for none."""
+        """Return the error for a file that ends here, StopIteration if it is complete."""
         left = len(self._buffer)
         if left >= _HEADER_BYTES:
             return self._truncated(wanted)
@@ -174,13 +176,13 @@ class RecordBlocks(FileBlocks):
         left = len(self._buffer) + (self._stream.bytes_left or 0)
         return DataLossError(
             f"truncated record at {offset} of {self._name}: failed with Read less bytes than requested. The record "
-            f"takes {wanted} bytes, and the file has {left} from there on.",
+            f"has {wanted} bytes, and the file has {left} from that offset.",
             self._name,
             offset,
         )
 
     def skip_to(self, offset: int) -> None:
-        """Go to a byte where a record begins."""
+        """Skip to the start of a record."""
         self._stream.skip(offset)
         self.offset = offset
 

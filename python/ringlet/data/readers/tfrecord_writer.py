@@ -1,4 +1,4 @@
-"""TFRecord files are written here."""
+"""TFRecordWriter: writing TFRecord files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BUFFER_BYTES = 256 * 1024
 
 
 class TFRecordWriter:
-    """Writes records to a TFRecord file (``tf.io.TFRecordWriter``); a context manager that closes it.
+    """Writer of a TFRecord file (``tf.io.TFRecordWriter``); a context manager that closes it.
 
     Parameters
     ----------
     path : str or path
-        The file; one that is there is replaced.
+        The file; an existing one is replaced.
     options : str, optional
         Compression: ``"GZIP"``, ``"ZLIB"``, or None or empty for none; or an object with an attribute
         ``compression_type`` of these, as ``tf.io.TFRecordOptions`` has.
@@ -32,14 +32,14 @@ class TFRecordWriter:
     Raises
     ------
     InvalidArgumentError
-        If there is no such compression.
+        If the compression is unknown.
     NotFoundError
-        If the folder of the file is not there.
+        If the folder of the file does not exist.
 
     Notes
     -----
-    What was written is in the file once `flush` or `close` has returned. The same records give the same bytes, a GZIP
-    file has no time in it.
+    Records are in the file once `flush` or `close` has returned. Equal records make equal files: a GZIP
+    file has no timestamp.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class TFRecordWriter:
         Parameters
         ----------
         record : bytes-like or str
-            Text is written as UTF-8. Numbers must be turned into bytes: ``array.tobytes()``, or `serialize_example`.
+            Text is written as UTF-8. Numbers must be converted to bytes: ``array.tobytes()``, or `serialize_example`.
 
         Raises
         ------
@@ -80,11 +80,11 @@ class TFRecordWriter:
         ...     writer.write("é")
         """
         if self._file is None:
-            raise FailedPreconditionError(f"the writer of {self._name} is closed: make another one, for another file")
+            raise FailedPreconditionError(f"the writer of {self._name} is closed: create another one, for another file")
         self._frame.write(_core.frame_record(record.encode() if isinstance(record, str) else record))
 
     def flush(self) -> None:
-        """Hand to the system what was written.
+        """Flush the records to the system.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class TFRecordWriter:
         self._file.flush()
 
     def close(self) -> None:
-        """Write what is still to be written, and close the file. Does nothing the second time.
+        """Write buffered records, and close the file. Idempotent.
 
         Examples
         --------
@@ -127,25 +127,25 @@ class TFRecordWriter:
 
 
 class _Plain:
-    """Bytes go to the file as they are."""
+    """An uncompressed file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.write = file.write
         self.flush = file.flush
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: there is no frame."""
 
 
 class _Gzip(gzip.GzipFile):
-    """Bytes go to the file compressed, without a time in the frame."""
+    """A GZIP file without a timestamp."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
 
 
 class _Zlib:
-    """The same in the frame of ZLIB."""
+    """A ZLIB file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -156,11 +156,11 @@ class _Zlib:
         self._file.write(self._compressor.compress(data))
 
     def flush(self) -> None:
-        """Have the file hold all that was written, at some cost in size."""
+        """Flush the compressor, at some cost in size."""
         self._file.write(self._compressor.flush(zlib.Z_SYNC_FLUSH))
 
     def close(self) -> None:
-        """End the frame."""
+        """Write the end of the frame."""
         self._file.write(self._compressor.flush())
 
 

@@ -1,9 +1,9 @@
-"""The file that a dataset's elements are cached in.
+"""Cache files: records of elements with checksums.
 
-It begins with eight bytes that name the format. Then comes a record for each element, and at last one without memory
-whose header is the number of elements: a file that ends without it was cut off. A record is the length of its header,
+A file is an eight-byte signature, a record for each element, and a last record without memory
+whose header is the number of elements: a file without it was cut off. A record is the length of its header,
 the length of its memory and a CRC-32 of both parts, in little-endian numbers, and then these parts (see
-`ringlet.data.state.state_codec`). A file is written under another name, and gets its own when it is complete.
+`ringlet.data.state.state_codec`). A file is written under a temporary name and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ SUFFIX = ".ringlet-cache"
 _PARTIAL = SUFFIX + "-partial"
 _MAGIC = b"RGLCACH1"
 _RECORD = struct.Struct("<IQI")
-# A header that claims more than this is damaged.
+# A header with a larger size is damaged.
 _LONGEST_HEADER = 2**28
 
 
 class CacheWriter:
-    """Writes a cache file; only one writer for a file is at work at a time.
+    """Writer of a cache file; a lock admits one writer at a time.
 
     Examples
     --------
@@ -53,25 +53,25 @@ class CacheWriter:
         self._file: FileIO | None = file
         self._process = os.getpid()
         self.count = 0
-        weakref.finalize(self, file.close)  # where the writer is dropped
+        weakref.finalize(self, file.close)  # if the writer is deleted without close
         file.truncate(0)
         file.write(_MAGIC)
 
     @classmethod
     def begin(cls, name: str) -> CacheWriter | None:
-        """Start to write; None where another writer, here or in another process, is at work.
+        """Return a writer; None if another writer, in any process, holds the lock.
 
         Raises
         ------
         OSError
-            If the file cannot be made.
+            If the file cannot be created.
         """
         path = Path(name + _PARTIAL)
-        # Without a buffer, which a forked child would write a second time.
+        # Unbuffered: a forked child would write the buffer a second time.
         file = path.open("ab", buffering=0)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Who had it locked may have finished, and given it its own name, between the two lines above.
+            # The previous lock holder may have renamed the file between the two lines above.
             is_it = path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
         except OSError:
             is_it = False
@@ -92,7 +92,7 @@ class CacheWriter:
             left = left[self._file.write(left) :]
 
     def finish(self) -> None:
-        """Write the end, and give the file its name."""
+        """Write the last record and rename the file."""
         if self._file is None:
             return
         self._write(_end(self.count), b"")
@@ -101,7 +101,7 @@ class CacheWriter:
         self._close()
 
     def abandon(self) -> None:
-        """Drop what was written. Does nothing once the file is finished, or in a forked child of the process."""
+        """Delete an unfinished file. Does nothing after `finish`, or in a forked child."""
         if self._file is not None:
             if os.getpid() == self._process:
                 with contextlib.suppress(OSError):
@@ -115,21 +115,21 @@ class CacheWriter:
 
 
 class CacheReader:
-    """Goes through the states in a complete cache file.
+    """Iterator over the states in a complete cache file.
 
     Parameters
     ----------
     name : str
-        Without the suffix.
+        The name without the suffix.
     offset, count : int, optional
-        Where to go on: what the attributes `offset` and `count` of another reader were.
+        Where to continue: the attributes `offset` and `count` of another reader.
     kind, remedy : str, optional
-        What errors call the file, and say to do.
+        Description of the file, and remedy, in error messages.
 
     Raises
     ------
     FileNotFoundError
-        If there is none.
+        If the file does not exist.
     DataLossError
         During iteration, if the file is damaged.
     """
@@ -141,17 +141,17 @@ class CacheReader:
         count: int = 0,
         *,
         kind: str = "cache",
-        remedy: str = "Delete it, and it is made anew.",
+        remedy: str = "Delete it; the next iteration creates it again.",
     ) -> None:
         self._name = name + SUFFIX
         self._kind, self._remedy = kind, remedy
         self._file = Path(self._name).open("rb")  # noqa: SIM115 - closed by close
-        weakref.finalize(self, self._file.close)  # where the reader is dropped
+        weakref.finalize(self, self._file.close)  # if the reader is deleted without close
         self.offset = offset
         self.count = count
         if self._file.read(len(_MAGIC)) != _MAGIC:
             self.close()
-            raise self._loss(f"it does not begin as a {kind} does", 0)
+            raise self._loss(f"it does not begin with the signature of a {kind}", 0)
         self._file.seek(offset)
 
     def __iter__(self) -> CacheReader:
@@ -166,7 +166,7 @@ class CacheReader:
         header = self._read(header_size)
         memory = self._read(memory_size)
         if zlib.crc32(memory, zlib.crc32(header)) != check:
-            raise self._loss("a checksum does not fit", self.offset)
+            raise self._loss("a checksum does not match", self.offset)
         if header == _end(self.count):
             self.close()
             raise StopIteration
@@ -184,7 +184,7 @@ class CacheReader:
     def _read(self, size: int) -> bytes:
         found = self._file.read(size)
         if len(found) < size:
-            raise self._loss("it ends too early", self.offset)
+            raise self._loss("it is truncated", self.offset)
         return found
 
     def _loss(self, what: str, offset: int) -> DataLossError:
@@ -200,5 +200,5 @@ class CacheReader:
 
 
 def _end(count: int) -> bytes:
-    """The header of the last record; no header of an element looks like that."""
+    """Return the header of the last record, which differs from every element's."""
     return json.dumps({"count": count}).encode()

@@ -1,8 +1,8 @@
-"""The folder that a dataset is saved in.
+"""Folders of saved datasets.
 
 ``dataset.json`` names the current run: a folder with one file (see `ringlet.data.state.cache_file`) for each shard.
-A run is complete before ``dataset.json`` is replaced, and earlier runs are deleted after that. So the folder holds the
-earlier dataset or the later one, whenever the program is killed. A lock on ``.lock`` admits one writer at a time.
+A run is complete before ``dataset.json`` is replaced, and earlier runs are deleted afterwards. So the folder holds the
+earlier dataset or the later one, even if the program is killed. A lock on ``.lock`` admits one writer at a time.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _MANIFEST = "dataset.json"
 _RUN = "run-"
 _VERSION = 1
 
-# What users ask for, and the level of zlib that it means.
+# Names of compressions, and their zlib levels.
 _LEVELS = {None: 0, "": 0, "NONE": 0, "AUTO": 0, "SNAPPY": 1, "GZIP": 6}
 
 
 class Manifest(NamedTuple):
-    """Which run counts, what elements look like, and how many are in each of its shards."""
+    """The current run, its element spec, and the number of elements in each shard."""
 
     folder: str
     spec: Nest
@@ -44,12 +44,12 @@ class Manifest(NamedTuple):
 
 
 def check_compression(compression: Any) -> int:
-    """Return the level of compression that a name stands for.
+    """Return the zlib level of a compression name.
 
     Raises
     ------
     InvalidArgumentError
-        If there is no such name.
+        If the name is unknown.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def check_compression(compression: Any) -> int:
 
 
 def expanded(state: State) -> State:
-    """Return the state of an element that may have been compressed.
+    """Return the state of an element, decompressed if necessary.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def expanded(state: State) -> State:
 
 
 class SavedDatasetWriter:
-    """Writes the elements of a dataset to the shards of a new run.
+    """Writer of the elements of a dataset to the shards of a new run.
 
     Examples
     --------
@@ -104,18 +104,18 @@ class SavedDatasetWriter:
         self._is_open = True
         self._shards: dict[int, CacheWriter] = {}
         self._run = folder / f"{_RUN}{uuid.uuid4().hex[:12]}"
-        weakref.finalize(self, os.close, lock)  # which gives the lock up
+        weakref.finalize(self, os.close, lock)  # which releases the lock
         self._delete_other_runs(_current_run(folder))
         self._run.mkdir()
 
     @classmethod
     def begin(cls, folder: str, spec: Nest, level: int) -> SavedDatasetWriter | None:
-        """Start to write; None where another writer is at work.
+        """Return a writer; None if another writer holds the lock.
 
         Raises
         ------
         OSError
-            If the folder cannot be made or written to.
+            If the folder cannot be created or written to.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ class SavedDatasetWriter:
         return cls(path, lock, spec, level)
 
     def write(self, element: Nest, shard: int) -> None:
-        """Write one element behind those of its shard."""
+        """Append an element to its shard."""
         state = save_element(element)
         if self._level:
             header, memory = pack(state)
@@ -145,7 +145,7 @@ class SavedDatasetWriter:
         return writer
 
     def finish(self) -> None:
-        """Complete the run and let it count; without elements it has one shard."""
+        """Complete the run and make it the current one; without elements it has one shard."""
         if not self._shards:
             self._writer(0)
         counts = {number: self._shards[number].count for number in sorted(self._shards)}
@@ -170,7 +170,7 @@ class SavedDatasetWriter:
         self._end()
 
     def abandon(self) -> None:
-        """Delete what was written. Does nothing once the run is complete, or in a forked child of the process."""
+        """Delete an incomplete run. Does nothing after `finish`, or in a forked child."""
         if self._is_open and os.getpid() == self._process:
             for writer in self._shards.values():
                 writer.abandon()
@@ -210,20 +210,22 @@ def _current_run(folder: Path) -> str | None:
 
 
 def read_manifest(folder: str) -> Manifest:
-    """Return what is saved in a folder.
+    """Return the manifest of a saved dataset.
 
     Raises
     ------
     NotFoundError
-        If no dataset was saved there.
+        If the folder has no saved dataset.
     DataLossError
-        If the file that names its shards is damaged.
+        If the manifest is damaged.
     """
     path = Path(folder) / _MANIFEST
     try:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotFoundError(f"no dataset was saved in {folder}: there is no {path}. Dataset.save makes it.") from error
+        raise NotFoundError(
+            f"no dataset is saved in {folder}: {path} does not exist. Dataset.save creates it."
+        ) from error
     try:
         content = json.loads(text)
         if content["format"] != "ringlet-dataset" or content["version"] != _VERSION:

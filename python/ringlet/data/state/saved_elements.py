@@ -1,8 +1,8 @@
-"""Elements in the state of a stream: nests of arrays, written as what a file can hold.
+"""Encoding of elements in the state of a stream: nests of arrays as plain values that a file can hold.
 
 Tuples, lists and dictionaries describe themselves. Other structures (named tuples, classes that were registered) are
-saved as their leaves, and put together again in the structure that `Node.element_spec` tells: no class is looked up by
-a name that a file gives.
+saved as their leaves, and rebuilt in the structure of `Node.element_spec`: no class is looked up by
+a name in a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["load_element", "load_elements", "load_value", "save_element", "save_
 
 _NUMBERS = "biufc"
 
-# Arrays of other libraries that can be saved: what they belong with when they are restored.
+# Other libraries whose arrays can be saved, and a function that makes an example array.
 _EXAMPLES: dict[str, Callable[[], Any]] = {
     "torch.Tensor": lambda: import_module("torch").empty(0),
     "jax.Array": lambda: import_module("jax.numpy").zeros(0),
@@ -32,16 +32,16 @@ _EXAMPLES: dict[str, Callable[[], Any]] = {
 
 
 class _NotPlain(Exception):
-    """A structure that does not describe itself."""
+    """The structure does not describe itself."""
 
 
 def save_elements(elements: Sequence[Nest]) -> State:
-    """Make the elements of a buffer part of a state; arrays of numbers that are alike are stacked, others are shared.
+    """Encode the elements of a buffer as a state; arrays of numbers of one kind are stacked, others are shared.
 
     Raises
     ------
     TypeError
-        If a leaf can be written neither as numbers nor as text.
+        If a leaf is neither numbers nor text.
 
     Examples
     --------
@@ -61,13 +61,13 @@ def save_elements(elements: Sequence[Nest]) -> State:
 
 
 def load_elements(state: State, node: Node) -> list[Nest]:
-    """Give the elements that `save_elements` was given, as read-only arrays.
+    """Decode a result of `save_elements`, with read-only arrays.
 
     Parameters
     ----------
     state : State
     node : Node
-        Whose elements they are. Asked for their structure where that did not describe itself.
+        The node of the elements, with their structure if it does not describe itself.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def load_elements(state: State, node: Node) -> list[Nest]:
 
 
 def save_element(element: Nest) -> State:
-    """Make one element part of a state.
+    """Encode one element as a state.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def save_element(element: Nest) -> State:
 
 
 def load_element(state: State, node: Node) -> Nest:
-    """Give the element that `save_element` was given.
+    """Decode a result of `save_element`.
 
     Examples
     --------
@@ -109,12 +109,12 @@ def load_element(state: State, node: Node) -> Nest:
 
 
 def save_value(value: Any) -> State:
-    """Make another value part of a state: nests of plain values and arrays, which describe themselves.
+    """Encode a nest of plain values and arrays, which describes itself, as a state.
 
     Raises
     ------
     TypeError
-        If it holds anything else.
+        If it holds other values.
 
     Examples
     --------
@@ -124,11 +124,11 @@ def save_value(value: Any) -> State:
     try:
         return {"value": _saved(value)}
     except _NotPlain:
-        raise TypeError(f"cannot save {value!r}: it holds what is neither a tuple, a list nor a dictionary") from None
+        raise TypeError(f"cannot save {value!r}: its structure must be tuples, lists and dictionaries") from None
 
 
 def load_value(state: State) -> Any:
-    """Give the value that `save_value` was given.
+    """Decode a result of `save_value`.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def load_value(state: State) -> Any:
 
 
 def _stacked(elements: Sequence[Nest]) -> Nest | None:
-    """All elements as one, where their leaves are numbers, or arrays of numbers, of one dtype and shape."""
+    """Return stacked elements; None unless all leaves are numbers or arrays of one dtype and shape."""
     if len(elements) < 2:
         return None
     first, shape = flatten(elements[0])
@@ -189,15 +189,15 @@ def _saved_leaf(leaf: Any) -> Any:
         return {"kind": kind.name, "array": kind.as_ndarray(leaf).copy()}
     if not isinstance(leaf, (np.ndarray, np.generic)):
         raise TypeError(
-            f"cannot save an element that holds a {type(leaf).__name__}: {leaf!r}. Make it an array in a map, in front "
-            "of the operation that keeps elements (shuffle, prefetch, ...)."
+            f"cannot save an element that holds a {type(leaf).__name__}: {leaf!r}. Make it an array in a map before "
+            "the operation that buffers elements (shuffle, prefetch, ...)."
         )
     return _saved_array(leaf)
 
 
 def _saved_array(leaf: Any) -> Any:
     dtype = leaf.dtype
-    # Numbers of other packages (ml_dtypes) count as void, but have no fields.
+    # dtypes of other packages (ml_dtypes) have kind void, but no fields.
     if dtype.kind in _NUMBERS or (dtype.kind == "V" and dtype.isbuiltin == 2):
         return leaf
     array, common = np.asarray(leaf), {"dtype": dtype.str, "is_scalar": isinstance(leaf, np.generic)}
@@ -207,7 +207,7 @@ def _saved_array(leaf: Any) -> Any:
         return {"datasets": [_saved_leaf(dataset) for dataset in array.flat], "shape": list(array.shape)}
     if dtype.kind in "OUS":
         return {**common, "shape": list(array.shape), "items": array.ravel().tolist()}
-    raise TypeError(f"cannot save an element with an array of dtype {dtype}. Make it several arrays in a map.")
+    raise TypeError(f"cannot save an element with an array of dtype {dtype}. Split it into several arrays in a map.")
 
 
 def _loaded(saved: Any) -> Nest:
@@ -227,10 +227,10 @@ def _loaded(saved: Any) -> Nest:
 
 
 def _loaded_dataset(saved: State) -> Any:
-    from ringlet.data.dataset import Dataset  # whose operations save their elements with this module
+    from ringlet.data.dataset import Dataset  # imported here: its operations import this module
 
     if "shard" in saved:
-        from ringlet.data.operations.load import SavedShard  # whose elements are loaded with this module
+        from ringlet.data.operations.load import SavedShard  # imported here: its operations import this module
 
         return Dataset(SavedShard.of(saved["shard"]))
     if "datasets" in saved:

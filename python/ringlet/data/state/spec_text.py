@@ -1,4 +1,4 @@
-"""Nests of specs as values of JSON, and back."""
+"""JSON encoding of nests of specs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["spec_of_text", "spec_text"]
 
 
 def spec_text(spec: Nest) -> Any:
-    """Return what JSON can hold of a nest of specs.
+    """Encode a nest of specs as a JSON value.
 
-    Named tuples are written with their names. None stands for a nest that holds other classes.
+    Named tuples are written with their names. The result is None for a nest with other classes.
 
     Examples
     --------
@@ -48,12 +48,12 @@ def _written(spec: Nest) -> Any:
 
 
 def spec_of_text(text: Any) -> Nest:
-    """Return the nest of specs that `spec_text` was given; named tuples get new classes.
+    """Decode a result of `spec_text`; named tuples get new classes.
 
     Raises
     ------
     ValueError
-        If it was given another thing.
+        If the value is not an encoded nest.
 
     Examples
     --------
@@ -81,6 +81,6 @@ def spec_of_text(text: Any) -> Nest:
 def _dtype(name: str) -> np.dtype[Any]:
     try:
         return np.dtype(name)
-    except TypeError:  # numbers of another package, which only datasets that hold them need
+    except TypeError:  # a package of dtypes that only datasets with such dtypes need
         dtype: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))
         return dtype

@@ -1,8 +1,8 @@
-"""States as bytes: what `save_element` gives, written so that reading it runs no code.
+"""Binary encoding of states such as results of `save_element`; reading it runs no code.
 
-A packed state is a header of JSON and, behind it, the memory of its arrays and bytes in the order in which the header
+A packed state is a JSON header followed by the memory of its arrays and bytes, in the order in which the header
 names them. Dictionaries are ``{"d": {...}}``, bytes ``{"b": size}``, arrays ``{"a": [dtype, shape]}`` and NumPy's
-scalars ``{"s": dtype}``; lists, text, numbers, booleans and None stand for themselves.
+scalars ``{"s": dtype}``; lists, text, numbers, booleans and None are plain JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["pack", "unpack"]
 
 
 def pack(state: Any) -> tuple[bytes, bytes]:
-    r"""Give the header and the memory of a state.
+    r"""Return the header and the memory of a state.
 
     Examples
     --------
@@ -33,12 +33,12 @@ def pack(state: Any) -> tuple[bytes, bytes]:
 
 
 def unpack(header: bytes, memory: bytes) -> Any:
-    """Give the state that `pack` was given; arrays are read-only views of the memory.
+    """Decode a result of `pack`; arrays are read-only views of the memory.
 
     Raises
     ------
     ValueError
-        If header and memory do not belong together.
+        If header and memory do not match.
 
     Examples
     --------
@@ -49,9 +49,9 @@ def unpack(header: bytes, memory: bytes) -> Any:
     try:
         state = reader.value(json.loads(header))
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise ValueError(f"no header of a packed state: {error}") from error
+        raise ValueError(f"not the header of a packed state: {error}") from error
     if reader.at != len(memory):
-        raise ValueError(f"a packed state has {len(memory)} bytes of memory, and its header names {reader.at}")
+        raise ValueError(f"a packed state has {len(memory)} bytes of memory, but its header describes {reader.at}")
     return state
 
 
@@ -72,13 +72,13 @@ def _packed(value: Any, parts: list[bytes]) -> Any:
 
 
 def _name(dtype: np.dtype[Any]) -> str:
-    # Numbers of other packages (ml_dtypes) have no short name of their own.
+    # dtypes of other packages (ml_dtypes) have no short name.
     name: str = dtype.name if dtype.kind == "V" else dtype.str
     return name
 
 
 class _Reader:
-    """Takes one part of a memory after another."""
+    """Decoder that reads consecutive parts of the memory."""
 
     def __init__(self, memory: bytes) -> None:
         self._memory = memory
@@ -102,14 +102,14 @@ class _Reader:
     def _array(self, name: str, shape: list[int]) -> Array:
         dtype = _dtype(name)
         if any(size < 0 for size in shape):
-            raise ValueError(f"an array of shape {shape}")
+            raise ValueError(f"invalid array shape {shape}")
         memory = self._take(dtype.itemsize * math.prod(shape))
         return np.frombuffer(memory, dtype).reshape(shape)
 
     def _take(self, size: int) -> bytes:
         start, self.at = self.at, self.at + size
         if size < 0 or self.at > len(self._memory):
-            raise ValueError(f"{size} bytes are wanted at {start} of {len(self._memory)}")
+            raise ValueError(f"{size} bytes requested at offset {start} of {len(self._memory)}")
         return self._memory[start : self.at]
 
 
@@ -117,8 +117,8 @@ def _dtype(name: str) -> np.dtype[Any]:
     try:
         dtype = np.dtype(name)
     except TypeError:
-        # By name: type checkers need not know it, and only who has saved its dtypes needs it.
+        # By name: an optional package, needed only for states with its dtypes.
         dtype = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
     if dtype.hasobject or dtype.itemsize == 0:
-        raise ValueError(f"no dtype of numbers: {name!r}")
+        raise ValueError(f"not a dtype of numbers: {name!r}")
     return dtype

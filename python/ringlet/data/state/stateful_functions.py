@@ -1,8 +1,8 @@
-"""Variables and generators of random numbers that the code of a function uses.
+"""Detection of variables and random number generators that the code of a function uses.
 
-The code is read, not run: names of the function's globals, its closure and the object that it is bound to are followed
-through attributes, as in ``np.random.normal`` or ``self.rng``. Functions of the same package that are reached so are
-read as well. What is reached otherwise (through containers, or compiled code) is not seen.
+The code is inspected, not run: names of the function's globals, its closure and its bound object are followed
+through attributes, as in ``np.random.normal`` or ``self.rng``, and through functions of the same package.
+References through containers or compiled code are not detected.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ABSENT = object()
 
 @functools.cache
 def _generators() -> tuple[type[Any], ...]:
-    # A function: NumPy loads numpy.random on first use, and so does this module.
+    # A function, since NumPy imports numpy.random lazily.
     return np.random.Generator, np.random.RandomState, random.Random
 
 
 def state_read_by(function: Any) -> str | None:
-    """Say which variable, or generator of random numbers, a function uses; None where none is seen.
+    """Return a description of the variable or random number generator that a function uses, or None.
 
     Examples
     --------
@@ -88,12 +88,12 @@ def _kind(value: Any, name: str) -> str | None:
 
 
 def _reached(function: types.FunctionType, bound: Any) -> Iterator[tuple[str, Any]]:
-    """Give what names and chains of attributes in the code stand for."""
+    """Return the paths and values of names and attribute chains in the code."""
     names: dict[str, Any] = {**vars(builtins), **function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
             names[name] = cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # an empty cell
             names[name] = _ABSENT
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
     names.update(dict.fromkeys(function.__code__.co_varnames, _ABSENT))

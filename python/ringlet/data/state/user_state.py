@@ -1,4 +1,4 @@
-"""What is not part of a saved iterator: what functions of the user keep."""
+"""Check for state of user functions, which is not saved with an iterator."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ringlet.errors import FailedPreconditionError
 __all__ = ["check_external_state"]
 
 _REMEDY = (
-    "Draw random numbers from a seed that is in the element, or set options.experimental_external_state_policy to "
-    "IGNORE if nothing is lost."
+    "Draw random numbers from a seed in the element, or set options.experimental_external_state_policy to "
+    "IGNORE if the functions keep no state."
 )
 
 
 def check_external_state(graph: Graph) -> None:
-    """Warn or raise before an iterator is saved, as the options of its dataset say.
+    """Warn or raise before an iterator is saved, according to the options of its dataset.
 
     Parameters
     ----------
     graph : Node or Plan
-        What the iterator goes through.
+        The graph of the iterator.
 
     Raises
     ------
@@ -49,8 +49,8 @@ def check_external_state(graph: Graph) -> None:
                 raise FailedPreconditionError(f"{found}, which is not part of the state of the iterator. {_REMEDY}")
             continue
         what = (
-            "elements of this dataset are made by functions or iterables of its user, which may keep something of "
-            "their own (a generator of random numbers, a file). That is not part of the state of the iterator."
+            "elements of this dataset are made by user functions or iterables, which may keep state of "
+            "their own (a random number generator, a file). It is not part of the state of the iterator."
         )
         if policy is ExternalStatePolicy.FAIL:
             raise FailedPreconditionError(f"{what} {_REMEDY}")
@@ -58,7 +58,7 @@ def check_external_state(graph: Graph) -> None:
 
 
 def _state_of(root: Node) -> str | None:
-    """Say what a function of some node keeps, None where nothing is seen."""
+    """Return a description of the state that a function of a node keeps, or None."""
     for node in graph_nodes(root):
         for field in dataclasses.fields(node) if node.runs_user_code else ():
             value = getattr(node, field.name)

@@ -172,11 +172,11 @@ class DeprecatedCalls:
                 f"Input replication mode not supported: {replication_mode!r}. Leave it at PER_WORKER, or call "
                 "distribute_datasets_from_function with InputOptions"
             )
-        from ringlet.data.input_iterator import CalledSteps, InputIterator  # imported on first use
+        from ringlet.data.input_iterator import FunctionSteps, InputIterator  # imported on first use
 
         results = [(input_fn(context), count) for context, count in _pipelines(self._extended)]
         if all(callable(result) for result, _ in results):
-            return InputIterator(CalledSteps([result for result, count in results for _ in range(count)]))
+            return InputIterator(FunctionSteps([result for result, count in results for _ in range(count)]))
         for result, _ in results:
             if callable(result) or isinstance(result, (str, bytes, np.ndarray)) or not isinstance(result, Iterable):
                 raise ValueError(
