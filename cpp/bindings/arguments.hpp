@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 
 namespace ringlet::bindings {
 

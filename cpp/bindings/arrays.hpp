@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "ringlet/collectives/call.hpp"
+#include "ringlet/collectives/call/call.hpp"
 #include "ringlet/core/dtype.hpp"
 #include "ringlet/memory/pool.hpp"
 

@@ -10,7 +10,7 @@
 #include "interpreter.hpp"
 #include "members.hpp"
 #include "registers.hpp"
-#include "ringlet/collectives/world.hpp"
+#include "ringlet/collectives/transport/world.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace py = pybind11;

@@ -1,4 +1,4 @@
-#include "ringlet/collectives/controller.hpp"
+#include "ringlet/collectives/algorithms/single_controller.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "interpreter.hpp"
 #include "registers.hpp"
 #include "ringlet/sync/crew.hpp"
-#include "ringlet/sync/process.hpp"
+#include "ringlet/sync/process/process.hpp"
 
 namespace py = pybind11;
 using py::literals::operator""_a;

@@ -1,4 +1,4 @@
-#include "ringlet/collectives/world.hpp"
+#include "ringlet/collectives/transport/world.hpp"
 
 #include <pybind11/stl.h>
 
@@ -13,7 +13,7 @@
 
 #include "arrays.hpp"
 #include "registers.hpp"
-#include "ringlet/collectives/holds.hpp"
+#include "ringlet/collectives/transport/holds.hpp"
 #include "ringlet/memory/shared_heap.hpp"
 
 namespace py = pybind11;

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <ringlet/collectives/member.hpp>
+#include <ringlet/collectives/group/member.hpp>
 
 namespace {
 

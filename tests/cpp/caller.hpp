@@ -15,7 +15,7 @@
 #include "expected.hpp"
 #include "palette.hpp"
 #include "plan.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 
 namespace ringlet::stress {
 

@@ -10,7 +10,7 @@
 #include "check.hpp"
 #include "plan.hpp"
 #include "processes.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace {

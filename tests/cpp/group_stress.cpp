@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/visit.hpp"
 
 namespace {

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "ringlet/collectives/world.hpp"
-#include "ringlet/sync/process.hpp"
+#include "ringlet/collectives/transport/world.hpp"
+#include "ringlet/sync/process/process.hpp"
 
 namespace ringlet::stress {
 

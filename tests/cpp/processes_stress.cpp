@@ -18,11 +18,11 @@
 #include "check.hpp"
 #include "plan.hpp"
 #include "processes.hpp"
-#include "ringlet/collectives/control.hpp"
-#include "ringlet/collectives/holds.hpp"
-#include "ringlet/collectives/member.hpp"
-#include "ringlet/collectives/parts.hpp"
-#include "ringlet/collectives/world.hpp"
+#include "ringlet/collectives/group/control.hpp"
+#include "ringlet/collectives/group/member.hpp"
+#include "ringlet/collectives/group/subgroups.hpp"
+#include "ringlet/collectives/transport/holds.hpp"
+#include "ringlet/collectives/transport/world.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace {

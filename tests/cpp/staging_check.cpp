@@ -9,8 +9,8 @@
 
 #include "check.hpp"
 #include "processes.hpp"
-#include "ringlet/collectives/group.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/group.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/memory/shared_heap.hpp"
 

@@ -13,7 +13,7 @@
 #include "check.hpp"
 #include "plan.hpp"
 #include "processes.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace {

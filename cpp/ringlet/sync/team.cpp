@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "ringlet/sync/fork.hpp"
+#include "ringlet/sync/process/fork.hpp"
 #include "ringlet/sync/wait.hpp"
 
 namespace ringlet::sync {

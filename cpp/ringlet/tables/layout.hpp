@@ -13,7 +13,7 @@
 #include "ringlet/sync/cache_line.hpp"
 #include "ringlet/sync/chunk_word.hpp"
 #include "ringlet/sync/counters.hpp"
-#include "ringlet/sync/owner_word.hpp"
+#include "ringlet/sync/process/owner_word.hpp"
 
 namespace ringlet::tables {
 

@@ -7,8 +7,8 @@
 #include "ringlet/memory/segment.hpp"
 #include "ringlet/sync/chunk_word.hpp"
 #include "ringlet/sync/counters.hpp"
-#include "ringlet/sync/incarnation.hpp"
-#include "ringlet/sync/process.hpp"
+#include "ringlet/sync/process/incarnation.hpp"
+#include "ringlet/sync/process/process.hpp"
 #include "ringlet/tables/layout.hpp"
 
 namespace ringlet::tables {

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "ringlet/sync/process.hpp"
+#include "ringlet/sync/process/process.hpp"
 #include "ringlet/tables/changes.hpp"
 #include "ringlet/tables/memory.hpp"
 #include "ringlet/tables/writer.hpp"

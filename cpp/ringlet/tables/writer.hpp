@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "ringlet/sync/process.hpp"
+#include "ringlet/sync/process/process.hpp"
 #include "ringlet/sync/wait.hpp"
 #include "ringlet/tables/memory.hpp"
 

@@ -1,0 +1,55 @@
+// Whether the buffers of a call get in each other's way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ringlet/collectives/call/round.hpp"
+
+namespace ringlet::collectives {
+
+// The memory that a call reads and writes. Its methods are noexcept: others may be using this rank's buffers by now, so
+// that without memory to look at them it can neither stay nor leave.
+class Buffers {
+ public:
+  explicit Buffers(Round& round) : round_(round) {}
+
+  void add_input(int rank, Place place, std::size_t bytes, std::size_t part = 0) noexcept {
+    add(rank, place, bytes, part, false);
+  }
+  void add_output(int rank, Place place, std::size_t bytes, std::size_t part = 0) noexcept {
+    add(rank, place, bytes, part, true);
+  }
+  // An input of which the bytes from `offset` on may be the output, because each is read before it is written.
+  void add_input_around(int rank, Place place, std::size_t bytes, Place output, std::size_t offset,
+                        std::size_t output_bytes) noexcept;
+
+  // Refuses the call if an output shares a byte with anything else: it would be written while that is still needed.
+  // All ranks see the same buffers, so all of them refuse, or none.
+  void check();
+
+ private:
+  // Equal addresses in the private memories of two processes are no overlap, so those come with their process. Shared
+  // memory has names of its own.
+  struct Buffer {
+    int space;
+    std::uint64_t begin;
+    std::uint64_t end;
+    int rank;
+    std::size_t part;
+    bool is_output;
+  };
+
+  void add(int rank, Place place, std::size_t bytes, std::size_t part, bool is_output) noexcept;
+  static bool reaches_further(const Buffer& buffer, const Buffer* other);
+  static std::string name_of(const Buffer& buffer);
+
+  Round& round_;
+  std::vector<Buffer> buffers_;
+};
+
+// Of calls in which every output has the size of its input, and may be its own input.
+void check_overlap(Round& round);
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,118 @@
+#include "ringlet/collectives/group/subgroups.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ringlet/collectives/group/control.hpp"
+#include "ringlet/collectives/group/member.hpp"
+#include "ringlet/collectives/group/rank_state.hpp"
+#include "ringlet/collectives/transport/buffer_name.hpp"
+#include "ringlet/collectives/transport/world.hpp"
+#include "ringlet/sync/process/fork.hpp"
+
+namespace ringlet::collectives {
+
+Group::Group(PartOf part)
+    : options_(part.parent.options_),
+      world_(part.parent.world_),
+      fork_generation_(sync::fork_generation()),
+      memory_(std::move(part.memory)),
+      notes_(part.ranks.size()) {
+  for (const int rank : part.ranks) process_of_.push_back(part.parent.process_of(rank));
+  control_ = std::make_unique<ControlBlock>(
+      ControlBlock::find(memory_->data(), static_cast<int>(part.ranks.size()), world_->num_processes()));
+  make_notes();
+  patience_ = part.parent.patience_;  // other parts want the cores, too
+  parent_ = &part.parent;
+  world_->add(*this);
+  world_->look();  // the parent may have failed before this was added
+}
+
+std::shared_ptr<Group> Group::make_part(const std::vector<int>& ranks) {
+  auto part = std::make_shared<Group>(static_cast<int>(ranks.size()), options_);
+  part->patience_ = patience_;  // other parts want the cores, too
+  {
+    const std::scoped_lock lock(failure_mutex_);
+    if (!has_failed()) {
+      std::erase_if(parts_, [](const Part& known) { return known.group.expired(); });
+      parts_.push_back({part, ranks});
+      return part;
+    }
+  }
+  raise_failure();  // fail() did not know this part
+}
+
+// With a hold for each process that joins.
+memory::Block Group::make_control_of_part(const std::vector<int>& ranks, Place& place, sync::Poll* poll) {
+  const int num_processes = world_->num_processes();
+  const auto num_ranks = static_cast<int>(ranks.size());
+  memory::Block block = world_->allocate(ControlBlock::bytes_for(num_ranks, num_processes));
+  ControlBlock::make(block->data(), num_ranks, num_processes);
+  place = world_->place_of(block->data(), poll);
+  std::vector<bool> joins(static_cast<std::size_t>(num_processes));
+  for (const int rank : ranks) joins[static_cast<std::size_t>(process_of(rank))] = true;
+  for (std::size_t process = 0; process < joins.size(); ++process) {
+    if (joins[process]) header_of(block->data()).holds[process].add(1);
+  }
+  return block;
+}
+
+std::shared_ptr<Group> Group::find_part(Place place) {
+  const std::scoped_lock lock(failure_mutex_);
+  for (Part& part : parts_) {
+    if (part.place != place.bits() || part.num_awaited == 0) continue;
+    --part.num_awaited;
+    return part.num_awaited == 0 ? std::move(part.kept) : part.kept;
+  }
+  return nullptr;
+}
+
+// The ranks of a part that are here have one Group: the first to join makes it, and the list keeps it for the others,
+// who may come after the first has let go of it.
+std::shared_ptr<Group> Group::join_part(const std::vector<int>& ranks, Place place, sync::Poll* poll) {
+  const std::scoped_lock lock_join(join_mutex_);
+  if (std::shared_ptr<Group> known = find_part(place)) return known;
+  auto part = std::make_shared<Group>(PartOf{*this, ranks, world_->take_hold(place, poll)});
+  const auto here = std::count_if(ranks.begin(), ranks.end(), [&](int rank) { return is_here(rank); });
+  const std::scoped_lock lock(failure_mutex_);
+  was_split_ = true;
+  std::erase_if(parts_, [](const Part& known) { return known.group.expired(); });
+  const auto others = static_cast<int>(here) - 1;
+  parts_.push_back({part, ranks, place.bits(), others > 0 ? part : nullptr, others});
+  return part;
+}
+
+template <class F>
+void Group::for_each_part_of(int rank, F&& f) {
+  std::vector<std::pair<std::shared_ptr<Group>, int>> found;
+  {
+    const std::scoped_lock lock(failure_mutex_);
+    for (const Part& part : parts_) {
+      const auto place = std::find(part.ranks.begin(), part.ranks.end(), rank);
+      if (place != part.ranks.end()) {
+        found.emplace_back(part.group.lock(), static_cast<int>(place - part.ranks.begin()));
+      }
+    }
+  }
+  for (const auto& [group, rank_in_part] : found) {
+    if (group != nullptr) f(group->member(rank_in_part));
+  }
+}
+
+void Group::depart(int rank, std::string_view reason) {
+  if (was_forked()) return;
+  RankBoard& board = control_->board(rank);
+  board.departure.set(reason);
+  board.has_departed.set(true);
+  (*control_)->has_departures.set(true);
+  (*control_)->event.notify();
+  for_each_part_of(rank, [&](Member member) { member.depart(reason); });
+}
+
+void Group::rejoin(int rank) {
+  if (was_forked()) return;
+  control_->board(rank).has_departed.set(false);
+  for_each_part_of(rank, [](Member member) { member.rejoin(); });
+}
+
+}  // namespace ringlet::collectives

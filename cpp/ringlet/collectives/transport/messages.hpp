@@ -1,0 +1,62 @@
+// Short messages between the processes of a group, with a file descriptor now and then.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "ringlet/sync/process/process.hpp"
+
+namespace ringlet::collectives {
+
+enum class Subject : std::uint32_t {
+  kHello = 1,  // who I am, and where to try to read my memory
+  kVerdict,    // whether I can read yours and that of all others
+  kSegment,    // a segment of shared memory, with its descriptor
+  kControl,    // where the control block of a group is
+  kLook,       // a group has failed: look which
+  kLeave,      // I go before the group is made; and why
+};
+
+struct Message {
+  Subject subject = Subject::kHello;
+  std::uint32_t number = 0;
+  std::array<std::uint64_t, 3> words{};
+  std::array<std::byte, 128> bytes{};
+};
+
+struct Letter {
+  Message message;
+  sync::Descriptor descriptor;  // of a kSegment
+  bool is_cut = false;          // the system could not give this process the descriptor
+};
+
+// One end of a connected SOCK_SEQPACKET socket, which keeps messages whole and in order.
+class Mailbox {
+ public:
+  Mailbox() = default;
+  explicit Mailbox(int fd) : socket_(fd) {}  // takes it over
+
+  int fd() const noexcept { return socket_.get(); }
+  bool is_closed() const noexcept { return is_closed_; }
+
+  // False if there is no room now. What goes to a process that has ended is lost without a word. Throws
+  // std::system_error if the system does not let it pass.
+  bool try_send(const Message& message, int descriptor = -1);
+  // What has come, if anything.
+  std::optional<Letter> try_receive();
+  // Asks the system whether the other end is open.
+  bool is_open() const noexcept;
+  // Lets the other end know that nothing more comes.
+  void hang_up() const noexcept;
+  // Sleeps until a message can be received, or sent, or the other end is closed; at most so long.
+  void wait(bool to_send, int milliseconds) const noexcept;
+
+ private:
+  sync::Descriptor socket_;
+  bool is_closed_ = false;  // the other end is
+};
+
+}  // namespace ringlet::collectives
