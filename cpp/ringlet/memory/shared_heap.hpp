@@ -16,7 +16,7 @@
 
 namespace ringlet::memory {
 
-// Data in a segment, with a page before it for those who share it.
+// Data in a segment, preceded by one page of bookkeeping for the processes that share it.
 struct SharedBlock {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
@@ -25,7 +25,7 @@ struct SharedBlock {
   std::byte* header() const noexcept { return data - kHeaderBytes; }
 };
 
-// Says when blocks may be used again: those who hold them are other processes, too, and may end in any way.
+// Decides when blocks may be reused: their holders include other processes, which may end at any time.
 class Lender {
  public:
   virtual ~Lender() = default;

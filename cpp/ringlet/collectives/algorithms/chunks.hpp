@@ -1,4 +1,4 @@
-// How the bytes of a call are divided into pieces of work.
+// Division of the bytes of a call into chunks of work.
 #pragma once
 
 #include <cstddef>

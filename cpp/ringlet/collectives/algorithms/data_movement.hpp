@@ -1,5 +1,5 @@
-// Collectives that move bytes and compute nothing. Ranks share the copying, chunk by chunk, whoever's bytes they are.
-// S is what a rank passes; small payloads travel inside the slots.
+// Collectives that move bytes and compute nothing. Ranks share the copying, chunk by chunk, independent of which rank
+// owns the bytes. S is what a rank passes; small payloads travel inside the slots.
 #pragma once
 
 #include <cstdint>

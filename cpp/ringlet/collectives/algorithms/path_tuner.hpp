@@ -1,5 +1,5 @@
-// Which of two ways is the faster one here and now: how fast one core reads what another has just written changes
-// tenfold when the host of a virtual machine moves its cores.
+// Chooses the faster of two data paths at run time: the speed at which one core reads what another has just written
+// changes tenfold when the host of a virtual machine moves its cores.
 #pragma once
 
 #include <array>
@@ -7,10 +7,10 @@
 
 namespace ringlet::collectives {
 
-// Of one rank, which tells the others.
+// Kept by one rank, which sends its choice to the others.
 class Trial {
  public:
-  // The way to go next, 0 or 1: the one that was faster, and now and then the other.
+  // Return the next path, 0 or 1: the faster one, and the other one at intervals.
   std::size_t next() noexcept {
     const std::size_t faster = costs_[1] < costs_[0] ? 1 : 0;
     if (++calls_ < kCallsBetweenProbes) return faster;
@@ -18,16 +18,17 @@ class Trial {
     return 1 - faster;
   }
 
-  // What a call took, by byte. A good time counts at once, a bad one by a quarter: it may have been somebody else's.
+  // Record the time of a call per byte. A better time counts at once, a worse one by a quarter: other load may have
+  // caused it.
   void add(std::size_t way, double cost) noexcept {
     costs_[way] = cost < costs_[way] ? cost : costs_[way] + (cost - costs_[way]) / 4;
   }
 
  private:
-  // A way that is five times as slow costs 2 % then.
+  // A path that is five times as slow costs 2 % with this.
   static constexpr int kCallsBetweenProbes = 200;
 
-  std::array<double, 2> costs_{};  // nothing: each is tried first
+  std::array<double, 2> costs_{};  // zero: each path is tried first
   int calls_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Bytes on their way from buffer to buffer.
+// Copies of bytes between buffers.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What one rank asks of the group.
+// The arguments of one call of one rank.
 #pragma once
 
 #include <cstddef>

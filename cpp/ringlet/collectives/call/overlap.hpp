@@ -1,4 +1,4 @@
-// Whether the buffers of a call get in each other's way.
+// Overlap check of the buffers of a call.
 #pragma once
 
 #include <cstddef>

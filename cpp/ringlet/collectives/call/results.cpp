@@ -80,7 +80,8 @@ Results Round::take_results(int announcer) {
   return taken;
 }
 
-// Between processes, results lie in the shared memory of the announcer, who keeps them itself until all have theirs.
+// Between processes, results lie in the shared memory of the announcer, which keeps them until every rank holds its
+// own.
 void Round::announce_blocks(std::span<const std::size_t> sizes) {
   RankNotes::Set& set = mine().sets[set_];
   set.kept.clear();
@@ -132,8 +133,8 @@ bool Round::takes_results() {
   }
 }
 
-// At the end of a call, however it ends. Results of a call that does no work are taken by nobody, so that their
-// announcer takes the holds back; of one that failed in the middle, each rank lets go of its own.
+// At the end of a call, however it ends. No rank takes the results of a call that does no work, so the announcer
+// releases their holds; of a call that failed in progress, each rank releases its own.
 void Round::let_go() noexcept {
   if (!goes_) {
     for_each_hold([](sync::HoldWord& word) { word.release(); });

@@ -24,8 +24,8 @@ std::string place_in_series(std::uint32_t series, std::uint64_t sequence) {
   return ", call " + std::to_string(static_cast<std::uint32_t>(sequence) - series + 1) + " of a series";
 }
 
-// Of the call before one that all have arrived at: nobody takes anything from there any more. What is larger than the
-// pieces of large all-reduces goes back to the heap, which keeps it for a while.
+// For the call before one that all ranks have arrived at: no rank reads from it any more. Blocks larger than the pieces
+// of large all-reduces return to the heap, which caches them for a while.
 void drop_large_stages(RankNotes::Set& set) {
   constexpr std::size_t kLargestKept = std::size_t{4} << 20;
   for (memory::Block* const block : {&set.staged_inputs, &set.staged_outputs}) {
@@ -84,7 +84,7 @@ bool Round::misses_departed() const noexcept {
 }
 
 bool Round::is_hopeless() noexcept {
-  saw_departed_ = saw_departed_ || misses_departed();  // who gives up on this account says so, even if they come now
+  saw_departed_ = saw_departed_ || misses_departed();  // the error names departed ranks even if they arrive now
   return saw_departed_ || group_.has_failed();
 }
 
@@ -189,7 +189,7 @@ void Round::give_up(bool timed_out) {
                                              " waits for ranks that make no more calls: " + missing_ranks() +
                                              ". Make the same calls in the same order on every rank.");
   }
-  // Whoever called this off states the cause before it leaves; if its process ends before, that is the cause.
+  // The rank that cancelled the call records the cause before it leaves; if its process ends first, that is the cause.
   const auto limit = std::min<sync::Clock::duration>(group_.options_.timeout, kLeavingLimit);
   const bool is_stated = wait_for(limit, [this] { return group_.has_failed(); });
   finish();

@@ -1,4 +1,4 @@
-// One call in progress, as the algorithms see it.
+// One call in progress: the interface of the algorithms.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace ringlet::collectives {
 
-// Entered by every rank for every call, left at its end.
+// Constructed by every rank for every call, destroyed at its end.
 class Round {
  public:
   Round(Group& group, int rank, sync::Poll* poll);
@@ -125,7 +125,7 @@ class Round {
 
   // This rank's hold on the results that `announcer` allocated, without the scratch buffers.
   Results take_results(int announcer);
-  // Says that nobody takes the results of this call, as all ranks have found: it does no work.
+  // Marks the results of this call as unused, as all ranks have determined: it does no work.
   void call_off() noexcept { goes_ = false; }
 
   // Takes chunks until none is left, then waits until all are finished. `work` handles the chunk of a number.
@@ -160,7 +160,7 @@ class Round {
 
   bool all_have_arrived() const noexcept;
   bool misses_departed() const noexcept;
-  bool is_hopeless() noexcept;  // no use waiting any longer: failed, or somebody who is missing has departed
+  bool is_hopeless() noexcept;  // further waiting is useless: the group failed, or a missing rank has departed
   // What a rank arrives for: to look at slots, to tell of its buffers, or to work on them.
   enum class Purpose { kSlots, kNames, kWork, kExchange };
   void publish(Purpose purpose);
@@ -219,7 +219,7 @@ class Round {
       group_.raise_failure();
     }
   }
-  // Who takes the results that this rank has announced.
+  // The ranks that take the results announced by this rank.
   enum class Takers { kNobody, kAll, kOwn, kEachItsOwn };
   template <class F>
   void for_each_hold(F&& f);
@@ -254,7 +254,7 @@ class Round {
       sync::wait_until((*group_.control_)->event, group_.patience_, sync::kForever, nullptr, is_ready);
       return;
     }
-    // Who was interrupted before does not want to wait.
+    // A rank that was interrupted before waits only briefly.
     const auto limit = interruption_.has_come() ? kShortWait : group_.options_.timeout;
     const bool in_time = wait_for(limit, [&] { return is_ready() || group_.has_failed(); });
     if (is_ready()) return;
@@ -269,8 +269,8 @@ class Round {
   void fail_interrupted();
   void fail_late_work();
 
-  // So that no rank goes on, and uses its memory, while another still works on it. Those who have been stopped cannot
-  // say when they will: nobody waits for them.
+  // Keeps a rank from reusing its memory while another still works on it. There is no wait for stopped ranks: the end
+  // of a stop is unknown.
   template <class Ready>
   void wait_for_leavers(Ready&& is_ready) {
     sync::Event& event = (*group_.control_)->event;
@@ -334,7 +334,7 @@ void Round::share_work(std::size_t num_chunks, Work&& work) {
       if (finished > 0 || writes_own_output_) check_sources();
     }
   } catch (const Unreachable&) {
-    is_cut_off = true;  // the chunk stays unfinished: nobody takes this call for done
+    is_cut_off = true;  // the chunk stays unfinished, so no rank counts this call as done
   }
   finish_work(finished, num_chunks, is_cut_off);
   if (!is_between_processes()) return;

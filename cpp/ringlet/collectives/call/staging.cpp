@@ -1,4 +1,4 @@
-// What a call takes between processes: see Round.
+// Staging of buffers between processes: see Round.
 //
 // Before a rank arrives it names its buffers, and writes the record of its call where others can read it. Buffers in
 // shared memory are read and written by all ranks. Private inputs are read across processes where the system allows
@@ -36,7 +36,7 @@ bool is_to_root(Kind kind) { return kind == Kind::kReduce || kind == Kind::kGath
 bool has_input(const Call& call, int rank) { return !is_from_root(call.kind) || rank == call.root; }
 bool has_output(const Call& call, int rank) { return !is_to_root(call.kind) || rank == call.root; }
 
-// Who allocates the shared results.
+// The rank that allocates the shared results.
 int announcer_of(const Call& call) { return is_from_root(call.kind) || call.kind == Kind::kGather ? call.root : 0; }
 
 // Of the output that a rank gives, by what it says of it.
@@ -72,7 +72,7 @@ void Round::name_buffers(Purpose purpose) {
   set.inputs.clear();
   set.outputs.clear();
   for (const Part& part : set.call.parts) {
-    // What has no bytes has no place: nobody needs to reach it.
+    // An empty buffer has no name: no rank needs to reach it.
     const bool reads = has_input(set.call, rank_) && part.input != nullptr && part.count > 0;
     const bool writes =
         has_output(set.call, rank_) && part.output != nullptr && output_bytes(set.call, part, num_ranks()) > 0;
@@ -220,7 +220,7 @@ Spot Round::spot_of(int rank, Place place) {
   return {is_here ? place.address() : nullptr, place, rank};
 }
 
-// Finds the buffers of all ranks.
+// Maps the buffers of all ranks into this process.
 void Round::settle() {
   try {
     const Call& own = call();
@@ -350,7 +350,7 @@ bool Round::others_have_left() const noexcept {
   return true;
 }
 
-// Nobody ends a call well before all of its work is done, so a rank that has gone on has failed.
+// No rank completes a call before all of its work is done, so a rank that is past this call has failed.
 bool Round::is_left_behind() const noexcept {
   if (!is_between_processes() || !group_.has_failed()) return false;
   for (int rank = 0; rank < num_ranks(); ++rank) {

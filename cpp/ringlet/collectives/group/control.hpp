@@ -1,8 +1,8 @@
-// What all ranks of a group see: its control block.
+// The control block of a group: the state that all its ranks share.
 //
 // It lies on the heap (ranks that are threads of one process) or in shared memory, which each process maps at an
-// address of its own (see world.hpp). So nothing in it is a pointer, and nothing in it owns anything. What a rank keeps
-// to itself is in its RankNotes.
+// address of its own (see world.hpp). So nothing in it is a pointer or owns anything. Private state of a rank is in its
+// RankNotes.
 #pragma once
 
 #include <array>
@@ -25,18 +25,18 @@ namespace ringlet::collectives {
 // of them have left call s - 2, whose set it takes.
 inline constexpr std::size_t kSets = 2;
 
-// What a rank shows to the others. They read it between the rank's arrival and its next call but one.
+// State that a rank publishes. Other ranks read it between its arrival and its next call but one.
 struct alignas(sync::kCacheLine) RankBoard {
   std::array<sync::Slot, kSets> slots;
   std::array<sync::Share, kSets> shares;
   sync::StepCounter steps;
-  sync::StepCounter left;  // the last call whose buffers it does not work on any more: see Round::wait_to_the_end
-  sync::StepCounter over;  // the last call of which it reads and writes nothing any more: see Group::retire
+  sync::StepCounter left;  // the last call whose buffers it no longer works on: see Round::wait_to_the_end
+  sync::StepCounter over;  // the last call whose memory it no longer accesses: see Group::retire
   sync::Flag has_departed;
   FixedText<184> departure;  // why; written before has_departed is set
 };
 
-// What a process writes about a failure, before it claims the failure word.
+// Text of a failure, written by a process before it claims the failure word.
 struct FailureNote {
   FixedText<3832> text;
   FixedText<248> reason;  // how a process ended
@@ -54,7 +54,7 @@ struct alignas(sync::kCacheLine) Control {
   std::int32_t num_processes = 0;
   std::array<sync::Gate, kSets> gates;
   sync::Event event;
-  sync::Flag has_leavers;  // some rank has wanted to leave a call: see Gate
+  sync::Flag has_leavers;  // a rank intends to leave a call: see Gate
   sync::Flag has_departures;
   sync::FailureWord failure;
 };
@@ -68,7 +68,7 @@ class ControlBlock {
   // Makes a block in `memory`, which is aligned to a cache line and has bytes_for() of them. Without processes: for the
   // threads of one.
   static ControlBlock make(std::byte* memory, int num_ranks, int num_processes);
-  // The block that another process has made; throws core::MismatchError if it is none of this kind.
+  // The block that another process has made; throws core::MismatchError if it is not a control block of this shape.
   static ControlBlock find(std::byte* memory, int num_ranks, int num_processes);
   static std::size_t bytes_for(int num_ranks, int num_processes);
 

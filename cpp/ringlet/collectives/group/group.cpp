@@ -224,8 +224,8 @@ void Group::raise_failure(const std::string& waiting) const {
   throw core::AbortedError(text);
 }
 
-// Ranks that have departed are no loss: whoever waits for one of them says so. Those who are lost have the numbers of
-// the whole world, also in a part of it. Who ended because the parent has failed is not the cause.
+// A departed rank does not count as lost: a call that waits for it reports the departure. Lost ranks are numbered in
+// the whole world, also in a subgroup. A process that ended because the parent group failed is not the cause.
 bool Group::lose(int process, const std::string& reason) noexcept {
   follow_parent();
   bool is_lost = false;
@@ -238,7 +238,7 @@ bool Group::lose(int process, const std::string& reason) noexcept {
                    .lost_process = process,
                    .reason = reason});
   }
-  (*control_)->event.notify();  // also for those who wait until all that live have left a call
+  (*control_)->event.notify();  // also wakes ranks that wait until all live ranks have left a call
   return is_lost;
 }
 

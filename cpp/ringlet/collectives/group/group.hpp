@@ -36,7 +36,7 @@ struct Options {
 class Group {
  public:
   // Of threads of this process; or of all ranks of a world, each process of which makes the group: then this waits for
-  // the others, at most for the time-out. `poll` runs now and then meanwhile, and may end the wait.
+  // the others, at most for the time-out. `poll` runs periodically during the wait, and may end it.
   explicit Group(int num_ranks, const Options& options = {}, std::shared_ptr<World> world = nullptr,
                  sync::Poll* poll = nullptr);
   // Groups between processes are parts of groups, too: for make_part alone.

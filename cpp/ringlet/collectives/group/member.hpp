@@ -1,4 +1,4 @@
-// What one rank of a group can do.
+// The operations of one rank of a group.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct PartMember {
 // No call waits longer than the group's time-out. A call that raises MismatchError, AbortedError or DeadlineError
 // leaves a failed group. ArgumentError, and std::bad_alloc, come before this rank arrives, so that it may call again;
 // only what can be noticed by all ranks together, such as buffers that overlap, leaves a failed group, too. `poll` runs
-// now and then while a call waits.
+// periodically while a call waits.
 //
 // Costs are for S bytes a rank and P ranks: what all of them together read and write. Results without an output are
 // read-only: ranks share them wherever they are equal.
@@ -88,7 +88,7 @@ class Member {
   const Call& record_of(int rank) const;
 
   // States that this rank makes no more calls: ranks that wait for it, now or later, raise MismatchError. `reason`
-  // completes "rank 1 ...". rejoin() takes it back; nobody may be in a call then.
+  // completes "rank 1 ...". rejoin() takes it back; no rank may be in a call then.
   void depart(std::string_view reason);
   void rejoin();
 

@@ -1,4 +1,4 @@
-// Words of messages.
+// Text of error messages.
 #pragma once
 
 #include <cstddef>

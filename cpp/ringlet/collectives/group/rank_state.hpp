@@ -1,4 +1,4 @@
-// What a rank keeps to itself.
+// Private state of a rank.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Memory that ranks elsewhere may still write to when this process has no more use for it.
+// Reclaiming memory that remote ranks may still access when this process no longer uses it.
 #include <algorithm>
 #include <cstdint>
 #include <exception>
@@ -17,8 +17,8 @@ namespace ringlet::collectives {
 
 namespace {
 
-// Lends blocks that ranks elsewhere may still use after this process has left the call or the group: they are slow, or
-// stopped. A block is back once each rank has left the last call, or its process has ended.
+// Reclaims blocks that remote ranks (slow or stopped) may still use after this process has left the call or the group.
+// A block is reclaimable once each rank has left the last call, or its process has ended.
 class Remains final : public memory::Lender {
  public:
   // Of a group that has ended here, other ranks also take results from staged memory and read records; of a call that

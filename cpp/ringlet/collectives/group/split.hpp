@@ -1,4 +1,4 @@
-// Groups that are parts of a group.
+// Subgroups made by split.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ringlet::collectives {
 // The ranks that gave one color, in the order of (key, rank).
 using Ranks = std::vector<int>;
 
-// The first half of a split: tells the color and key, and learns who else gave this color. Empty without a color.
+// The first half of a split: exchanges color and key and returns the ranks with this color. Empty without a color.
 Ranks find_part(Round& round, std::optional<int> color, std::int64_t key);
 
 // The second half: the first rank of each part has made its group, null elsewhere, and all of its ranks get it.

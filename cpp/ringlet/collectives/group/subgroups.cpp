@@ -67,8 +67,8 @@ std::shared_ptr<Group> Group::find_part(Place place) {
   return nullptr;
 }
 
-// The ranks of a part that are here have one Group: the first to join makes it, and the list keeps it for the others,
-// who may come after the first has let go of it.
+// The ranks of a part that are here have one Group: the first to join creates it, and the list keeps it for the others,
+// which may join after the first has released it.
 std::shared_ptr<Group> Group::join_part(const std::vector<int>& ranks, Place place, sync::Poll* poll) {
   const std::scoped_lock lock_join(join_mutex_);
   if (std::shared_ptr<Group> known = find_part(place)) return known;

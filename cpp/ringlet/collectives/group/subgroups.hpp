@@ -1,4 +1,4 @@
-// How a group comes to have parts.
+// Construction of subgroups.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace ringlet::collectives {
 
-// What a part between processes is made of.
+// Arguments of a subgroup between processes.
 struct Group::PartOf {
   Group& parent;
   const std::vector<int>& ranks;  // of the parent

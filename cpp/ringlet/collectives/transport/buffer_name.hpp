@@ -1,4 +1,4 @@
-// How a buffer is named to other ranks.
+// The name of a buffer that is valid on every rank.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 
 namespace ringlet::collectives {
 
-// Where something lies, in 64 bits that mean the same in every process of a group:
+// The location of a byte, in 64 bits that mean the same in every process of a group:
 //
 //     0 [63 bits of an address]                                      private memory of the owner's process
 //     1 [process 11 bits] [staged 1 bit] [segment 11 bits] [offset 40 bits]      shared memory
 //
 // The ranks of one process use private addresses of each other as they are. Staged memory stands for a private buffer
-// of its owner, who brings the bytes there before the call, or takes them from there after it.
+// of its owner, which copies the bytes there before the call, or from there after it.
 class Place {
  public:
   static constexpr int kProcessBits = 11;

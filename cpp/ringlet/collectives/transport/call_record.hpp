@@ -1,4 +1,4 @@
-// The record of a call in memory that other processes read.
+// Serialization of the record of a call into memory that other processes read.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace ringlet::collectives {
 
-// A call as another process sees it. Its parts have no addresses, but places.
+// A call of another process. Its buffers have names instead of addresses.
 struct ForeignCall {
   Call call;
   std::vector<Place> inputs;
@@ -22,8 +22,8 @@ struct ForeignCall {
   std::uint64_t sequence = 0;  // of the call that this is; 0 for none
 };
 
-// What a rank tells of its call: the places of its parts, as others reach them and as its caller gave them, and of the
-// results that it announced.
+// The contents of a record: the names of the buffers, as other ranks reach them and as the caller gave them, and of the
+// announced results.
 struct Telling {
   const Call& call;
   std::span<const Place> inputs;
@@ -33,7 +33,7 @@ struct Telling {
   std::span<const Place> results;
 };
 
-// The record takes so many words.
+// Size of the record in words.
 std::size_t record_words(const Telling& telling);
 void write_record(const Telling& telling, std::span<std::uint64_t> words);
 // Keeps the memory that `into` has.

@@ -1,5 +1,5 @@
-// Reads the private memory of another process. No rank writes there: a process that is stopped before the system call
-// would write when it is continued, into memory that its owner has long used for something else.
+// Reads the private memory of another process with process_vm_readv (cross-memory attach). No rank writes there: a
+// process stopped before the system call would write when continued, into memory that its owner has since reused.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace ringlet::collectives {
 
-// What the system says to an attempt to reach the memory of another process.
+// Result of a read of the memory of another process.
 enum class Crossing { kDone, kEnded, kRefused };
 
-// Copies all of it, or says why not. kEnded: the process is gone, or its memory is.
+// Copies all bytes, or returns why not. kEnded: the process has exited, or its memory is unmapped.
 Crossing read_across(int pid, std::uint64_t address, std::size_t bytes, void* to) noexcept;
 
 }  // namespace ringlet::collectives

@@ -10,7 +10,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// What a Block of shared memory points into.
+// The object behind a Block of shared memory.
 class Hold {
  public:
   Hold(std::byte* data, int own_index, std::shared_ptr<const void> keeper)

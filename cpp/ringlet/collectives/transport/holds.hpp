@@ -1,4 +1,4 @@
-// Blocks of shared memory, and which processes hold them.
+// Blocks of shared memory, and their reference counts per process.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@
 
 namespace ringlet::collectives {
 
-// What stands before the data of a block. A block is given out with one hold of its owner, who adds the holds of others
-// before it tells them; each hold is let go of once, when the Block that stands for it dies.
+// Header before the data of a block. A block is given out with one hold of its owner, which adds the holds of others
+// before it sends them the name; each hold is released once, when its Block is destroyed.
 struct BlockHeader {
   static constexpr int kMostProcesses = 1000;
 
@@ -31,9 +31,9 @@ inline BlockHeader& header_of(std::byte* data) {
   return *reinterpret_cast<BlockHeader*>(data - memory::SharedBlock::kHeaderBytes);
 }
 
-// Those who may hold blocks of this process. One that has ended holds nothing any more. That is told by whoever watches
-// the processes; blocks may be lent for longer than that, and then this looks for itself, now and then. It keeps no
-// handles for that: arrays may be kept for ever.
+// Reclaims a block once every process that holds it has released it or ended. The peer monitor reports ended processes;
+// blocks may outlive the monitor, and then this class checks the processes itself, at intervals. It keeps no handles
+// for that: arrays may be kept for ever.
 class Borrowers final : public memory::Lender {
  public:
   Borrowers(int own_index, int num_processes)
@@ -48,9 +48,9 @@ class Borrowers final : public memory::Lender {
   void set_ended(int process) noexcept { has_ended_[static_cast<std::size_t>(process)].set(true); }
   int own_index() const noexcept { return own_index_; }
 
-  // Which process that is, by one who knows it. Before watch_alone().
+  // Sets the pid to check for a process. Before watch_alone().
   void set_process(int process, const sync::Pidfd& handle) noexcept;
-  // From now on nobody else tells which processes have ended.
+  // From now on this object detects ended processes itself.
   void watch_alone() noexcept { is_alone_.set(true); }
 
  private:
@@ -65,13 +65,13 @@ class Borrowers final : public memory::Lender {
   mutable sync::TimeMark next_look_;
 };
 
-// A Block that lets go of one hold of this process. `keeper` keeps the mapping.
+// Return a Block that releases one hold of this process when destroyed. `keeper` keeps the mapping.
 memory::Block hold(std::byte* data, int own_index, std::shared_ptr<const void> keeper);
 
 // A new block that this process holds once, from its own shared memory. Throws core::SharedMemoryError.
 memory::Block allocate_shared(std::size_t bytes, const std::shared_ptr<const Borrowers>& borrowers);
 
-// The same of a process that shares it with nobody yet.
+// The same for a process that belongs to no group yet.
 memory::Block allocate_shared(std::size_t bytes);
 
 }  // namespace ringlet::collectives

@@ -1,4 +1,4 @@
-// Short messages between the processes of a group, with a file descriptor now and then.
+// Short messages between the processes of a group, optionally with a file descriptor.
 #pragma once
 
 #include <array>
@@ -12,12 +12,12 @@
 namespace ringlet::collectives {
 
 enum class Subject : std::uint32_t {
-  kHello = 1,  // who I am, and where to try to read my memory
-  kVerdict,    // whether I can read yours and that of all others
+  kHello = 1,  // identity of the sender, and an address for a trial read of its memory
+  kVerdict,    // whether the sender can read the memory of all other processes
   kSegment,    // a segment of shared memory, with its descriptor
-  kControl,    // where the control block of a group is
-  kLook,       // a group has failed: look which
-  kLeave,      // I go before the group is made; and why
+  kControl,    // name of the control block of a group
+  kLook,       // a group has failed: check which
+  kLeave,      // the sender leaves before the group is made; and why
 };
 
 struct Message {

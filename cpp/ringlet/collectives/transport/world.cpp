@@ -98,7 +98,7 @@ void World::send(int process, const Message& message, sync::Poll* poll, int desc
                                error.code().message() + ".");
     }
     if (is_gone(process)) return;
-    // Who does not read may be waiting for room itself.
+    // A peer that does not read may itself be waiting for socket space.
     for (int other = 0; other < num_processes(); ++other) {
       if (is_other(other)) receive_from(other);
     }
@@ -149,7 +149,7 @@ void World::handle(int process, Letter letter) {
   }
 }
 
-// A segment that cannot be mapped is noticed by who needs it: see address_of.
+// A segment that cannot be mapped is reported where it is used: see address_of.
 void World::take_segment(int process, Letter letter) {
   if (letter.is_cut) {
     segment_problem_ = "the shared memory of " + name_of(process) +
@@ -189,7 +189,7 @@ Place World::place_of(const void* address, sync::Poll* poll) {
   return Place::of_shared(index_, found->segment, found->offset);
 }
 
-// Two ranks of this process may send one segment twice: whoever gets it again maps it again and uses either.
+// Two ranks of this process may send one segment twice: a receiver that gets it twice maps it twice and uses either.
 void World::send_segment(std::uint32_t index, sync::Poll* poll) {
   const memory::Segment& segment = memory::SharedHeap::of_this_process().segment(index);
   Message message;
@@ -260,8 +260,8 @@ void World::spread_failure() noexcept {
   }
 }
 
-// Where there is no room, messages lie there that have not been read yet: whoever reads them looks. A process that
-// cannot be sent anything looks when the connection ends.
+// A full socket holds unread messages, and its reader checks the groups after reading them. A process that cannot
+// receive anything checks them when the connection ends.
 void World::tell_to_look(int process, const Message& message) noexcept {
   const std::scoped_lock lock(mail_mutex_);
   const Mailbox& mailbox = peer(process).mailbox;

@@ -1,8 +1,8 @@
 // The processes of one host that share groups.
 //
-// Each has an index, and a socket to every other one. What they share lies in segments of their shared heaps: whoever
-// names a place in one of its segments for the first time sends the segment to all others before. Segments stay mapped
-// as long as the World, so that a place, once it can be reached, can be reached without a lock.
+// Each has an index, and a socket to every other one. What they share lies in segments of their shared heaps: before a
+// process first names an address in one of its segments, it sends the segment to all others. Segments stay mapped as
+// long as the World, so that a reachable address needs no lock.
 #pragma once
 
 #include <array>
@@ -68,7 +68,7 @@ class World {
   const std::string& host_of(int process) const noexcept { return info(process).host; }
   std::string name_of(int process) const;         // by its ranks
   std::string whereabouts_of(int process) const;  // by its ranks, pid and host
-  // Whether its end has been noticed: it touches nobody's memory any more.
+  // Whether its end has been detected: it accesses no memory any more.
   bool is_gone(int process) const noexcept { return is_gone_[static_cast<std::size_t>(process)].is_set(); }
   // Asks the system: false once it has ended, or closed its socket, as by exec.
   bool is_connected(int process) const noexcept;
@@ -76,7 +76,7 @@ class World {
   // Exchanges with all others what each must know, and begins to watch them. Once; throws core::DeadlineError, or
   // core::WorkerLostError if one of them ends. `poll` may end a wait, here and below.
   void meet(const JoinLimit& limit, sync::Poll* poll = nullptr);
-  // Tells all others, who still wait for this process, that it goes, and why: "was interrupted".
+  // Sends all other processes, which still wait for this one, a leave message with the reason: "was interrupted".
   void leave(std::string_view reason) noexcept;
   // How many cores the processes may keep busy, all together.
   int cores() const noexcept { return cores_; }

@@ -1,4 +1,4 @@
-// How many cores the CPU quotas of this process leave it.
+// The number of cores that the CPU quotas of this process allow.
 #pragma once
 
 #include <functional>

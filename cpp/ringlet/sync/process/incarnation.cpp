@@ -18,7 +18,7 @@ namespace {
 
 #if defined(__linux__)
 
-constexpr std::size_t kMappedBytes = 1;  // a page, which nobody touches
+constexpr std::size_t kMappedBytes = 1;  // one page, never accessed
 
 struct flock lock_of(std::uint32_t number) noexcept {
   struct flock lock{};

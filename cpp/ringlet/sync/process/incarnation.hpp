@@ -1,4 +1,4 @@
-// Whether a process still runs the program that wrote something.
+// Identity of a process run: pid plus program start.
 #pragma once
 
 #include <atomic>

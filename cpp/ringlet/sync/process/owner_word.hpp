@@ -1,4 +1,4 @@
-// Which process has something that stays behind when it ends.
+// The owner of a resource that outlives its process.
 #pragma once
 
 #include <atomic>
@@ -8,9 +8,9 @@
 
 namespace ringlet::sync {
 
-// Holds the code of a process (see Incarnation), or kNobody. A thread that puts its process in the place of nobody, or
-// of a process that has ended, has the thing alone until it gives it up or the process ends: codes do not come again,
-// so a word that still holds the code of an ended process has not been taken over since.
+// Holds the code of a process (see Incarnation), or kNobody. A thread that replaces kNobody, or the code of an ended
+// process, by the code of its own process has exclusive ownership until it gives it up or the process ends: codes are
+// never reused, so a word that still holds the code of an ended process has not been taken over since.
 class OwnerWord {
  public:
   static constexpr std::uint64_t kNobody = 0;

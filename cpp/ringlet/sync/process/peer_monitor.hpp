@@ -12,9 +12,8 @@ enum class Ending {
   kHungUp,  // its end of the socket is closed; it ended (no pidfd), or lives on without the socket, as after an exec
 };
 
-// What to call when something happens to one process. Both run on the watch's thread, one at a time over all processes,
-// so they must not take long; they must not throw, and must not wait for a lock that somebody holds who ends a
-// Watching.
+// Callbacks for the events of one process. Both run on the watch's thread, one at a time over all processes, so they
+// must not take long; they must not throw, and must not wait for a lock that somebody holds who ends a Watching.
 struct WatchCalls {
   // The socket can be read: read all that is there with MSG_DONTWAIT. Called again as long as something is left, and
   // once more before on_end, so that what the process sent last is seen first. Never after on_end.

@@ -135,7 +135,7 @@ std::optional<int> status_of_zombie(int fd, int pid) {
   return std::atoi(stat->text.c_str() + last + 1);
 }
 
-// What newer systems keep for who holds a pidfd, once the parent has asked.
+// The exit status that newer systems keep for holders of a pidfd after the parent has reaped the process.
 std::optional<int> status_kept(int fd) {
   PidfdInfo info{};
   info.mask = kInfoExit;

@@ -1,4 +1,4 @@
-// Another process of this host: whether it lives, and how it ended.
+// Handle of another process of this host: liveness and exit status.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// A handle that never comes to mean another process, even when the number of the ended one is given out again.
+// A handle that keeps meaning the same process, even after its pid is reused.
 class Pidfd {
  public:
   Pidfd() noexcept = default;  // of no process: never ends
@@ -45,8 +45,8 @@ class Pidfd {
   std::uint64_t oom_kills_before_ = 0;
 };
 
-// A process by its number and the time at which it started: needs no handle, but somebody who knows that the process
-// lives when this is made.
+// A process by its number and the time at which it started: needs no handle, but the process must be known to live when
+// this is made.
 class LivingProcess {
  public:
   LivingProcess() noexcept = default;  // of no process: never ends
@@ -63,7 +63,7 @@ class LivingProcess {
 // Which processes have numbers that this one can look up: those with an equal value; 0 where the system does not tell.
 std::uint64_t pid_namespace() noexcept;
 
-// Whether a process has been stopped, by SIGSTOP or a debugger: it does nothing until somebody lets it go on.
+// Return whether a process is stopped by SIGSTOP or a debugger: it does nothing until it is continued.
 bool is_stopped(int pid);
 
 }  // namespace ringlet::sync

@@ -1,4 +1,4 @@
-// How often one process holds a block of shared memory.
+// Reference count of one process on a block of shared memory.
 #pragma once
 
 #include <atomic>
@@ -8,11 +8,11 @@
 
 namespace ringlet::sync {
 
-// A block has one of these for each process. Its owner adds the holds that it hands to a process before it tells that
-// process of the block, or takes them back if it never did, or if all know that there is nothing to take; else only
-// that process lets go of them, one after the other. The owner uses the block again once all words are zero, or belong
-// to processes that have ended. Everything is seq_cst, so what a process did with the block comes before it let go, and
-// that before the owner's next use.
+// A block has one of these for each process. Its owner adds the holds for a process before it sends that process the
+// name of the block, and takes them back if it never sends it, or if the call is known to all to have no results;
+// otherwise only that process releases them, one at a time. The owner reuses the block once all counts are zero, or
+// belong to processes that have ended. Everything is seq_cst, so accesses of a process to the block come before its
+// release, and that before the owner's next use.
 class HoldWord {
  public:
   void add(std::uint32_t holds) noexcept {
@@ -23,7 +23,7 @@ class HoldWord {
     fault_point();
     word_.fetch_sub(1);
   }
-  // By the owner, when nobody holds the block: a process that ended has let go of nothing.
+  // By the owner, when no live process holds the block: an ended process has released nothing.
   void clear() noexcept { word_.store(0); }
   bool is_held() const noexcept { return word_.load() != 0; }
 
