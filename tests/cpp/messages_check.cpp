@@ -48,7 +48,7 @@ void a_segment_that_cannot_be_sent_fails_the_group_by_name() {
     }
     const std::vector<float> input(5000);
     const std::int64_t length = 5000;
-    const collectives::Part part{.input = input.data(), .count = input.size(), .shape = {&length, 1}};
+    const collectives::Buffer part{.input = input.data(), .count = input.size(), .shape = {&length, 1}};
     try {
       member.all_reduce({&part, 1}, core::Op::kSum);
       check(false, "the call cannot be made");
@@ -72,7 +72,7 @@ void a_failure_is_told_through_a_full_socket() {
     std::atomic<std::uint64_t>& step = processes.board().calls;
     Group group(3, kOptions, processes.world(process));
     Member member = group.member(process);
-    collectives::PartMember part = member.split(process == 2 ? std::nullopt : std::optional(0));
+    collectives::SubgroupMember part = member.split(process == 2 ? std::nullopt : std::optional(0));
     if (process == 0) {
       step.store(1);
       try {
@@ -114,8 +114,8 @@ void a_descriptor_waits_while_too_many_are_under_way() {
     if (geteuid() == 0) check(setresuid(65534, 65534, 65534) == 0, "the limit counts");
     int ends[2];
     check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "sockets can be made");
-    collectives::Mailbox sender(ends[0]);
-    collectives::Mailbox receiver(ends[1]);
+    collectives::MessageSocket sender(ends[0]);
+    collectives::MessageSocket receiver(ends[1]);
     const collectives::Message message{.subject = collectives::Subject::kSegment};
     int sent = 0;
     while (sent < 1000 && sender.try_send(message, 0)) ++sent;  // raised once the limit was reached

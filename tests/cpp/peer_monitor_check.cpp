@@ -26,9 +26,9 @@ using ringlet::stress::check;
 using ringlet::sync::Descriptor;
 using ringlet::sync::Ending;
 using ringlet::sync::LivingProcess;
+using ringlet::sync::MonitoredPeer;
+using ringlet::sync::PeerCallbacks;
 using ringlet::sync::Pidfd;
-using ringlet::sync::WatchCalls;
-using ringlet::sync::Watching;
 
 struct Child {
   Pidfd pidfd;
@@ -54,9 +54,9 @@ void reap(const Child& child) { waitpid(child.pidfd.pid(), nullptr, 0); }
 // What the watch told about one child.
 struct Told {
   explicit Told(const Child& child)
-      : watching(ringlet::sync::watch(child.socket.get(), child.pidfd.fd(),
-                                      {.on_message = [this, fd = child.socket.get()] { read_all(fd); },
-                                       .on_end = [this](Ending how) { ended.set_value(how); }})) {}
+      : watching(ringlet::sync::monitor_peer(child.socket.get(), child.pidfd.fd(),
+                                             {.on_message = [this, fd = child.socket.get()] { read_all(fd); },
+                                              .on_end = [this](Ending how) { ended.set_value(how); }})) {}
 
   void read_all(int fd) {
     std::array<char, 16> buffer;
@@ -73,7 +73,7 @@ struct Told {
 
   std::string text;
   std::promise<Ending> ended;
-  Watching watching;
+  MonitoredPeer watching;
 };
 
 void each_kind_of_end_is_told() {
@@ -162,7 +162,8 @@ void a_forked_child_holds_no_socket_open() {
   Descriptor mine(ends[0]);
   const Descriptor other(ends[1]);
   {
-    Watching watching = ringlet::sync::watch(mine.get(), -1, {.on_message = [] {}, .on_end = [](Ending) {}});
+    MonitoredPeer watching =
+        ringlet::sync::monitor_peer(mine.get(), -1, {.on_message = [] {}, .on_end = [](Ending) {}});
     const pid_t pid = fork();
     if (pid == 0) {
       watching.end();
@@ -189,14 +190,14 @@ void no_call_comes_after_the_end_of_a_watching(std::size_t rounds) {
     const Descriptor mine(ends[0]);
     const Descriptor other(ends[1]);
     auto calls = std::make_unique<int>(0);
-    Watching watching = ringlet::sync::watch(mine.get(), -1,
-                                             {.on_message =
-                                                  [&calls, fd = mine.get()] {
-                                                    char byte = 0;
-                                                    recv(fd, &byte, 1, MSG_DONTWAIT);
-                                                    ++*calls;
-                                                  },
-                                              .on_end = [](Ending) {}});
+    MonitoredPeer watching = ringlet::sync::monitor_peer(mine.get(), -1,
+                                                         {.on_message =
+                                                              [&calls, fd = mine.get()] {
+                                                                char byte = 0;
+                                                                recv(fd, &byte, 1, MSG_DONTWAIT);
+                                                                ++*calls;
+                                                              },
+                                                          .on_end = [](Ending) {}});
     for (std::size_t i = 0; i < round % 4; ++i) send(other.get(), "x", 1, 0);
     watching.end();
     calls.reset();  // a late call would be a use after free

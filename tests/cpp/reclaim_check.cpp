@@ -19,9 +19,9 @@
 namespace {
 
 using namespace ringlet;
+using collectives::Buffer;
 using collectives::Group;
 using collectives::Member;
-using collectives::Part;
 using collectives::Results;
 using stress::check;
 using stress::Processes;
@@ -52,7 +52,7 @@ struct Life {
 struct Vector {
   explicit Vector(std::size_t count, float value = 0)
       : values(count, value), length(static_cast<std::int64_t>(count)) {}
-  Part part(Vector* output = nullptr) {
+  Buffer part(Vector* output = nullptr) {
     return {.input = values.data(),
             .output = output == nullptr ? nullptr : output->values.data(),
             .count = values.size(),
@@ -70,7 +70,7 @@ struct Vector {
   std::int64_t length;
 };
 
-Results all_reduce(Member& member, const Part& part) { return member.all_reduce({&part, 1}, core::Op::kSum); }
+Results all_reduce(Member& member, const Buffer& part) { return member.all_reduce({&part, 1}, core::Op::kSum); }
 
 // Whether somebody holds so many blocks of the shared memory of this process, soon.
 bool has_lent(std::size_t blocks) {
@@ -97,7 +97,7 @@ void a_slow_rank_takes_its_result_from_a_group_that_has_ended() {
     Life life(processes, process);
     Vector input(kCount, 1);
     Vector output(2 * kCount);
-    Part part = input.part(&output);
+    Buffer part = input.part(&output);
     part.output_length = output.length;
     // All outputs are copied from the one that stands for that of rank 0.
     life.member.all_gather(part, 0);
@@ -186,12 +186,12 @@ void results_of_calls_that_do_no_work_come_back() {
   everything_comes_back_after("a call that is refused", [](Life& life) {
     // Its one output would be written while it is still read.
     Vector input(2 * kCount, 1);
-    Part part = input.part();
+    Buffer part = input.part();
     part.output = input.values.data() + 1;
     part.count = kCount;
     const std::int64_t length = kCount;
     part.shape = {&length, 1};
-    const Part parts[] = {part, part};
+    const Buffer parts[] = {part, part};
     try {
       life.member.all_reduce(parts, core::Op::kSum);
       check(false, "outputs that overlap are refused, staged or not");

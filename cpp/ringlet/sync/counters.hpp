@@ -12,7 +12,7 @@ namespace ringlet::sync {
 
 // The chunks of one rank's share: which are taken, and how many chunks, of any share, the owner has finished. Both are
 // wanted by the same readers at the same time, so they share a line.
-class alignas(kCacheLine) Share {
+class alignas(kCacheLine) WorkQueue {
  public:
   // The owner, before it publishes its arrival. relaxed: every rank waits for the arrival before reading this.
   void reset() noexcept {

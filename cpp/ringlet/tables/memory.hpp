@@ -17,7 +17,7 @@ class Memory {
  public:
   // Gives the descriptor of a table of zeros. Throws ArgumentError and SharedMemoryError.
   static sync::Descriptor create(const Layout& layout);
-  // Maps it. Throws ArgumentError if it is no table, or one of processes that this one cannot tell from each other.
+  // Maps it. Throws ArgumentError if it is not a table, or its processes are in another PID namespace.
   explicit Memory(sync::Descriptor table);
 
   const Layout& layout() const noexcept { return layout_; }

@@ -21,16 +21,16 @@ namespace {
 struct Reduction {
   Group& group;
   int rank;
-  std::span<const Part> parts;
+  std::span<const Buffer> buffers;
   core::Op op;
   Algorithm algorithm;
   sync::Poll* poll;
 
-  const Call& begin(Round& round, std::span<const Part> some) const {
+  const Call& begin(Round& round, std::span<const Buffer> some) const {
     Call& call = round.begin(Kind::kAllReduce);
     call.op = op;
     call.algorithm = algorithm;
-    call.set_parts(some);
+    call.set_buffers(some);
     return call;
   }
 };
@@ -50,7 +50,7 @@ void check_small(const Call& call) {
 
 Results reduce_whole(const Reduction& reduction) {
   Round round(reduction.group, reduction.rank, reduction.poll);
-  const Call& call = reduction.begin(round, reduction.parts);
+  const Call& call = reduction.begin(round, reduction.buffers);
   Results results;
   switch (resolve(reduction.algorithm, call, round.num_ranks())) {
     case Algorithm::kSmall:
@@ -75,16 +75,17 @@ Results reduce_whole(const Reduction& reduction) {
 void reduce_pieces(const Reduction& reduction) {
   const bool by_exchange = exchanges(reduction.group);
   or_abort(reduction.group, reduction.rank, [&] {
-    for_each_piece(reduction.parts, reduction.op, by_exchange ? kExchangeBytes : kPieceBytes, [&](const Part& piece) {
-      Round round(reduction.group, reduction.rank, reduction.poll);
-      reduction.begin(round, {&piece, 1});
-      if (by_exchange) {
-        exchange_all_reduce(round, false);
-      } else {
-        direct_all_reduce(round);
-      }
-      round.finish();
-    });
+    for_each_piece(reduction.buffers, reduction.op, by_exchange ? kExchangeBytes : kPieceBytes,
+                   [&](const Buffer& piece) {
+                     Round round(reduction.group, reduction.rank, reduction.poll);
+                     reduction.begin(round, {&piece, 1});
+                     if (by_exchange) {
+                       exchange_all_reduce(round, false);
+                     } else {
+                       direct_all_reduce(round);
+                     }
+                     round.finish();
+                   });
   });
 }
 
@@ -97,10 +98,10 @@ struct Choice {
   std::size_t way = kInPieces;
 };
 
-Choice choose(const Reduction& reduction, RankNotes& notes, bool has_two_ways) {
+Choice choose(const Reduction& reduction, RankState& state, bool has_two_ways) {
   Round round(reduction.group, reduction.rank, reduction.poll);
-  reduction.begin(round, reduction.parts);
-  if (has_two_ways && reduction.rank == 0) round.announce_place(Place(notes.trial.next()));
+  reduction.begin(round, reduction.buffers);
+  if (has_two_ways && reduction.rank == 0) round.announce_name(BufferName(state.path_tuner.next()));
   Choice choice;
   or_abort(reduction.group, reduction.rank, [&] { choice.is_private = learn_memory(round); });
   if (has_two_ways) choice.way = round.slot_of(0).result;
@@ -110,12 +111,12 @@ Choice choose(const Reduction& reduction, RankNotes& notes, bool has_two_ways) {
 
 }  // namespace
 
-Results Member::all_reduce(std::span<const Part> parts, core::Op op, Algorithm algorithm, sync::Poll* poll) {
-  for (const Part& part : parts) check_supported(op, part.dtype);
-  const Reduction reduction{*group_, rank_, parts, op, algorithm, poll};
-  if (!tells_memory(*group_, parts, algorithm)) return reduce_whole(reduction);
-  const bool has_two_ways = exchanges(*group_) && group_->world()->can_cross();
-  const Choice choice = choose(reduction, notes(), has_two_ways);
+Results Member::all_reduce(std::span<const Buffer> buffers, core::Op op, Algorithm algorithm, sync::Poll* poll) {
+  for (const Buffer& part : buffers) check_supported(op, part.dtype);
+  const Reduction reduction{*group_, rank_, buffers, op, algorithm, poll};
+  if (!tells_memory(*group_, buffers, algorithm)) return reduce_whole(reduction);
+  const bool has_two_ways = exchanges(*group_) && group_->world()->can_use_cma();
+  const Choice choice = choose(reduction, state(), has_two_ways);
   if (!choice.is_private) return reduce_whole(reduction);
   const sync::Clock::time_point start = sync::Clock::now();
   Results results;
@@ -126,9 +127,9 @@ Results Member::all_reduce(std::span<const Part> parts, core::Op op, Algorithm a
   }
   if (has_two_ways && rank_ == 0) {
     std::size_t bytes = 0;
-    for (const Part& part : parts) bytes += part.input_bytes();
+    for (const Buffer& part : buffers) bytes += part.input_bytes();
     const std::chrono::duration<double> taken = sync::Clock::now() - start;
-    notes().trial.add(choice.way, taken.count() / static_cast<double>(bytes));
+    state().path_tuner.add(choice.way, taken.count() / static_cast<double>(bytes));
   }
   return results;
 }

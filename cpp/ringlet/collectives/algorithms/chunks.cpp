@@ -23,10 +23,10 @@ void Chunks::plan(const Call& call, int num_ranks) {
   runs_.clear();
   starts_.assign(1, 0);
   std::size_t filled = 0;
-  for (std::size_t part = 0; part < call.parts.size(); ++part) {
-    const std::size_t element = core::size_of(call.parts[part].dtype);
-    for (std::size_t begin = 0; begin < call.parts[part].count;) {
-      const std::size_t count = std::min((limit - filled) / element, call.parts[part].count - begin);
+  for (std::size_t part = 0; part < call.buffers.size(); ++part) {
+    const std::size_t element = core::size_of(call.buffers[part].dtype);
+    for (std::size_t begin = 0; begin < call.buffers[part].count;) {
+      const std::size_t count = std::min((limit - filled) / element, call.buffers[part].count - begin);
       if (count > 0) runs_.push_back({part, begin, count});
       begin += count;
       filled += count * element;

@@ -9,7 +9,7 @@
 
 namespace ringlet::collectives {
 
-// Consecutive elements of one part.
+// Consecutive elements of one buffer.
 struct Run {
   std::size_t part;
   std::size_t begin;
@@ -21,9 +21,9 @@ constexpr std::size_t share_begin(std::size_t num_chunks, int rank, int num_rank
   return num_chunks * static_cast<std::size_t>(rank) / static_cast<std::size_t>(num_ranks);
 }
 
-// All parts of a call laid end to end and cut into chunks of about equal cost. A chunk is one run of a large part, or
-// several small parts. Chunks are numbered; each rank has a first claim on a share of consecutive ones, so that in call
-// after call the same core handles the same bytes.
+// All buffers of a call laid end to end and cut into chunks of about equal cost. A chunk is one run of a large buffer,
+// or several small buffers. Chunks are numbered; each rank has a first claim on a share of consecutive ones, so that in
+// call after call the same core handles the same bytes.
 class Chunks {
  public:
   // Keeps the memory of earlier calls.

@@ -15,9 +15,9 @@ namespace {
 // That each rank's output has room for its rows of the root's array, whose shape only the root knew.
 void check_pieces(Round& round) {
   const Call& root = round.call_of(round.call().root);
-  const Part& whole = root.parts.front();
+  const Buffer& whole = root.buffers.front();
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    const Part& piece = round.call_of(rank).parts.front();
+    const Buffer& piece = round.call_of(rank).buffers.front();
     const bool fits = piece.dtype == whole.dtype && piece.shape.size() == whole.shape.size() &&
                       std::equal(piece.shape.begin() + 1, piece.shape.end(), whole.shape.begin() + 1);
     if (!fits) {
@@ -36,30 +36,31 @@ Results scatter(Round& round) {
   const bool has_outputs = round.call().has_outputs;
   if (round.rank() == root && !has_outputs) {
     std::vector<std::size_t> sizes;
-    const std::size_t row = row_bytes(round.call().parts.front());
+    const std::size_t row = row_bytes(round.call().buffers.front());
     for (const std::int64_t rows : round.call().numbers) sizes.push_back(static_cast<std::size_t>(rows) * row);
     round.announce_for_each(sizes);
   }
   round.arrive_for_work();
   const Call& call = round.call_of(root);
-  const Part& part = call.parts.front();
-  const Places places = [&]() noexcept {
+  const Buffer& part = call.buffers.front();
+  const Extents places = [&]() noexcept {
     const std::size_t row = row_bytes(part);
-    return Places(round.num_ranks(),
-                  [&](std::size_t rank) { return static_cast<std::size_t>(call.numbers[rank]) * row; });
+    return Extents(round.num_ranks(),
+                   [&](std::size_t rank) { return static_cast<std::size_t>(call.numbers[rank]) * row; });
   }();
   if (has_outputs) {
     check_pieces(round);
-    Buffers buffers(round);
-    buffers.add_input(root, round.own_input_place(root, 0), part.input_bytes());
+    OverlapCheck overlap(round);
+    overlap.add_input(root, round.own_input_name(root, 0), part.input_bytes());
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
-      buffers.add_output(rank, round.own_output_place(rank, 0), places.size(static_cast<std::size_t>(rank)));
+      overlap.add_output(rank, round.own_output_name(rank, 0), places.size(static_cast<std::size_t>(rank)));
     }
-    buffers.check();
+    overlap.check();
   }
-  round.share_work(Ranges(places.total(), 1, round.num_ranks()), [&](Range range) {
+  round.process_chunks(Ranges(places.total(), 1, round.num_ranks()), [&](Range range) {
     places.visit(range, [&](std::size_t piece, std::size_t begin, std::size_t size) {
-      const Spot result = has_outputs ? round.output(static_cast<int>(piece), 0) : round.result_spot(root, piece);
+      const MappedBuffer result =
+          has_outputs ? round.output(static_cast<int>(piece), 0) : round.mapped_result(root, piece);
       round.copy(round.input(root, 0) + (places.begin(piece) + begin), size, result + begin, store_for(places.total()));
     });
   });
@@ -75,7 +76,7 @@ std::vector<std::int64_t> exchange_rows(Round& round) {
   }
   const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
   for (std::size_t target = 0; target < num_ranks; ++target) {
-    const Part& part = round.call_of(static_cast<int>(target)).parts.front();
+    const Buffer& part = round.call_of(static_cast<int>(target)).buffers.front();
     std::int64_t received = 0;
     for (std::size_t source = 0; source < num_ranks; ++source) received += rows[source * num_ranks + target];
     if (round.call_of(static_cast<int>(target)).has_outputs) {
@@ -91,35 +92,35 @@ namespace {
 struct Block {
   int source;
   int target;
-  std::size_t input_place;
-  std::size_t output_place;
+  std::size_t input_offset;
+  std::size_t output_offset;
 };
 
 void copy_block(Round& round, const Block& block, std::size_t size, kernels::Store store) {
-  round.copy(round.input(block.source, 0) + block.input_place, size, round.output(block.target, 0) + block.output_place,
-             store);
+  round.copy(round.input(block.source, 0) + block.input_offset, size,
+             round.output(block.target, 0) + block.output_offset, store);
 }
 
 // `bytes_sent(rank)` and `bytes_received(rank)` lie apart.
 template <class Sent, class Received>
 void check_exchange(Round& round, Sent&& bytes_sent, Received&& bytes_received) {
-  Buffers buffers(round);
+  OverlapCheck overlap(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    buffers.add_output(rank, round.own_output_place(rank, 0), bytes_received(static_cast<std::size_t>(rank)));
-    buffers.add_input(rank, round.own_input_place(rank, 0), bytes_sent(static_cast<std::size_t>(rank)));
+    overlap.add_output(rank, round.own_output_name(rank, 0), bytes_received(static_cast<std::size_t>(rank)));
+    overlap.add_input(rank, round.own_input_name(rank, 0), bytes_sent(static_cast<std::size_t>(rank)));
   }
-  buffers.check();
+  overlap.check();
 }
 
 void all_to_all_equal(Round& round) {
   const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
-  const std::size_t bytes = round.call().parts.front().input_bytes();
+  const std::size_t bytes = round.call().buffers.front().input_bytes();
   const std::size_t block = bytes / num_ranks;
   const std::size_t total = block * num_ranks * num_ranks;
   round.arrive_for_work();
   check_exchange(round, [&](std::size_t) { return bytes; }, [&](std::size_t) { return bytes; });
   // All blocks laid end to end, by target and then by source: the order of their places in the results.
-  round.share_work(Ranges(total, 1, round.num_ranks()), [&](Range range) {
+  round.process_chunks(Ranges(total, 1, round.num_ranks()), [&](Range range) {
     while (range.begin < range.end) {
       const std::size_t target = range.begin / bytes;
       const std::size_t source = range.begin % bytes / block;
@@ -135,12 +136,12 @@ void all_to_all_equal(Round& round) {
 
 void all_to_all_ragged(Round& round, std::span<const std::int64_t> rows) {
   const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
-  const std::size_t row = row_bytes(round.call().parts.front());
+  const std::size_t row = row_bytes(round.call().buffers.front());
   const auto bytes_from_to = [&](std::size_t source, std::size_t target) {
     return static_cast<std::size_t>(rows[source * num_ranks + target]) * row;
   };
-  const Places blocks(static_cast<int>(num_ranks * num_ranks),
-                      [&](std::size_t block) { return bytes_from_to(block % num_ranks, block / num_ranks); });
+  const Extents blocks(static_cast<int>(num_ranks * num_ranks),
+                       [&](std::size_t block) { return bytes_from_to(block % num_ranks, block / num_ranks); });
   std::vector<std::size_t> offsets(num_ranks * num_ranks);  // in the source, [target * P + source]
   for (std::size_t source = 0; source < num_ranks; ++source) {
     std::size_t offset = 0;
@@ -159,7 +160,7 @@ void all_to_all_ragged(Round& round, std::span<const std::int64_t> rows) {
         const std::size_t last = rank * num_ranks + num_ranks - 1;
         return blocks.begin(last) + blocks.size(last) - blocks.begin(rank * num_ranks);
       });
-  round.share_work(Ranges(blocks.total(), 1, round.num_ranks()), [&](Range range) {
+  round.process_chunks(Ranges(blocks.total(), 1, round.num_ranks()), [&](Range range) {
     blocks.visit(range, [&](std::size_t block, std::size_t begin, std::size_t size) {
       const std::size_t target = block / num_ranks;
       const std::size_t place = blocks.begin(block) - blocks.begin(target * num_ranks) + begin;
@@ -181,7 +182,7 @@ void all_to_all(Round& round, std::span<const std::int64_t> rows) {
 
 void permute(Round& round) {
   const Call& call = round.call();
-  const std::size_t bytes = call.parts.front().input_bytes();
+  const std::size_t bytes = call.buffers.front().input_bytes();
   constexpr int kNobody = -1;
   std::vector<int> source_of(static_cast<std::size_t>(round.num_ranks()), kNobody);
   for (std::size_t i = 0; i + 1 < call.numbers.size(); i += 2) {
@@ -189,18 +190,18 @@ void permute(Round& round) {
   }
   const std::size_t total = bytes * source_of.size();
   round.arrive_for_work();
-  Buffers buffers(round);
+  OverlapCheck overlap(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    buffers.add_output(rank, round.own_output_place(rank, 0), bytes);
-    buffers.add_input(rank, round.own_input_place(rank, 0), bytes);
+    overlap.add_output(rank, round.own_output_name(rank, 0), bytes);
+    overlap.add_input(rank, round.own_input_name(rank, 0), bytes);
   }
-  buffers.check();
-  round.share_work(Ranges(total, 1, round.num_ranks()), [&](Range range) {
+  overlap.check();
+  round.process_chunks(Ranges(total, 1, round.num_ranks()), [&](Range range) {
     while (range.begin < range.end) {
       const std::size_t target = range.begin / bytes;
       const std::size_t begin = range.begin % bytes;
       const std::size_t size = std::min(bytes - begin, range.end - range.begin);
-      const Spot to = round.output(static_cast<int>(target), 0) + begin;
+      const MappedBuffer to = round.output(static_cast<int>(target), 0) + begin;
       if (source_of[target] == kNobody) {
         if (round.may_write(to)) std::memset(to.here, 0, size);
       } else {

@@ -15,11 +15,11 @@ namespace {
 void find_outputs(Round& round, int announcer, std::size_t part, std::size_t offset) {
   auto& outputs = round.mine().outputs;
   outputs.clear();
-  const auto add = [&](Spot output) { outputs.push_back(output.here + offset); };
+  const auto add = [&](MappedBuffer output) { outputs.push_back(output.here + offset); };
   if (round.call().kind == Kind::kReduce) {
     add(round.output(round.call().root, part));
   } else if (!round.call().has_outputs) {
-    add(round.result_spot(announcer, part));
+    add(round.mapped_result(announcer, part));
   } else {
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
       if (round.is_written(rank, part)) add(round.output(rank, part));
@@ -30,12 +30,12 @@ void find_outputs(Round& round, int announcer, std::size_t part, std::size_t off
 // Lines that were just read are in the cache, so results that replace their inputs are stored plainly.
 kernels::Store store_of(Round& round, std::size_t part) {
   const int root = round.call().root;
-  std::size_t bytes = round.call().result_bytes(round.call().parts[part]);
+  std::size_t bytes = round.call().result_bytes(round.call().buffers[part]);
   if (round.call().kind == Kind::kReduce) {
-    if (round.input_place(root, part) == round.output_place(root, part)) return kernels::Store::kPlain;
+    if (round.input_name(root, part) == round.output_name(root, part)) return kernels::Store::kPlain;
   } else if (round.call().has_outputs) {
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
-      if (round.input_place(rank, part) == round.output_place(rank, part)) return kernels::Store::kPlain;
+      if (round.input_name(rank, part) == round.output_name(rank, part)) return kernels::Store::kPlain;
     }
     bytes *= static_cast<std::size_t>(round.num_ranks());
   }
@@ -44,7 +44,7 @@ kernels::Store store_of(Round& round, std::size_t part) {
 
 void reduce_block(Round& round, const Run& block, kernels::Store store) {
   const Call& call = round.call();
-  const Part& part = call.parts[block.part];
+  const Buffer& part = call.buffers[block.part];
   const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
   const std::size_t offset = block.begin * core::size_of(part.dtype);
   const std::size_t bytes = block.count * core::size_of(part.dtype);
@@ -60,7 +60,7 @@ void reduce_block(Round& round, const Run& block, kernels::Store store) {
 
 void reduce_run(Round& round, const Run& run) {
   const Call& call = round.call();
-  const Part& part = call.parts[run.part];
+  const Buffer& part = call.buffers[run.part];
   const std::size_t element = std::max(core::size_of(part.dtype), core::size_of(call.result_dtype(part)));
   const kernels::Store store = round.is_all_here() ? store_of(round, run.part) : kernels::Store::kPlain;
   const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks())) / element;
@@ -73,13 +73,13 @@ void reduce_run(Round& round, const Run& run) {
 
 void copy_run(Round& round, const Run& run) {
   const int root = round.call().root;
-  const Part& part = round.call_of(root).parts[run.part];
+  const Buffer& part = round.call_of(root).buffers[run.part];
   const std::size_t offset = run.begin * core::size_of(part.dtype);
   const std::size_t bytes = run.count * core::size_of(part.dtype);
   const kernels::Store store = store_for(part.input_bytes());
-  const Spot input = round.input(root, run.part) + offset;
+  const MappedBuffer input = round.input(root, run.part) + offset;
   if (!round.call().has_outputs) {
-    return round.copy(input, bytes, round.result_spot(root, run.part) + offset, store);
+    return round.copy(input, bytes, round.mapped_result(root, run.part) + offset, store);
   }
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
     if (round.is_written(rank, run.part)) round.copy(input, bytes, round.output(rank, run.part) + offset, store);
@@ -95,7 +95,7 @@ Results direct_all_reduce(Round& round) {
   chunks.plan(round.call(), round.num_ranks());
   round.arrive_for_work();
   if (!is_shared) check_overlap(round);
-  round.share_work(chunks, [&](const Run& run) { reduce_run(round, run); });
+  round.process_chunks(chunks, [&](const Run& run) { reduce_run(round, run); });
   return is_shared ? round.take_results(0) : Results{};
 }
 
@@ -103,7 +103,7 @@ void direct_all_reduce_of_arrived(Round& round) {
   Chunks& chunks = round.mine().chunks;
   // noexcept, as in check_overlap: from here on this rank cannot leave before the work is done.
   [&]() noexcept { chunks.plan(round.call(), round.num_ranks()); }();
-  round.share_work(chunks, [&](const Run& run) { reduce_run(round, run); });
+  round.process_chunks(chunks, [&](const Run& run) { reduce_run(round, run); });
 }
 
 void direct_reduce(Round& round) {
@@ -111,7 +111,7 @@ void direct_reduce(Round& round) {
   chunks.plan(round.call(), round.num_ranks());
   round.arrive_for_work();
   check_overlap(round);
-  round.share_work(chunks, [&](const Run& run) { reduce_run(round, run); });
+  round.process_chunks(chunks, [&](const Run& run) { reduce_run(round, run); });
 }
 
 Results direct_broadcast(Round& round) {
@@ -123,7 +123,7 @@ Results direct_broadcast(Round& round) {
   Chunks& chunks = round.mine().chunks;
   // noexcept, as in check_overlap: from here on this rank cannot leave before the work is done.
   [&]() noexcept { chunks.plan(round.call_of(root), round.num_ranks()); }();
-  round.share_work(chunks, [&](const Run& run) { copy_run(round, run); });
+  round.process_chunks(chunks, [&](const Run& run) { copy_run(round, run); });
   return is_shared ? round.take_results(root) : Results{};
 }
 

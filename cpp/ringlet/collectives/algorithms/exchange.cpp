@@ -20,12 +20,12 @@ constexpr std::size_t kBlockBytes = std::size_t{16} << 10;
 constexpr std::size_t kAcrossBytes = std::size_t{128} << 10;
 constexpr std::size_t kAlignment = 64;
 
-kernels::Store store_of(const Part& part) {
+kernels::Store store_of(const Buffer& part) {
   return part.input_bytes() <= kLargestStreamed ? kernels::Store::kStream : kernels::Store::kPlain;
 }
 
 // They may be the same bytes, or have none in common.
-bool overlap_in_part(const Part& part, std::size_t result_bytes) {
+bool overlap_in_part(const Buffer& part, std::size_t result_bytes) {
   const auto* const input = static_cast<const std::byte*>(part.input);
   const auto* const output = static_cast<const std::byte*>(part.output);
   if (input == output && part.input_bytes() == result_bytes) return false;
@@ -43,19 +43,19 @@ bool exchanges(const Group& group) {
 }
 
 bool is_to_be_exchanged(const Group& group, const Call& call) {
-  return call.parts.size() == 1 && call.has_outputs && call.parts.front().count > 0 && exchanges(group);
+  return call.buffers.size() == 1 && call.has_outputs && call.buffers.front().count > 0 && exchanges(group);
 }
 
 bool is_to_be_read_across(const Group& group, const Call& call) {
-  return call.total_input_bytes() > kLargestCrossed && group.world()->can_cross();
+  return call.total_input_bytes() > kLargestCrossed && group.world()->can_use_cma();
 }
 
 void exchange_all_reduce(Round& round, bool across) {
-  const auto is_shared = [](Place place) { return place.is_shared() && !place.is_staged(); };
+  const auto is_shared = [](BufferName place) { return place.is_shared() && !place.is_staged(); };
   round.arrive_for_exchange(across);
   check_overlap(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    if (!is_shared(round.input_place(rank, 0)) || !is_shared(round.output_place(rank, 0))) {
+    if (!is_shared(round.input_name(rank, 0)) || !is_shared(round.output_name(rank, 0))) {
       return round.exchange_shares();
     }
   }
@@ -64,7 +64,7 @@ void exchange_all_reduce(Round& round, bool across) {
 
 // The elements that a rank combines.
 Range Round::share_of_result(int rank) {
-  const Part& part = call().parts.front();
+  const Buffer& part = call().buffers.front();
   const std::size_t unit = kAlignment / std::min(kAlignment, core::size_of(part.dtype));
   const std::size_t units = (part.count + unit - 1) / unit;
   return {std::min(share_begin(units, rank, num_ranks()) * unit, part.count),
@@ -75,8 +75,8 @@ Range Round::share_of_result(int rank) {
 // is shared, which its owner may write to as soon as it has left the call.
 void Round::stage_shares() {
   if (exchanges_across_) return;
-  RankNotes::Set& set = mine().sets[set_];
-  const Part& part = set.call.parts.front();
+  RankState::Set& set = mine().sets[set_];
+  const Buffer& part = set.call.buffers.front();
   const std::size_t element = core::size_of(part.dtype);
   const std::size_t result_bytes = set.call.result_bytes(part);
   const auto stage = [&](memory::Block& block, std::size_t bytes) {
@@ -84,10 +84,10 @@ void Round::stage_shares() {
       block = nullptr;
       block = group_.world_->allocate(bytes);
     }
-    return group_.world_->place_of(block->data(), interruption_.poll()).as_staged();
+    return group_.world_->buffer_name_of(block->data(), interruption_.poll()).as_staged();
   };
-  announce_place(stage(set.staged_outputs, result_bytes));
-  if (!set.outputs.front().is_shared()) set.outputs.front() = set.result_places.front();
+  announce_name(stage(set.staged_outputs, result_bytes));
+  if (!set.outputs.front().is_shared()) set.outputs.front() = set.result_names.front();
   if (set.inputs.front().is_shared()) return;
   set.inputs.front() = stage(set.staged_inputs, part.input_bytes());
   for (int rank = 0; rank < num_ranks(); ++rank) {
@@ -101,7 +101,7 @@ void Round::stage_shares() {
 
 void Round::combine_share() {
   const Call& own = call();
-  const Part& part = own.parts.front();
+  const Buffer& part = own.buffers.front();
   const std::size_t element = core::size_of(part.dtype);
   const std::size_t result_element = core::size_of(own.result_dtype(part));
   const auto lanes = static_cast<std::size_t>(num_ranks());
@@ -130,7 +130,7 @@ void Round::combine_share() {
 
 void Round::take_shares() {
   const Call& own = call();
-  const Part& part = own.parts.front();
+  const Buffer& part = own.buffers.front();
   const std::size_t result_element = core::size_of(own.result_dtype(part));
   for (int rank = 0; rank < num_ranks(); ++rank) {
     if (rank == rank_) continue;
@@ -139,7 +139,7 @@ void Round::take_shares() {
     const std::size_t bytes = (share.end - share.begin) * result_element;
     std::byte* const to = static_cast<std::byte*>(part.output) + offset;
     const std::byte* const from =
-        exchanges_across_ ? output(rank, 0).here : group_.world_->address_of(Place(slot_of(rank).result));
+        exchanges_across_ ? output(rank, 0).here : group_.world_->address_of(BufferName(slot_of(rank).result));
     if (from != nullptr) {
       std::memcpy(to, from + offset, bytes);
     } else if (bytes > 0) {
@@ -166,7 +166,7 @@ void Round::exchange_shares() {
     give_up_unreachable();
   }
   if (exchanges_across_) wait_for_all_steps();  // outputs are read until all ranks have theirs
-  own_board().left.publish(sequence_);
+  own_board().left_seq.publish(sequence_);
 }
 
 }  // namespace ringlet::collectives

@@ -19,7 +19,7 @@ bool is_to_be_exchanged(const Group& group, const Call& call);
 // Whether it then goes across.
 bool is_to_be_read_across(const Group& group, const Call& call);
 
-// Of the first part, to its output. Where all memory is shared after all, it is DIRECT.
+// Reduces buffer 0 to its output. Runs DIRECT if all memory turns out to be shared.
 void exchange_all_reduce(Round& round, bool across);
 
 }  // namespace ringlet::collectives

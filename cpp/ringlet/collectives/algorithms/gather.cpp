@@ -18,7 +18,7 @@ struct AxisView {
   std::size_t num_rows = 1;
   std::size_t bytes = 1;
 
-  AxisView(const Part& part, int axis) : bytes(core::size_of(part.dtype)) {
+  AxisView(const Buffer& part, int axis) : bytes(core::size_of(part.dtype)) {
     const auto split = static_cast<std::size_t>(axis);
     for (std::size_t dim = 0; dim < split; ++dim) num_rows *= static_cast<std::size_t>(part.shape[dim]);
     for (std::size_t dim = split + 1; dim < part.shape.size(); ++dim)
@@ -30,7 +30,7 @@ struct AxisView {
 class Gather {
  public:
   Gather(const Call& call, std::span<const std::int64_t> lengths)
-      : view_(call.parts.front(), call.axis),
+      : view_(call.buffers.front(), call.axis),
         columns_(static_cast<int>(lengths.size()),
                  [&](std::size_t rank) { return static_cast<std::size_t>(lengths[rank]) * view_.bytes; }),
         inputs_(static_cast<int>(lengths.size()),
@@ -42,14 +42,14 @@ class Gather {
   bool has_one_row() const { return view_.num_rows == 1; }
 
   // Bytes of all inputs, laid end to end, to one result.
-  void copy_range(Round& round, Range range, Spot result, kernels::Store store) const {
+  void copy_range(Round& round, Range range, MappedBuffer result, kernels::Store store) const {
     inputs_.visit(range, [&](std::size_t rank, std::size_t begin, std::size_t size) {
       const std::size_t width = columns_.size(rank);
       for (const std::size_t end = begin + size; begin < end;) {
         const std::size_t row = begin / width;
         const std::size_t column = begin % width;
         const std::size_t run = view_.num_rows == 1 ? end - begin : std::min(width - column, end - begin);
-        const Spot to = result + (row * columns_.total() + columns_.begin(rank) + column);
+        const MappedBuffer to = result + (row * columns_.total() + columns_.begin(rank) + column);
         round.copy(round.input(static_cast<int>(rank), 0) + begin, run, to, store);
         begin += run;
       }
@@ -58,8 +58,8 @@ class Gather {
 
  private:
   AxisView view_;
-  Places columns_;
-  Places inputs_;
+  Extents columns_;
+  Extents inputs_;
 };
 
 int announcer_of(const Call& call) { return call.kind == Kind::kGather ? call.root : 0; }
@@ -74,11 +74,11 @@ void announce_gather(Round& round, std::size_t bytes) {
 }
 
 // The places that the gathered bytes go to.
-std::vector<Spot> results_of(Round& round) {
+std::vector<MappedBuffer> results_of(Round& round) {
   const int announcer = announcer_of(round.call());
-  if (!has_output(round, announcer)) return {round.result_spot(announcer, 0)};
+  if (!has_output(round, announcer)) return {round.mapped_result(announcer, 0)};
   if (round.call().kind == Kind::kGather) return {round.output(announcer, 0)};
-  std::vector<Spot> results;
+  std::vector<MappedBuffer> results;
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
     if (round.is_written(rank, 0)) results.push_back(round.output(rank, 0));
   }
@@ -88,25 +88,25 @@ std::vector<Spot> results_of(Round& round) {
 void check_gather(Round& round, const Gather& gather) {
   const int announcer = announcer_of(round.call());
   if (!has_output(round, announcer)) return;
-  Buffers buffers(round);
+  OverlapCheck overlap(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
     const bool is_receiver = round.call().kind == Kind::kAllGather || rank == announcer;
-    const Place input = round.own_input_place(rank, 0);
-    const Place output = is_receiver ? round.own_output_place(rank, 0) : Place();
-    if (is_receiver) buffers.add_output(rank, output, gather.total_bytes());
+    const BufferName input = round.own_input_name(rank, 0);
+    const BufferName output = is_receiver ? round.own_output_name(rank, 0) : BufferName();
+    if (is_receiver) overlap.add_output(rank, output, gather.total_bytes());
     const bool is_in_place = is_receiver && gather.has_one_row() && input == output + gather.first_byte(rank);
-    if (!is_in_place) buffers.add_input(rank, input, gather.input_bytes(rank));
+    if (!is_in_place) overlap.add_input(rank, input, gather.input_bytes(rank));
   }
-  buffers.check();
+  overlap.check();
 }
 
 void gather_shared(Round& round, const Gather& gather) {
   check_gather(round, gather);
   // noexcept: from here on this rank cannot leave before the work is done.
-  const std::vector<Spot> results = [&]() noexcept { return results_of(round); }();
+  const std::vector<MappedBuffer> results = [&]() noexcept { return results_of(round); }();
   const kernels::Store store = store_for(gather.total_bytes() * results.size());
-  round.share_work(Ranges(gather.total_bytes(), 1, round.num_ranks()), [&](Range range) {
-    for (const Spot result : results) gather.copy_range(round, range, result, store);
+  round.process_chunks(Ranges(gather.total_bytes(), 1, round.num_ranks()), [&](Range range) {
+    for (const MappedBuffer result : results) gather.copy_range(round, range, result, store);
   });
 }
 
@@ -118,7 +118,7 @@ Results take_gathered(Round& round) {
   return round.take_results(announcer);
 }
 
-// What a rank says of its piece inside its slot.
+// The description of a rank's piece in its slot.
 struct Lengths {
   std::int64_t input;
   std::int64_t output;
@@ -131,7 +131,7 @@ Lengths said_by(Round& round, int rank) {
 }
 
 void say_lengths(Round& round) {
-  const Part& part = round.call().parts.front();
+  const Buffer& part = round.call().buffers.front();
   const Lengths lengths{part.shape[static_cast<std::size_t>(round.call().axis)], part.output_length};
   std::memcpy(round.slot_of(round.rank()).payload(), &lengths, sizeof lengths);
 }
@@ -156,7 +156,7 @@ std::vector<std::int64_t> lengths_of(Round& round) {
 
 bool gather_equal(Round& round, Results& results) {
   const Call& call = round.call();
-  const std::int64_t length = call.parts.front().shape[static_cast<std::size_t>(call.axis)];
+  const std::int64_t length = call.buffers.front().shape[static_cast<std::size_t>(call.axis)];
   const std::vector<std::int64_t> lengths(static_cast<std::size_t>(round.num_ranks()), length);
   const Gather gather(call, lengths);
   announce_gather(round, gather.total_bytes());

@@ -15,7 +15,7 @@ namespace ringlet::collectives {
 bool gather_equal(Round& round, Results& results);
 Results gather_ragged(Round& round, std::span<const std::int64_t> lengths);
 
-// Of all ranks along the axis, as they said it to gather_equal.
+// Lengths of all ranks along the axis, as published in gather_equal.
 std::vector<std::int64_t> lengths_of(Round& round);
 
 }  // namespace ringlet::collectives

@@ -8,7 +8,7 @@
 namespace ringlet::collectives {
 
 // Kept by one rank, which sends its choice to the others.
-class Trial {
+class PathTuner {
  public:
   // Return the next path, 0 or 1: the faster one, and the other one at intervals.
   std::size_t next() noexcept {

@@ -18,17 +18,17 @@ constexpr std::size_t kScanBlockBytes = 4096;
 // Elements `begin` and on of all inputs, which are in the share of `owner`.
 void reduce_block(Round& round, std::size_t owner, Range range, std::size_t share) {
   const Call& call = round.call();
-  const Part& part = call.parts.front();
+  const Buffer& part = call.buffers.front();
   const std::size_t element = core::size_of(part.dtype);
   const std::size_t result_element = core::size_of(call.result_dtype(part));
-  const Spot target = round.output(static_cast<int>(owner), 0) + (range.begin - owner * share) * result_element;
+  const MappedBuffer target = round.output(static_cast<int>(owner), 0) + (range.begin - owner * share) * result_element;
   if (!round.may_write(target)) return;
   const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
   const std::size_t count = range.end - range.begin;
   auto& inputs = round.mine().inputs;
   inputs.clear();
   for (std::size_t rank = 0; rank < num_ranks; ++rank) {
-    const Spot input = round.input(static_cast<int>(rank), 0) + range.begin * element;
+    const MappedBuffer input = round.input(static_cast<int>(rank), 0) + range.begin * element;
     inputs.push_back(round.fetch(input, count * element, rank, num_ranks));
   }
   void* const output = target.here;
@@ -40,7 +40,7 @@ void reduce_block(Round& round, std::size_t owner, Range range, std::size_t shar
 
 // Results of each block of rank's share of the input, which may begin and end inside the shares of two ranks.
 void reduce_range(Round& round, Range range, std::size_t share) {
-  const Part& part = round.call().parts.front();
+  const Buffer& part = round.call().buffers.front();
   const std::size_t element = std::max(core::size_of(part.dtype), core::size_of(round.call().result_dtype(part)));
   const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks())) / element;
   while (range.begin < range.end) {
@@ -147,7 +147,7 @@ void repeat_first(std::byte* data, std::size_t element_bytes, std::size_t count)
 template <class InputOf, class OutputOf>
 void scan_block(const Call& call, int num_ranks, std::size_t count, InputOf&& input_of, OutputOf&& output_of) {
   const kernels::Kernels& kernels = kernels::active();
-  const core::DType dtype = call.parts.front().dtype;
+  const core::DType dtype = call.buffers.front().dtype;
   alignas(64) std::byte first[kScanBlockBytes];
   alignas(64) std::byte second[kScanBlockBytes];
   std::byte* so_far = first;
@@ -180,7 +180,7 @@ void for_each_block(core::DType dtype, Range range, F&& f) {
 }
 
 void small_scan(Round& round) {
-  const Part& part = round.call().parts.front();
+  const Buffer& part = round.call().buffers.front();
   const std::size_t element = core::size_of(part.dtype);
   for_each_block(part.dtype, {0, part.count}, [&](std::size_t begin, std::size_t count) {
     scan_block(
@@ -189,9 +189,9 @@ void small_scan(Round& round) {
   });
 }
 
-// Elements of all ranks that fit the lanes, if inputs have to come by those.
+// Elements of all ranks that fit the lanes, if inputs have to be read through them.
 void scan_lanes(Round& round, Range range) {
-  const Part& part = round.call().parts.front();
+  const Buffer& part = round.call().buffers.front();
   const std::size_t element = core::size_of(part.dtype);
   const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
   const std::size_t bytes = (range.end - range.begin) * element;
@@ -200,8 +200,8 @@ void scan_lanes(Round& round, Range range) {
   inputs.clear();
   outputs.clear();
   for (std::size_t rank = 0; rank < num_ranks; ++rank) {
-    const Spot input = round.input(static_cast<int>(rank), 0) + range.begin * element;
-    const Spot output = round.output(static_cast<int>(rank), 0) + range.begin * element;
+    const MappedBuffer input = round.input(static_cast<int>(rank), 0) + range.begin * element;
+    const MappedBuffer output = round.output(static_cast<int>(rank), 0) + range.begin * element;
     inputs.push_back(round.fetch(input, bytes, rank, num_ranks));
     outputs.push_back(output.here);
   }
@@ -214,7 +214,7 @@ void scan_lanes(Round& round, Range range) {
 }
 
 void scan_range(Round& round, Range range) {
-  const std::size_t element = core::size_of(round.call().parts.front().dtype);
+  const std::size_t element = core::size_of(round.call().buffers.front().dtype);
   const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks())) / element;
   while (range.begin < range.end) {
     const std::size_t end = std::min(range.end - range.begin, block) + range.begin;
@@ -226,24 +226,24 @@ void scan_range(Round& round, Range range) {
 // The outputs and the inputs of all ranks lie apart, but for an output in its own place.
 void check_places(Round& round, std::size_t share) {
   const Call& call = round.call();
-  const Part& part = call.parts.front();
+  const Buffer& part = call.buffers.front();
   const std::size_t bytes = share * core::size_of(call.result_dtype(part));
   const bool may_be_in_place = call.result_dtype(part) == part.dtype;
-  Buffers buffers(round);
+  OverlapCheck overlap(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    const Place output = round.own_output_place(rank, 0);
-    buffers.add_output(rank, output, bytes);
-    buffers.add_input_around(rank, round.own_input_place(rank, 0), part.input_bytes(),
-                             may_be_in_place ? output : Place(), static_cast<std::size_t>(rank) * bytes, bytes);
+    const BufferName output = round.own_output_name(rank, 0);
+    overlap.add_output(rank, output, bytes);
+    overlap.add_input_around(rank, round.own_input_name(rank, 0), part.input_bytes(),
+                             may_be_in_place ? output : BufferName(), static_cast<std::size_t>(rank) * bytes, bytes);
   }
-  buffers.check();
+  overlap.check();
 }
 
 }  // namespace
 
 void reduce_scatter(Round& round) {
   const Call& call = round.call();
-  const Part& part = call.parts.front();
+  const Buffer& part = call.buffers.front();
   const std::size_t share = part.count / static_cast<std::size_t>(round.num_ranks());
   if (fits_slot(call)) {
     send_payload(round);
@@ -254,11 +254,11 @@ void reduce_scatter(Round& round) {
   const Ranges ranges(part.count, core::size_of(part.dtype), round.num_ranks());
   round.arrive_for_work();
   check_places(round, share);
-  round.share_work(ranges, [&](Range range) { reduce_range(round, range, share); });
+  round.process_chunks(ranges, [&](Range range) { reduce_range(round, range, share); });
 }
 
 void exclusive_scan(Round& round) {
-  const Part& part = round.call().parts.front();
+  const Buffer& part = round.call().buffers.front();
   if (fits_slot(round.call())) {
     send_payload(round);
     round.arrive();
@@ -268,7 +268,7 @@ void exclusive_scan(Round& round) {
   const Ranges ranges(part.count, core::size_of(part.dtype), round.num_ranks());
   round.arrive_for_work();
   check_overlap(round);
-  round.share_work(ranges, [&](Range range) { scan_range(round, range); });
+  round.process_chunks(ranges, [&](Range range) { scan_range(round, range); });
 }
 
 }  // namespace ringlet::collectives

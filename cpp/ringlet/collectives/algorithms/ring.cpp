@@ -11,13 +11,13 @@ namespace ringlet::collectives {
 
 namespace {
 
-// One part going round the ring, seen from one rank.
+// One buffer passed around the ring, for one rank.
 class RingPart {
  public:
   RingPart(Round& round, std::size_t index)
       : round_(round),
         call_(round.call()),
-        part_(call_.parts[index]),
+        part_(call_.buffers[index]),
         index_(index),
         num_ranks_(static_cast<std::size_t>(round.num_ranks())),
         rank_(static_cast<std::size_t>(round.rank())),
@@ -48,11 +48,11 @@ class RingPart {
     const std::size_t begin = number * segment_size_ / num_ranks_;
     return {segment_begin_ + begin, (number + 1) * segment_size_ / num_ranks_ - begin};
   }
-  int left() const { return static_cast<int>((rank_ + num_ranks_ - 1) % num_ranks_); }
+  int left_neighbour() const { return static_cast<int>((rank_ + num_ranks_ - 1) % num_ranks_); }
 
   // Where partial results live: in the results themselves, or in scratch where results have another type.
   std::byte* partial_of(int rank) const {
-    if (call_.result_dtype(part_) != partial_dtype_) return round_.result_of(0, call_.parts.size() + index_);
+    if (call_.result_dtype(part_) != partial_dtype_) return round_.result_of(0, call_.buffers.size() + index_);
     return result_of(rank);
   }
   std::byte* result_of(int rank) const {
@@ -60,7 +60,7 @@ class RingPart {
     return round_.output(rank, index_).here;
   }
 
-  void begin_step(std::size_t step) const { round_.wait_for_steps(left(), first_step_ + step); }
+  void begin_step(std::size_t step) const { round_.wait_for_steps(left_neighbour(), first_step_ + step); }
 
   void reduce_scatter() {  // after step s, the piece has the combination of s + 1 ranks
     const kernels::Kernels& kernels = kernels::active();
@@ -72,7 +72,7 @@ class RingPart {
         kernels.widen(part_.dtype, mine, piece.size, partial);
       } else {
         begin_step(step);
-        const std::byte* const so_far = partial_of(left()) + piece.begin * partial_bytes_;
+        const std::byte* const so_far = partial_of(left_neighbour()) + piece.begin * partial_bytes_;
         kernels.combine(call_.op, part_.dtype, so_far, mine, piece.size, partial);
       }
       if (step + 1 == num_ranks_) {
@@ -91,7 +91,8 @@ class RingPart {
       const std::size_t offset = piece.begin * result_bytes_;
       begin_step(num_ranks_ + step - 1);
       if (piece.size > 0) {
-        std::memcpy(result_of(round_.rank()) + offset, result_of(left()) + offset, piece.size * result_bytes_);
+        std::memcpy(result_of(round_.rank()) + offset, result_of(left_neighbour()) + offset,
+                    piece.size * result_bytes_);
       }
       round_.finish_step();
     }
@@ -99,7 +100,7 @@ class RingPart {
 
   Round& round_;
   const Call& call_;
-  const Part& part_;
+  const Buffer& part_;
   std::size_t index_;
   std::size_t num_ranks_;
   std::size_t rank_;
@@ -120,7 +121,7 @@ Results ring_all_reduce(Round& round) {
   if (round.rank() == 0) round.announce_results(true);
   round.arrive_for_work();
   if (!is_shared) check_overlap(round);
-  for (std::size_t index = 0; index < call.parts.size(); ++index) RingPart(round, index).run();
+  for (std::size_t index = 0; index < call.buffers.size(); ++index) RingPart(round, index).run();
   // A neighbour may still read this rank's buffers: the next arrival of all ranks would come too late.
   for (int rank = 0; rank < round.num_ranks(); ++rank) round.wait_for_steps(rank, round.mine().ring_steps);
   if (round.is_between_processes()) round.leave_work();

@@ -13,7 +13,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// Below this many bytes, read and written, it takes longer to tell another thread than to do the work.
+// Below this many bytes, read and written, waking another thread takes longer than the work.
 constexpr std::size_t kWorthSharing = std::size_t{256} << 10;
 
 // More buffers than this are the work of one thread.

@@ -4,7 +4,7 @@
 
 namespace ringlet::collectives {
 
-std::size_t row_bytes(const Part& part) {
+std::size_t row_bytes(const Buffer& part) {
   std::size_t bytes = core::size_of(part.dtype);
   for (std::size_t dim = 1; dim < part.shape.size(); ++dim) bytes *= static_cast<std::size_t>(part.shape[dim]);
   return bytes;

@@ -26,18 +26,18 @@ inline void copy(const void* from, std::size_t bytes, void* to, kernels::Store s
 }
 
 // Bytes of everything behind one index of dimension 0.
-std::size_t row_bytes(const Part& part);
+std::size_t row_bytes(const Buffer& part);
 
 // Refuses the call if a rank's output has another length than its result. All ranks look at all outputs, so that all
 // refuse, or none.
 void check_output_length(Round& round, int rank, std::int64_t given, std::int64_t wanted, std::string_view what);
 
 // Where ranks' pieces lie when they are laid end to end.
-class Places {
+class Extents {
  public:
-  Places() = default;
+  Extents() = default;
   template <class SizeOf>
-  Places(int num_pieces, SizeOf&& size_of) : ends_(static_cast<std::size_t>(num_pieces)) {
+  Extents(int num_pieces, SizeOf&& size_of) : ends_(static_cast<std::size_t>(num_pieces)) {
     std::size_t end = 0;
     for (std::size_t piece = 0; piece < ends_.size(); ++piece) ends_[piece] = end += size_of(piece);
   }

@@ -50,18 +50,18 @@ bool shares_results(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kScatter || kind == Kind::kBroadcast;
 }
 
-std::string describe_part(const Part& part) { return core::describe(part.dtype, part.shape); }
+std::string describe_part(const Buffer& part) { return core::describe(part.dtype, part.shape); }
 
 std::string describe_parts(const Call& call) {
-  if (!call.has_parts) return "None";
+  if (!call.has_buffers) return "None";
   constexpr std::size_t kShown = 4;
-  if (call.parts.size() == 1) return describe_part(call.parts.front());
-  std::string text = std::to_string(call.parts.size()) + " arrays";
-  for (std::size_t i = 0; i < std::min(call.parts.size(), kShown); ++i) {
+  if (call.buffers.size() == 1) return describe_part(call.buffers.front());
+  std::string text = std::to_string(call.buffers.size()) + " arrays";
+  for (std::size_t i = 0; i < std::min(call.buffers.size(), kShown); ++i) {
     text += i == 0 ? ": " : ", ";
-    text += describe_part(call.parts[i]);
+    text += describe_part(call.buffers[i]);
   }
-  return call.parts.size() > kShown ? text + ", ..." : text;
+  return call.buffers.size() > kShown ? text + ", ..." : text;
 }
 
 std::string describe_pairs(const std::vector<std::int64_t>& numbers) {
@@ -90,22 +90,22 @@ void Call::reset(Kind new_kind) {
   root = 0;
   axis = 0;
   has_outputs = false;
-  has_parts = true;
+  has_buffers = true;
   is_ragged = false;
-  parts.clear();
+  buffers.clear();
   numbers.clear();
   name.clear();
   series = 0;
 }
 
-void Call::set_parts(std::span<const Part> from) {
-  parts.assign(from.begin(), from.end());
+void Call::set_buffers(std::span<const Buffer> from) {
+  buffers.assign(from.begin(), from.end());
   has_outputs = !from.empty() && from.front().output != nullptr;
   std::size_t num_dims = 0;
-  for (const Part& part : from) num_dims += part.shape.size();
+  for (const Buffer& part : from) num_dims += part.shape.size();
   dims.resize(num_dims);
   std::size_t used = 0;
-  for (Part& part : parts) {
+  for (Buffer& part : buffers) {
     const std::span<std::int64_t> copy = std::span(dims).subspan(used, part.shape.size());
     std::copy(part.shape.begin(), part.shape.end(), copy.begin());
     part.shape = copy;
@@ -115,7 +115,7 @@ void Call::set_parts(std::span<const Part> from) {
 
 std::size_t Call::total_input_bytes() const {
   std::size_t bytes = 0;
-  for (const Part& part : parts) bytes += part.input_bytes();
+  for (const Buffer& part : buffers) bytes += part.input_bytes();
   return bytes;
 }
 
@@ -134,19 +134,19 @@ std::uint64_t Call::call_fingerprint() const {
   return hash.value();
 }
 
-std::uint64_t Call::parts_fingerprint() const {
+std::uint64_t Call::buffers_fingerprint() const {
   // The one dimension in which ranks may differ.
   const std::size_t free_dim = is_gather(kind)                        ? static_cast<std::size_t>(axis)
                                : kind == Kind::kAllToAll && is_ragged ? 0
                                                                       : SIZE_MAX;
   Hash hash;
-  for (const Part& part : parts) {
+  for (const Buffer& part : buffers) {
     hash.add(static_cast<std::uint64_t>(part.dtype) | part.shape.size() << 8);
     for (std::size_t dim = 0; dim < part.shape.size(); ++dim) {
       if (dim != free_dim) hash.add(static_cast<std::uint64_t>(part.shape[dim]));
     }
   }
-  return hash.add(parts.size()).value();
+  return hash.add(buffers.size()).value();
 }
 
 std::string Call::describe() const {

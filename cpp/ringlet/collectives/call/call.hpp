@@ -35,7 +35,7 @@ constexpr bool is_gather(Kind kind) { return kind == Kind::kAllGather || kind ==
 
 // One array of a call. Memory is the caller's: contiguous, aligned to its elements, alive until the call returns.
 // Without an output the result goes to memory of the library.
-struct Part {
+struct Buffer {
   const void* input = nullptr;
   void* output = nullptr;
   std::size_t count = 0;
@@ -57,10 +57,10 @@ struct Call {
   int root = 0;
   int axis = 0;  // of a gather
   bool has_outputs = false;
-  bool has_parts = true;  // false: a receiver of a broadcast or scatter, which takes shape and dtype from the root
+  bool has_buffers = true;  // false: a receiver of a broadcast or scatter, which takes shape and dtype from the root
   bool is_ragged = false;
-  std::vector<Part> parts;
-  std::vector<std::int64_t> dims;     // what the parts' shapes point to
+  std::vector<Buffer> buffers;
+  std::vector<std::int64_t> dims;     // storage of the buffers' shapes
   std::vector<std::int64_t> numbers;  // scatter, all-to-all: rows for each rank; permute: pairs; split: see there
   std::string name;                   // of a barrier
   // The number of the call that the rank's series began with, where this one is in a series: see Member::begin_series.
@@ -68,18 +68,18 @@ struct Call {
 
   // An empty call of this kind; keeps the memory that it has.
   void reset(Kind new_kind);
-  // Copies the parts and their shapes; keeps the memory that it has.
-  void set_parts(std::span<const Part> from);
+  // Copies the buffers and their shapes; reuses its memory.
+  void set_buffers(std::span<const Buffer> from);
 
-  core::DType result_dtype(const Part& part) const {
+  core::DType result_dtype(const Buffer& part) const {
     return is_reduction(kind) ? core::result_dtype(op, part.dtype) : part.dtype;
   }
-  std::size_t result_bytes(const Part& part) const { return part.count * core::size_of(result_dtype(part)); }
+  std::size_t result_bytes(const Buffer& part) const { return part.count * core::size_of(result_dtype(part)); }
   std::size_t total_input_bytes() const;
 
-  // Equal on ranks that make the same call. Two parts, because a receiver of a broadcast may know only the first.
+  // Equal on ranks that make the same call. Two fingerprints, because a receiver of a broadcast has only the first.
   std::uint64_t call_fingerprint() const;
-  std::uint64_t parts_fingerprint() const;
+  std::uint64_t buffers_fingerprint() const;
 
   // For people: all_reduce(SUM, float32[3,2]).
   std::string describe() const;

@@ -11,18 +11,18 @@ namespace ringlet::collectives {
 
 // The memory that a call reads and writes. Its methods are noexcept: others may be using this rank's buffers by now, so
 // that without memory to look at them it can neither stay nor leave.
-class Buffers {
+class OverlapCheck {
  public:
-  explicit Buffers(Round& round) : round_(round) {}
+  explicit OverlapCheck(Round& round) : round_(round) {}
 
-  void add_input(int rank, Place place, std::size_t bytes, std::size_t part = 0) noexcept {
+  void add_input(int rank, BufferName place, std::size_t bytes, std::size_t part = 0) noexcept {
     add(rank, place, bytes, part, false);
   }
-  void add_output(int rank, Place place, std::size_t bytes, std::size_t part = 0) noexcept {
+  void add_output(int rank, BufferName place, std::size_t bytes, std::size_t part = 0) noexcept {
     add(rank, place, bytes, part, true);
   }
   // An input of which the bytes from `offset` on may be the output, because each is read before it is written.
-  void add_input_around(int rank, Place place, std::size_t bytes, Place output, std::size_t offset,
+  void add_input_around(int rank, BufferName place, std::size_t bytes, BufferName output, std::size_t offset,
                         std::size_t output_bytes) noexcept;
 
   // Refuses the call if an output shares a byte with anything else: it would be written while that is still needed.
@@ -32,7 +32,7 @@ class Buffers {
  private:
   // Equal addresses in the private memories of two processes are no overlap, so those come with their process. Shared
   // memory has names of its own.
-  struct Buffer {
+  struct Access {
     int space;
     std::uint64_t begin;
     std::uint64_t end;
@@ -41,12 +41,12 @@ class Buffers {
     bool is_output;
   };
 
-  void add(int rank, Place place, std::size_t bytes, std::size_t part, bool is_output) noexcept;
-  static bool reaches_further(const Buffer& buffer, const Buffer* other);
-  static std::string name_of(const Buffer& buffer);
+  void add(int rank, BufferName place, std::size_t bytes, std::size_t part, bool is_output) noexcept;
+  static bool reaches_further(const Access& access, const Access* other);
+  static std::string name_of(const Access& access);
 
   Round& round_;
-  std::vector<Buffer> buffers_;
+  std::vector<Access> accesses_;
 };
 
 // Of calls in which every output has the size of its input, and may be its own input.

@@ -12,15 +12,15 @@ namespace ringlet::collectives {
 void Round::announce_results(bool with_scratch) {
   const Call& own = call();
   std::vector<std::size_t> sizes;
-  sizes.reserve(2 * own.parts.size());
-  for (const Part& part : own.parts) sizes.push_back(own.has_outputs ? 0 : own.result_bytes(part));
+  sizes.reserve(2 * own.buffers.size());
+  for (const Buffer& part : own.buffers) sizes.push_back(own.has_outputs ? 0 : own.result_bytes(part));
   if (with_scratch) {
-    for (const Part& part : own.parts) {
+    for (const Buffer& part : own.buffers) {
       const core::DType partial = core::partial_dtype(part.dtype);
       sizes.push_back(own.result_dtype(part) == partial ? 0 : part.count * core::size_of(partial));
     }
   }
-  RankNotes::Set& set = mine().sets[set_];
+  RankState::Set& set = mine().sets[set_];
   if (is_between_processes()) {
     announce_blocks(sizes);
     add_holds(own.has_outputs ? Takers::kNobody : Takers::kAll);
@@ -34,7 +34,7 @@ void Round::announce_results(bool with_scratch) {
 }
 
 void Round::announce_result(std::size_t bytes, bool is_for_all) {
-  RankNotes::Set& set = mine().sets[set_];
+  RankState::Set& set = mine().sets[set_];
   if (is_between_processes()) {
     announce_blocks({&bytes, 1});
     add_holds(is_for_all ? Takers::kAll : Takers::kOwn);
@@ -47,7 +47,7 @@ void Round::announce_result(std::size_t bytes, bool is_for_all) {
 }
 
 void Round::announce_for_each(std::span<const std::size_t> sizes) {
-  RankNotes::Set& set = mine().sets[set_];
+  RankState::Set& set = mine().sets[set_];
   if (is_between_processes()) {
     announce_blocks(sizes);
     add_holds(Takers::kEachItsOwn);
@@ -63,9 +63,9 @@ void Round::announce_for_each(std::span<const std::size_t> sizes) {
 
 Results Round::take_results(int announcer) {
   if (!is_between_processes()) {
-    RankNotes::Set& set = set_of(announcer);
+    RankState::Set& set = set_of(announcer);
     Results hold = std::move(set.holds[static_cast<std::size_t>(rank_)]);
-    if (hold.size() > set.call.parts.size()) hold.resize(set.call.parts.size());  // lets go of the scratch buffers
+    if (hold.size() > set.call.buffers.size()) hold.resize(set.call.buffers.size());  // releases the scratch buffers
     return hold;
   }
   has_taken_ = true;
@@ -74,7 +74,7 @@ Results Round::take_results(int announcer) {
   const std::size_t begin = call().kind == Kind::kScatter ? own : 0;
   const std::size_t end = call().kind == Kind::kScatter ? own + 1 : call().has_outputs ? 0 : mine().num_results;
   for (std::size_t index = begin; index < end; ++index) {
-    taken.push_back(group_.world_->take_hold(mine().results[index].place));
+    taken.push_back(group_.world_->take_hold(mine().results[index].name));
   }
   if (announcer == rank_) mine().sets[set_].kept.clear();
   return taken;
@@ -83,16 +83,16 @@ Results Round::take_results(int announcer) {
 // Between processes, results lie in the shared memory of the announcer, which keeps them until every rank holds its
 // own.
 void Round::announce_blocks(std::span<const std::size_t> sizes) {
-  RankNotes::Set& set = mine().sets[set_];
+  RankState::Set& set = mine().sets[set_];
   set.kept.clear();
-  set.result_places.clear();
+  set.result_names.clear();
   for (const std::size_t bytes : sizes) {
     set.kept.push_back(bytes == 0 && sizes.size() > 1 && call().has_outputs ? nullptr : group_.world_->allocate(bytes));
   }
   or_fail([&] {
     for (const memory::Block& block : set.kept) {
-      set.result_places.push_back(block == nullptr ? Place()
-                                                   : group_.world_->place_of(block->data(), interruption_.poll()));
+      set.result_names.push_back(block == nullptr ? BufferName()
+                                                  : group_.world_->buffer_name_of(block->data(), interruption_.poll()));
     }
   });
 }
@@ -102,7 +102,7 @@ template <class F>
 void Round::for_each_hold(F&& f) {
   if (takers_ == Takers::kNobody) return;
   const Results& kept = mine().sets[set_].kept;
-  const std::size_t num_results = takers_ == Takers::kAll ? call().parts.size() : kept.size();
+  const std::size_t num_results = takers_ == Takers::kAll ? call().buffers.size() : kept.size();
   for (std::size_t index = 0; index < num_results; ++index) {
     for (int rank = 0; rank < num_ranks(); ++rank) {
       if (takers_ == Takers::kOwn && rank != rank_) continue;
@@ -114,7 +114,7 @@ void Round::for_each_hold(F&& f) {
 
 void Round::add_holds(Takers takers) {
   takers_ = takers;
-  for_each_hold([](sync::HoldWord& word) { word.add(1); });
+  for_each_hold([](sync::ProcessRefcount& word) { word.add(1); });
 }
 
 // Whether a hold on the results of this call was added for this rank.
@@ -137,7 +137,7 @@ bool Round::takes_results() {
 // releases their holds; of a call that failed in progress, each rank releases its own.
 void Round::let_go() noexcept {
   if (!goes_) {
-    for_each_hold([](sync::HoldWord& word) { word.release(); });
+    for_each_hold([](sync::ProcessRefcount& word) { word.release(); });
     if (takers_ != Takers::kNobody) mine().sets[set_].kept.clear();
   } else if (!has_taken_ && announcer_.has_value() && takes_results()) {
     try {

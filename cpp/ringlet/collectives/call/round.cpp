@@ -26,7 +26,7 @@ std::string place_in_series(std::uint32_t series, std::uint64_t sequence) {
 
 // For the call before one that all ranks have arrived at: no rank reads from it any more. Blocks larger than the pieces
 // of large all-reduces return to the heap, which caches them for a while.
-void drop_large_stages(RankNotes::Set& set) {
+void drop_large_stages(RankState::Set& set) {
   constexpr std::size_t kLargestKept = std::size_t{4} << 20;
   for (memory::Block* const block : {&set.staged_inputs, &set.staged_outputs}) {
     if (*block != nullptr && (*block)->size() > kLargestKept) block->reset();
@@ -36,7 +36,7 @@ void drop_large_stages(RankNotes::Set& set) {
 }  // namespace
 
 Round::Round(Group& group, int rank, sync::Poll* poll)
-    : group_(group), rank_(rank), notes_(group.notes_[static_cast<std::size_t>(rank)].get()), interruption_(poll) {
+    : group_(group), rank_(rank), state_(group.states_[static_cast<std::size_t>(rank)].get()), interruption_(poll) {
   if (group.fork_generation_ != sync::fork_generation()) {
     throw core::AbortedError(
         "this group was made before the process was forked: its ranks are threads of the parent. Make a new group in "
@@ -49,7 +49,7 @@ Round::Round(Group& group, int rank, sync::Poll* poll)
   }
   sequence_ = mine().sequence + 1;  // counts once it is published: a call that throws before did not take place
   set_ = sequence_ % kSets;
-  share_of(rank).reset();
+  queue_of(rank).reset();
 }
 
 Round::~Round() {
@@ -58,9 +58,9 @@ Round::~Round() {
 }
 
 Call& Round::begin(Kind kind) {
-  RankNotes::Set& set = mine().sets[set_];
-  set.part.reset();
-  set.result_places.clear();
+  RankState::Set& set = mine().sets[set_];
+  set.subgroup.reset();
+  set.result_names.clear();
   set.kept.clear();
   set.call.reset(kind);
   set.call.series = mine().series;
@@ -92,22 +92,22 @@ void Round::publish(Purpose purpose) {
   sync::Slot& slot = own_board().slots[set_];
   const Call& own = call();
   slot.call_fingerprint = own.call_fingerprint();
-  slot.parts_fingerprint = own.has_parts ? own.parts_fingerprint() : 0;
+  slot.buffers_fingerprint = own.has_buffers ? own.buffers_fingerprint() : 0;
   if (is_between_processes()) {
     or_fail([&] { name_buffers(purpose); });
-  } else if (!own.parts.empty()) {
-    slot.input = Place::of_private(own.parts.front().input).bits();
-    slot.output = Place::of_private(own.parts.front().output).bits();
+  } else if (!own.buffers.empty()) {
+    slot.input = BufferName::of_private(own.buffers.front().input).bits();
+    slot.output = BufferName::of_private(own.buffers.front().output).bits();
   }
   mine().sequence = sequence_;
   slot.publish(sequence_);
 }
 
-void Round::arrive() { meet_others(Purpose::kSlots); }
+void Round::arrive() { await_others(Purpose::kSlots); }
 
-void Round::arrive_to_tell() { meet_others(Purpose::kNames); }
+void Round::arrive_to_tell() { await_others(Purpose::kNames); }
 
-void Round::meet_others(Purpose purpose) {
+void Round::await_others(Purpose purpose) {
   publish(purpose);
   if (all_have_arrived()) {
     (*group_.control_)->event.notify();
@@ -119,14 +119,14 @@ void Round::meet_others(Purpose purpose) {
   drop_large_stages(mine().sets[(sequence_ - 1) % kSets]);
 }
 
-void Round::arrive_for_work() { meet_for_work(Purpose::kWork); }
+void Round::arrive_for_work() { await_others_for_work(Purpose::kWork); }
 
 void Round::arrive_for_exchange(bool across) {
   exchanges_across_ = across;
-  meet_for_work(Purpose::kExchange);
+  await_others_for_work(Purpose::kExchange);
 }
 
-void Round::meet_for_work(Purpose purpose) {
+void Round::await_others_for_work(Purpose purpose) {
   publish(purpose);
   Control& control = **group_.control_;
   bool goes = false;
@@ -143,7 +143,7 @@ void Round::meet_for_work(Purpose purpose) {
   if (!is_between_processes()) return;
   drop_large_stages(mine().sets[(sequence_ - 1) % kSets]);
   goes_ = true;
-  settle();
+  resolve_buffers();
 }
 
 bool Round::propose_to_leave() {
@@ -155,13 +155,13 @@ bool Round::propose_to_leave() {
 
 bool Round::is_finished(std::size_t chunks) const noexcept {
   std::size_t done = 0;
-  for (const RankBoard& board : group_.control_->boards()) done += board.shares[set_].done();
+  for (const RankBoard& board : group_.control_->boards()) done += board.queues[set_].done();
   return done == chunks;
 }
 
 // Tells how many chunks this rank has finished, and waits until all are.
 void Round::finish_work(std::size_t finished, std::size_t num_chunks, bool is_cut_off) {
-  share_of(rank_).publish_done(finished);
+  queue_of(rank_).publish_done(finished);
   if (is_cut_off) give_up_unreachable();
   if (is_finished(num_chunks)) {
     (*group_.control_)->event.notify();
@@ -205,16 +205,16 @@ void Round::compare() {
   bool all_equal = true;
   for (const RankBoard& board : group_.control_->boards()) {
     const sync::Slot& other = board.slots[set_];
-    all_equal &= other.call_fingerprint == own.call_fingerprint && other.parts_fingerprint == own.parts_fingerprint;
+    all_equal &= other.call_fingerprint == own.call_fingerprint && other.buffers_fingerprint == own.buffers_fingerprint;
   }
   if (all_equal) return;
-  // Receivers of a broadcast or scatter may leave the parts to the root.
+  // Receivers of a broadcast or scatter may omit the buffers.
   bool matches = true;
   const sync::Slot& root = slot_of(call().root);
   for (int rank = 0; rank < num_ranks(); ++rank) {
     const sync::Slot& other = slot_of(rank);
     matches &= other.call_fingerprint == own.call_fingerprint &&
-               (other.parts_fingerprint == root.parts_fingerprint || !call_of(rank).has_parts);
+               (other.buffers_fingerprint == root.buffers_fingerprint || !call_of(rank).has_buffers);
   }
   if (matches) return;
   bool is_one_series = true;
@@ -275,7 +275,7 @@ std::string Round::process_text(int rank) const {
 }
 
 std::string Round::name_of_call() const {
-  return notes_->sets[set_].call.describe() + ", call " + std::to_string(sequence_) + " of rank " +
+  return state_->sets[set_].call.describe() + ", call " + std::to_string(sequence_) + " of rank " +
          std::to_string(rank_) + ",";
 }
 

@@ -32,56 +32,57 @@ class Round {
   int num_ranks() const noexcept { return group_.num_ranks(); }
   // Whether ranks belong to several processes.
   bool is_between_processes() const noexcept { return group_.world_ != nullptr; }
-  RankNotes& mine() noexcept { return *notes_; }
-  RankNotes& notes_of(int rank) noexcept { return *group_.notes_[static_cast<std::size_t>(rank)]; }
+  RankState& mine() noexcept { return *state_; }
+  RankState& state_of(int rank) noexcept { return *group_.states_[static_cast<std::size_t>(rank)]; }
   RankBoard& board_of(int rank) noexcept { return group_.control_->board(rank); }
   // What this rank calls; begin() empties the record first.
   Call& begin(Kind kind);
   Call& call() noexcept { return mine().sets[set_].call; }
-  // The parts of a call of a rank elsewhere have no addresses. Valid until the end of the round.
+  // The buffers in a call of a remote rank have no addresses. Valid until the end of the round.
   const Call& call_of(int rank) {
-    return group_.is_here(rank) ? notes_of(rank).sets[set_].call : group_.foreign_call(mine(), rank, sequence_).call;
+    return group_.is_here(rank) ? state_of(rank).sets[set_].call : group_.remote_call(mine(), rank, sequence_).call;
   }
   sync::Slot& slot_of(int rank) noexcept { return board_of(rank).slots[set_]; }
-  sync::Share& share_of(int rank) noexcept { return board_of(rank).shares[set_]; }
-  RankNotes::Set& set_of(int rank) noexcept { return notes_of(rank).sets[set_]; }
+  sync::WorkQueue& queue_of(int rank) noexcept { return board_of(rank).queues[set_]; }
+  RankState::Set& set_of(int rank) noexcept { return state_of(rank).sets[set_]; }
   // What a rank sends inside its slot, at an offset.
   const std::byte* payload_of(int rank, std::size_t offset = 0) noexcept { return slot_of(rank).payload() + offset; }
 
-  // What the buffers of any rank are called, once it has arrived. Those of the first part stand in the slot.
-  Place input_place(int rank, std::size_t part) {
-    return part == 0 ? Place(slot_of(rank).input) : further_place(rank, part, true);
+  // The names of the buffers of any rank, once it has arrived. Those of buffer 0 are in the slot.
+  BufferName input_name(int rank, std::size_t part) {
+    return part == 0 ? BufferName(slot_of(rank).input) : further_name(rank, part, true);
   }
-  Place output_place(int rank, std::size_t part) {
-    return part == 0 ? Place(slot_of(rank).output) : further_place(rank, part, false);
+  BufferName output_name(int rank, std::size_t part) {
+    return part == 0 ? BufferName(slot_of(rank).output) : further_name(rank, part, false);
   }
   // The same as the rank's caller gave them, where something else stands for them: to see whether they overlap.
-  Place own_input_place(int rank, std::size_t part) {
-    const Place place = input_place(rank, part);
-    return place.is_staged() && may_overlap_unseen() ? own_place(rank, part, true) : place;
+  BufferName own_input_name(int rank, std::size_t part) {
+    const BufferName place = input_name(rank, part);
+    return place.is_staged() && may_overlap_unseen() ? own_name(rank, part, true) : place;
   }
-  Place own_output_place(int rank, std::size_t part) {
-    const Place place = output_place(rank, part);
-    return place.is_staged() && may_overlap_unseen() ? own_place(rank, part, false) : place;
+  BufferName own_output_name(int rank, std::size_t part) {
+    const BufferName place = output_name(rank, part);
+    return place.is_staged() && may_overlap_unseen() ? own_name(rank, part, false) : place;
   }
   // Where two places of equal bits may be different memory: the process of the rank, for its private memory.
   int process_of(int rank) const noexcept { return group_.process_of(rank); }
 
   // The buffers of any rank, after arrive_for_work().
-  Spot input(int rank, std::size_t part) {
-    if (!is_between_processes()) return spot_of(input_place(rank, part));
-    return mine().input_spots[part * static_cast<std::size_t>(num_ranks()) + static_cast<std::size_t>(rank)];
+  MappedBuffer input(int rank, std::size_t part) {
+    if (!is_between_processes()) return map_buffer(input_name(rank, part));
+    return mine().mapped_inputs[part * static_cast<std::size_t>(num_ranks()) + static_cast<std::size_t>(rank)];
   }
-  Spot output(int rank, std::size_t part) {
-    if (!is_between_processes()) return spot_of(output_place(rank, part));
-    return mine().output_spots[part * static_cast<std::size_t>(num_ranks()) + static_cast<std::size_t>(rank)];
+  MappedBuffer output(int rank, std::size_t part) {
+    if (!is_between_processes()) return map_buffer(output_name(rank, part));
+    return mine().mapped_outputs[part * static_cast<std::size_t>(num_ranks()) + static_cast<std::size_t>(rank)];
   }
   // What the announcer of this call's results allocated. After arrive_for_work().
   std::byte* result_of(int announcer, std::size_t index) {
-    return is_between_processes() ? mine().results[index].here : notes_of(announcer).sets[set_].results[index];
+    return is_between_processes() ? mine().results[index].here : state_of(announcer).sets[set_].results[index];
   }
-  Spot result_spot(int announcer, std::size_t index) {
-    return is_between_processes() ? mine().results[index] : Spot{result_of(announcer, index), Place(), announcer};
+  MappedBuffer mapped_result(int announcer, std::size_t index) {
+    return is_between_processes() ? mine().results[index]
+                                  : MappedBuffer{result_of(announcer, index), BufferName(), announcer};
   }
 
   // Whether all buffers of this call are here. Where one is not, algorithms work on blocks of at most block_bytes() of
@@ -90,21 +91,21 @@ class Round {
   // Whether the work writes this output of ranks that all get the same: see take_staged.
   bool is_written(int rank, std::size_t part);
   std::size_t block_bytes(std::size_t num_lanes) const noexcept;
-  const std::byte* fetch(Spot from, std::size_t bytes, std::size_t lane, std::size_t num_lanes);
+  const std::byte* fetch(MappedBuffer from, std::size_t bytes, std::size_t lane, std::size_t num_lanes);
   // Copies unless the output is another rank's to write: see may_write().
-  void copy(Spot from, std::size_t bytes, Spot to, kernels::Store store);
+  void copy(MappedBuffer from, std::size_t bytes, MappedBuffer to, kernels::Store store);
   // A rank writes to shared memory while it takes chunks, and then to its own private output.
-  bool may_write(Spot to) const noexcept;
+  bool may_write(MappedBuffer to) const noexcept;
 
-  // Allocates one shared result per part unless there are outputs, and a scratch buffer per part whose result has
+  // Allocates one shared result per buffer unless there are outputs, and a scratch buffer per buffer whose result has
   // another type than its input if the algorithm wants one. Before arriving, by one rank that all agree on.
   void announce_results(bool with_scratch);
   // Allocates one result for all ranks, or for this one alone.
   void announce_result(std::size_t bytes, bool is_for_all);
   // Allocates results of these sizes, one for each rank, which alone takes its own.
   void announce_for_each(std::span<const std::size_t> sizes);
-  // Tells the others of one place, in slot_of(rank()).result.
-  void announce_place(Place place) { mine().sets[set_].result_places.assign(1, place); }
+  // Publishes one name to the other ranks, in slot_of(rank()).result.
+  void announce_name(BufferName place) { mine().sets[set_].result_names.assign(1, place); }
 
   // Publishes this rank's call, waits for all others, and compares. Afterwards other ranks' slots may be read.
   void arrive();
@@ -130,16 +131,16 @@ class Round {
 
   // Takes chunks until none is left, then waits until all are finished. `work` handles the chunk of a number.
   template <class Work>
-  void share_work(std::size_t num_chunks, Work&& work);
+  void process_chunks(std::size_t num_chunks, Work&& work);
   template <class Work>
-  void share_work(const Chunks& chunks, Work&& work) {
-    share_work(chunks.size(), [&](std::size_t chunk) {
+  void process_chunks(const Chunks& chunks, Work&& work) {
+    process_chunks(chunks.size(), [&](std::size_t chunk) {
       for (const Run& run : chunks[chunk]) work(run);
     });
   }
   template <class Work>
-  void share_work(const Ranges& ranges, Work&& work) {
-    share_work(ranges.size(), [&](std::size_t chunk) { work(ranges[chunk]); });
+  void process_chunks(const Ranges& ranges, Work&& work) {
+    process_chunks(ranges.size(), [&](std::size_t chunk) { work(ranges[chunk]); });
   }
 
   // Ring steps: waits until `rank` has finished `steps` of them since the group was made.
@@ -161,11 +162,11 @@ class Round {
   bool all_have_arrived() const noexcept;
   bool misses_departed() const noexcept;
   bool is_hopeless() noexcept;  // further waiting is useless: the group failed, or a missing rank has departed
-  // What a rank arrives for: to look at slots, to tell of its buffers, or to work on them.
+  // The purpose of an arrival: to read slots, to publish buffer names, or to work on buffers.
   enum class Purpose { kSlots, kNames, kWork, kExchange };
   void publish(Purpose purpose);
-  void meet_others(Purpose purpose);
-  void meet_for_work(Purpose purpose);
+  void await_others(Purpose purpose);
+  void await_others_for_work(Purpose purpose);
   bool propose_to_leave();  // false if the call goes all the same
   void compare();
   bool is_finished(std::size_t chunks) const noexcept;
@@ -177,31 +178,31 @@ class Round {
   RankBoard& own_board() const noexcept { return group_.control_->board(rank_); }
 
   // Between processes: see staging.cpp.
-  Place further_place(int rank, std::size_t part, bool is_input);
-  Place own_place(int rank, std::size_t part, bool is_input);
+  BufferName further_name(int rank, std::size_t part, bool is_input);
+  BufferName own_name(int rank, std::size_t part, bool is_input);
   // What stands for buffers does not overlap, although they may. Ranks of several processes, with one array each, have
   // none in common; and telling takes time.
   bool may_overlap_unseen() const noexcept { return group_.shares_processes_ || call_size() > 1; }
-  std::size_t call_size() const noexcept { return notes_->sets[set_].call.parts.size(); }
+  std::size_t call_size() const noexcept { return state_->sets[set_].call.buffers.size(); }
   void name_buffers(Purpose purpose);
   void stage_inputs();
   void stage_outputs();
-  bool is_to_be_staged(Place place, std::size_t bytes) const noexcept;
-  bool is_output_to_be_staged(Place place, std::size_t bytes) const noexcept;
-  bool is_private_output(Spot to) const noexcept {
-    return is_between_processes() && !to.place.is_null() && !to.place.is_shared();
+  bool is_to_be_staged(BufferName place, std::size_t bytes) const noexcept;
+  bool is_output_to_be_staged(BufferName place, std::size_t bytes) const noexcept;
+  bool is_private_output(MappedBuffer to) const noexcept {
+    return is_between_processes() && !to.name.is_null() && !to.name.is_shared();
   }
   // Of any rank: all ranks see the same.
   bool has_private_outputs() const noexcept {
-    return std::ranges::any_of(notes_->output_spots, [&](Spot spot) { return is_private_output(spot); });
+    return std::ranges::any_of(state_->mapped_outputs, [&](MappedBuffer spot) { return is_private_output(spot); });
   }
   bool shares_staged_output() const noexcept;
   void write_own_record();
-  void settle();
-  void settle_results(int announcer, std::size_t num_parts);
-  Spot spot_of(int rank, Place place);
-  static Spot spot_of(Place place) noexcept { return {place.address(), place, 0}; }
-  void read_from(Spot from, std::size_t bytes, std::byte* to);
+  void resolve_buffers();
+  void resolve_results(int announcer, std::size_t num_buffers);
+  MappedBuffer map_buffer(int rank, BufferName place);
+  static MappedBuffer map_buffer(BufferName place) noexcept { return {place.address(), place, 0}; }
+  void read_from(MappedBuffer from, std::size_t bytes, std::byte* to);
   // After other ranks' buffers were read, before this rank tells that it has done so: whether they were theirs until
   // now.
   void check_sources() const;
@@ -274,7 +275,7 @@ class Round {
   template <class Ready>
   void wait_for_leavers(Ready&& is_ready) {
     sync::Event& event = (*group_.control_)->event;
-    own_board().left.publish(sequence_);
+    own_board().left_seq.publish(sequence_);
     event.notify();
     const auto end = sync::Clock::now() + kLeavingLimit;
     while (!sync::wait_until(event, group_.patience_, kShortWait, nullptr,
@@ -285,7 +286,7 @@ class Round {
   bool others_have_left() const noexcept;
   bool only_stopped_ones_stay() const;
   [[noreturn]] void raise_after_leaving();
-  // Whether others have gone on without this rank, which then touches no memory of theirs.
+  // Whether other ranks have left the call without this rank, which then accesses none of their memory.
   bool is_left_behind() const noexcept;
 
   // Longer than a rank that runs takes for a chunk, or for its share of one pass, on a machine that is not far too
@@ -295,7 +296,7 @@ class Round {
 
   Group& group_;
   int rank_;
-  RankNotes* notes_;
+  RankState* state_;
   std::uint64_t sequence_;
   std::size_t set_;
   bool is_all_here_ = true;
@@ -310,7 +311,7 @@ class Round {
 };
 
 template <class Work>
-void Round::share_work(std::size_t num_chunks, Work&& work) {
+void Round::process_chunks(std::size_t num_chunks, Work&& work) {
   const auto first_of = [&](int rank) { return share_begin(num_chunks, rank, num_ranks()); };
   std::size_t finished = 0;
   bool is_cut_off = false;
@@ -319,7 +320,7 @@ void Round::share_work(std::size_t num_chunks, Work&& work) {
       const int owner = (rank_ + i) % num_ranks();
       const std::size_t first = first_of(owner);
       const std::size_t share = first_of(owner + 1) - first;
-      for (std::size_t taken = 0; (taken = share_of(owner).take(share)) < share; ++finished) {
+      for (std::size_t taken = 0; (taken = queue_of(owner).take(share)) < share; ++finished) {
         if (is_left_behind()) throw Unreachable();
         sync::fault_point();
         work(first + taken);

@@ -39,8 +39,8 @@ bool has_output(const Call& call, int rank) { return !is_to_root(call.kind) || r
 // The rank that allocates the shared results.
 int announcer_of(const Call& call) { return is_from_root(call.kind) || call.kind == Kind::kGather ? call.root : 0; }
 
-// Of the output that a rank gives, by what it says of it.
-std::size_t output_bytes(const Call& call, const Part& part, int num_ranks) {
+// Size of the output of a rank, from its call.
+std::size_t output_bytes(const Call& call, const Buffer& part, int num_ranks) {
   switch (call.kind) {
     case Kind::kReduceScatter:
       return call.result_bytes(part) / static_cast<std::size_t>(num_ranks);
@@ -67,21 +67,22 @@ std::size_t output_bytes(const Call& call, const Part& part, int num_ranks) {
 // --- Before arriving -------------------------------------------------------------------------------------------------
 
 void Round::name_buffers(Purpose purpose) {
-  RankNotes::Set& set = mine().sets[set_];
+  RankState::Set& set = mine().sets[set_];
   World& world = *group_.world_;
   set.inputs.clear();
   set.outputs.clear();
-  for (const Part& part : set.call.parts) {
+  for (const Buffer& part : set.call.buffers) {
     // An empty buffer has no name: no rank needs to reach it.
     const bool reads = has_input(set.call, rank_) && part.input != nullptr && part.count > 0;
     const bool writes =
         has_output(set.call, rank_) && part.output != nullptr && output_bytes(set.call, part, num_ranks()) > 0;
     // A payload that travels in the slot needs names for its buffers only to see whether they overlap.
     const auto name = [&](const void* data) {
-      return purpose == Purpose::kSlots ? world.known_place_of(data) : world.place_of(data, interruption_.poll());
+      return purpose == Purpose::kSlots ? world.known_buffer_name_of(data)
+                                        : world.buffer_name_of(data, interruption_.poll());
     };
-    set.inputs.push_back(reads ? name(part.input) : Place());
-    set.outputs.push_back(writes ? name(part.output) : Place());
+    set.inputs.push_back(reads ? name(part.input) : BufferName());
+    set.outputs.push_back(writes ? name(part.output) : BufferName());
   }
   set.own_inputs = set.inputs;
   set.own_outputs = set.outputs;
@@ -90,7 +91,7 @@ void Round::name_buffers(Purpose purpose) {
     stage_outputs();
   }
   if (purpose == Purpose::kExchange) stage_shares();
-  if (purpose != Purpose::kSlots && purpose != Purpose::kNames && world.can_cross() && mine().scratch == nullptr) {
+  if (purpose != Purpose::kSlots && purpose != Purpose::kNames && world.can_use_cma() && mine().scratch == nullptr) {
     const std::size_t lanes = static_cast<std::size_t>(num_ranks()) * kSmallestLane;
     mine().scratch = std::make_unique<memory::Region>(std::max(kScratchBytes, lanes));
   }
@@ -98,28 +99,28 @@ void Round::name_buffers(Purpose purpose) {
   sync::Slot& slot = own_board().slots[set_];
   slot.input = set.inputs.empty() ? 0 : set.inputs.front().bits();
   slot.output = set.outputs.empty() ? 0 : set.outputs.front().bits();
-  slot.result = set.result_places.empty() ? 0 : set.result_places.front().bits();
+  slot.result = set.result_names.empty() ? 0 : set.result_names.front().bits();
 }
 
 // RING reads the buffers of neighbours in pieces too small for that.
-bool Round::is_to_be_staged(Place place, std::size_t bytes) const noexcept {
+bool Round::is_to_be_staged(BufferName place, std::size_t bytes) const noexcept {
   if (place.is_null() || place.is_shared() || bytes == 0) return false;
-  return bytes <= largest_staged(num_ranks()) || !group_.world_->can_cross() ||
-         notes_->sets[set_].call.algorithm == Algorithm::kRing;
+  return bytes <= largest_staged(num_ranks()) || !group_.world_->can_use_cma() ||
+         state_->sets[set_].call.algorithm == Algorithm::kRing;
 }
 
 // Sums that all ranks compute together go to private outputs through shared memory.
-bool Round::is_output_to_be_staged(Place place, std::size_t bytes) const noexcept {
-  const Kind kind = notes_->sets[set_].call.kind;
+bool Round::is_output_to_be_staged(BufferName place, std::size_t bytes) const noexcept {
+  const Kind kind = state_->sets[set_].call.kind;
   const bool is_private = !place.is_null() && !place.is_shared() && bytes > 0;
   return is_to_be_staged(place, bytes) || (is_private && is_reduction(kind) && kind != Kind::kReduceScatter);
 }
 
 void Round::stage_inputs() {
-  RankNotes::Set& set = mine().sets[set_];
+  RankState::Set& set = mine().sets[set_];
   std::size_t total = 0;
   for (std::size_t index = 0; index < set.inputs.size(); ++index) {
-    const std::size_t bytes = set.call.parts[index].input_bytes();
+    const std::size_t bytes = set.call.buffers[index].input_bytes();
     if (is_to_be_staged(set.inputs[index], bytes)) total += padded(bytes);
   }
   if (total == 0) return;
@@ -127,10 +128,10 @@ void Round::stage_inputs() {
     set.staged_inputs = nullptr;
     set.staged_inputs = group_.world_->allocate(total);
   }
-  const Place stage = group_.world_->place_of(set.staged_inputs->data(), interruption_.poll());
+  const BufferName stage = group_.world_->buffer_name_of(set.staged_inputs->data(), interruption_.poll());
   std::size_t used = 0;
   for (std::size_t index = 0; index < set.inputs.size(); ++index) {
-    const Part& part = set.call.parts[index];
+    const Buffer& part = set.call.buffers[index];
     if (!is_to_be_staged(set.inputs[index], part.input_bytes())) continue;
     std::memcpy(set.staged_inputs->data() + used, part.input, part.input_bytes());
     set.inputs[index] = (stage + used).as_staged();
@@ -139,8 +140,8 @@ void Round::stage_inputs() {
 }
 
 void Round::stage_outputs() {
-  RankNotes::Set& set = mine().sets[set_];
-  const auto bytes_of = [&](std::size_t index) { return output_bytes(set.call, set.call.parts[index], num_ranks()); };
+  RankState::Set& set = mine().sets[set_];
+  const auto bytes_of = [&](std::size_t index) { return output_bytes(set.call, set.call.buffers[index], num_ranks()); };
   std::size_t total = 0;
   for (std::size_t index = 0; index < set.outputs.size(); ++index) {
     if (is_output_to_be_staged(set.outputs[index], bytes_of(index))) total += padded(bytes_of(index));
@@ -150,7 +151,7 @@ void Round::stage_outputs() {
     set.staged_outputs = nullptr;
     set.staged_outputs = group_.world_->allocate(total);
   }
-  const Place stage = group_.world_->place_of(set.staged_outputs->data(), interruption_.poll());
+  const BufferName stage = group_.world_->buffer_name_of(set.staged_outputs->data(), interruption_.poll());
   std::size_t used = 0;
   for (std::size_t index = 0; index < set.outputs.size(); ++index) {
     if (!is_output_to_be_staged(set.outputs[index], bytes_of(index))) continue;
@@ -159,10 +160,11 @@ void Round::stage_outputs() {
   }
 }
 
-// A record that is too long for its area lies in a block of its own: then the area has no length, but a place.
+// A record that is too long for its area lies in a block of its own: then the area holds length 0 and the name of the
+// block.
 void Round::write_own_record() {
-  RankNotes::Set& set = mine().sets[set_];
-  const Telling telling{set.call, set.inputs, set.outputs, set.own_inputs, set.own_outputs, set.result_places};
+  RankState::Set& set = mine().sets[set_];
+  const RecordContents telling{set.call, set.inputs, set.outputs, set.own_inputs, set.own_outputs, set.result_names};
   const std::size_t words = record_words(telling);
   RecordArea& area = group_.control_->record(rank_, set_);
   if (words < area.size()) {
@@ -174,45 +176,47 @@ void Round::write_own_record() {
   if (set.record == nullptr || set.record->size() < bytes) set.record = group_.world_->allocate(bytes);
   write_record(telling, {reinterpret_cast<std::uint64_t*>(set.record->data()), words});
   area[0] = 0;
-  area[1] = group_.world_->place_of(set.record->data(), interruption_.poll()).bits();
+  area[1] = group_.world_->buffer_name_of(set.record->data(), interruption_.poll()).bits();
   area[2] = words;
 }
 
 // --- After all have arrived ------------------------------------------------------------------------------------------
 
-ForeignCall& Group::foreign_call(RankNotes& notes, int rank, std::uint64_t sequence) {
-  ForeignCall& foreign = notes.foreign_calls[static_cast<std::size_t>(rank)];
+RemoteCall& Group::remote_call(RankState& state, int rank, std::uint64_t sequence) {
+  RemoteCall& foreign = state.remote_calls[static_cast<std::size_t>(rank)];
   if (foreign.sequence == sequence) return foreign;
   const RecordArea& area = control_->record(rank, sequence % kSets);
   if (area[0] != 0) {
     read_record(std::span(area).subspan(1), foreign);
   } else {
-    const auto* const words = reinterpret_cast<const std::uint64_t*>(world_->address_of(Place(area[1])));
+    const auto* const words = reinterpret_cast<const std::uint64_t*>(world_->address_of(BufferName(area[1])));
     read_record({words, area[2]}, foreign);
   }
   foreign.sequence = sequence;
   return foreign;
 }
 
-Place Round::further_place(int rank, std::size_t part, bool is_input) {
+BufferName Round::further_name(int rank, std::size_t part, bool is_input) {
   if (!is_between_processes()) {
-    const Part& found = call_of(rank).parts[part];
-    return Place::of_private(is_input ? found.input : found.output);
+    const Buffer& found = call_of(rank).buffers[part];
+    return BufferName::of_private(is_input ? found.input : found.output);
   }
-  // A receiver of a broadcast may have no parts.
-  const auto place_in = [&](const std::vector<Place>& places) { return part < places.size() ? places[part] : Place(); };
+  // A receiver of a broadcast may have no buffers.
+  const auto place_in = [&](const std::vector<BufferName>& places) {
+    return part < places.size() ? places[part] : BufferName();
+  };
   if (group_.is_here(rank)) return place_in(is_input ? set_of(rank).inputs : set_of(rank).outputs);
-  const ForeignCall& foreign = group_.foreign_call(mine(), rank, sequence_);
+  const RemoteCall& foreign = group_.remote_call(mine(), rank, sequence_);
   return place_in(is_input ? foreign.inputs : foreign.outputs);
 }
 
-Place Round::own_place(int rank, std::size_t part, bool is_input) {
+BufferName Round::own_name(int rank, std::size_t part, bool is_input) {
   if (group_.is_here(rank)) return (is_input ? set_of(rank).own_inputs : set_of(rank).own_outputs)[part];
-  const ForeignCall& foreign = group_.foreign_call(mine(), rank, sequence_);
+  const RemoteCall& foreign = group_.remote_call(mine(), rank, sequence_);
   return (is_input ? foreign.own_inputs : foreign.own_outputs)[part];
 }
 
-Spot Round::spot_of(int rank, Place place) {
+MappedBuffer Round::map_buffer(int rank, BufferName place) {
   if (place.is_null()) return {nullptr, place, rank};
   if (place.is_shared()) return {group_.world_->address_of(place, interruption_.poll()), place, rank};
   const bool is_here = group_.is_here(rank);
@@ -221,20 +225,20 @@ Spot Round::spot_of(int rank, Place place) {
 }
 
 // Maps the buffers of all ranks into this process.
-void Round::settle() {
+void Round::resolve_buffers() {
   try {
     const Call& own = call();
     const bool is_told_by_root = is_from_root(own.kind);
-    const std::size_t num_parts = is_told_by_root ? call_of(own.root).parts.size() : own.parts.size();
-    mine().input_spots.clear();
-    mine().output_spots.clear();
-    for (std::size_t part = 0; part < num_parts; ++part) {
+    const std::size_t num_buffers = is_told_by_root ? call_of(own.root).buffers.size() : own.buffers.size();
+    mine().mapped_inputs.clear();
+    mine().mapped_outputs.clear();
+    for (std::size_t part = 0; part < num_buffers; ++part) {
       for (int rank = 0; rank < num_ranks(); ++rank) {
-        mine().input_spots.push_back(spot_of(rank, input_place(rank, part)));
-        mine().output_spots.push_back(spot_of(rank, output_place(rank, part)));
+        mine().mapped_inputs.push_back(map_buffer(rank, input_name(rank, part)));
+        mine().mapped_outputs.push_back(map_buffer(rank, output_name(rank, part)));
       }
     }
-    settle_results(announcer_of(own), num_parts);
+    resolve_results(announcer_of(own), num_buffers);
     announcer_ = announcer_of(own);
   } catch (const sync::Interrupted&) {
     fail_interrupted();
@@ -245,58 +249,58 @@ void Round::settle() {
   }
 }
 
-void Round::settle_results(int announcer, std::size_t num_parts) {
+void Round::resolve_results(int announcer, std::size_t num_buffers) {
   mine().results.clear();
-  mine().num_results = num_parts;
-  const Place first(slot_of(announcer).result);
-  const bool has_one = num_parts <= 1 && call().kind != Kind::kScatter && call().algorithm != Algorithm::kRing;
+  mine().num_results = num_buffers;
+  const BufferName first(slot_of(announcer).result);
+  const bool has_one = num_buffers <= 1 && call().kind != Kind::kScatter && call().algorithm != Algorithm::kRing;
   if (has_one) {
-    mine().results.push_back(spot_of(announcer, first));
+    mine().results.push_back(map_buffer(announcer, first));
     return;
   }
-  const std::vector<Place>& places = group_.is_here(announcer)
-                                         ? set_of(announcer).result_places
-                                         : group_.foreign_call(mine(), announcer, sequence_).results;
-  for (const Place place : places) mine().results.push_back(spot_of(announcer, place));
+  const std::vector<BufferName>& places = group_.is_here(announcer)
+                                              ? set_of(announcer).result_names
+                                              : group_.remote_call(mine(), announcer, sequence_).results;
+  for (const BufferName place : places) mine().results.push_back(map_buffer(announcer, place));
 }
 
 // --- The work --------------------------------------------------------------------------------------------------------
 
 std::size_t Round::block_bytes(std::size_t num_lanes) const noexcept {
   if (is_all_here_) return SIZE_MAX;
-  return notes_->scratch->size() / num_lanes / kLine * kLine;
+  return state_->scratch->size() / num_lanes / kLine * kLine;
 }
 
-void Round::read_from(Spot from, std::size_t bytes, std::byte* to) {
+void Round::read_from(MappedBuffer from, std::size_t bytes, std::byte* to) {
   const int process = process_of(from.rank);
   if (group_.world_->is_gone(process) || is_left_behind()) throw Unreachable();
-  if (group_.world_->read(process, from.place, bytes, to) != Crossing::kDone) throw Unreachable();
+  if (group_.world_->read(process, from.name, bytes, to) != CmaResult::kDone) throw Unreachable();
 }
 
-const std::byte* Round::fetch(Spot from, std::size_t bytes, std::size_t lane, std::size_t num_lanes) {
+const std::byte* Round::fetch(MappedBuffer from, std::size_t bytes, std::size_t lane, std::size_t num_lanes) {
   if (from.here != nullptr || bytes == 0) return from.here;
   std::byte* const to = mine().scratch->data() + lane * block_bytes(num_lanes);
   read_from(from, bytes, to);
   return to;
 }
 
-bool Round::may_write(Spot to) const noexcept {
+bool Round::may_write(MappedBuffer to) const noexcept {
   if (!is_private_output(to)) return !writes_own_output_;
   return writes_own_output_ && to.rank == rank_;
 }
 
-void Round::copy(Spot from, std::size_t bytes, Spot to, kernels::Store store) {
+void Round::copy(MappedBuffer from, std::size_t bytes, MappedBuffer to, kernels::Store store) {
   if (bytes == 0 || !may_write(to)) return;
   if (from.here != nullptr) {
     sync::fault_point();
     return collectives::copy(from.here, bytes, to.here, store);
   }
-  if (from.place == to.place && process_of(from.rank) == process_of(to.rank)) return;  // in place
+  if (from.name == to.name && process_of(from.rank) == process_of(to.rank)) return;  // in place
   read_from(from, bytes, to.here);
 }
 
-// A rank that has gone on may have used its buffers for something else. A process that ended, or runs another program
-// now, may have left its number to another one.
+// A rank that has left the call may have reused its buffers. A process that ended, or runs another program now, may
+// have left its number to another one.
 void Round::check_sources() const {
   if (is_left_behind()) throw Unreachable();
   if (is_all_here_) return;
@@ -308,44 +312,44 @@ void Round::check_sources() const {
 // Where all ranks get the same, staged outputs are the same bytes: one of them is written, that of the lowest rank
 // which has one, and all take theirs from there.
 bool Round::shares_staged_output() const noexcept {
-  const Call& own = notes_->sets[set_].call;
+  const Call& own = state_->sets[set_].call;
   return own.algorithm != Algorithm::kRing &&
          (own.kind == Kind::kAllReduce || own.kind == Kind::kAllGather || own.kind == Kind::kBroadcast);
 }
 
 bool Round::is_written(int rank, std::size_t part) {
-  if (!is_between_processes() || !shares_staged_output() || !output(rank, part).place.is_staged()) return true;
+  if (!is_between_processes() || !shares_staged_output() || !output(rank, part).name.is_staged()) return true;
   for (int lower = 0; lower < rank; ++lower) {
-    if (output(lower, part).place.is_staged()) return false;
+    if (output(lower, part).name.is_staged()) return false;
   }
   return true;
 }
 
 // The staged memory is its owner's at its next call but one: all have arrived at the next, and so have taken theirs.
 void Round::take_staged() {
-  const RankNotes::Set& set = mine().sets[set_];
+  const RankState::Set& set = mine().sets[set_];
   for (std::size_t part = 0; part < set.outputs.size(); ++part) {
     if (!set.outputs[part].is_staged()) continue;
     int source = rank_;
     for (int rank = 0; shares_staged_output() && rank < rank_; ++rank) {
-      if (!output(rank, part).place.is_staged()) continue;
+      if (!output(rank, part).name.is_staged()) continue;
       source = rank;
       break;
     }
-    const std::size_t bytes = output_bytes(set.call, set.call.parts[part], num_ranks());
-    std::memcpy(set.call.parts[part].output, output(source, part).here, bytes);
+    const std::size_t bytes = output_bytes(set.call, set.call.buffers[part], num_ranks());
+    std::memcpy(set.call.buffers[part].output, output(source, part).here, bytes);
   }
 }
 
 void Round::leave_work() {
   take_staged();
-  own_board().left.publish(sequence_);
+  own_board().left_seq.publish(sequence_);
 }
 
 bool Round::others_have_left() const noexcept {
   for (int rank = 0; rank < num_ranks(); ++rank) {
     if (rank == rank_ || group_.world_->is_gone(process_of(rank))) continue;
-    if (!group_.control_->board(rank).left.has_reached(sequence_)) return false;
+    if (!group_.control_->board(rank).left_seq.has_reached(sequence_)) return false;
   }
   return true;
 }
@@ -363,7 +367,7 @@ bool Round::only_stopped_ones_stay() const {
   for (int rank = 0; rank < num_ranks(); ++rank) {
     const int process = process_of(rank);
     if (rank == rank_ || group_.world_->is_gone(process)) continue;
-    if (group_.control_->board(rank).left.has_reached(sequence_)) continue;
+    if (group_.control_->board(rank).left_seq.has_reached(sequence_)) continue;
     if (group_.is_here(rank) || !sync::is_stopped(group_.world_->pid_of(process))) return false;
   }
   return true;

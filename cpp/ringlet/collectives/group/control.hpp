@@ -2,7 +2,7 @@
 //
 // It lies on the heap (ranks that are threads of one process) or in shared memory, which each process maps at an
 // address of its own (see world.hpp). So nothing in it is a pointer or owns anything. Private state of a rank is in its
-// RankNotes.
+// RankState.
 #pragma once
 
 #include <array>
@@ -28,10 +28,10 @@ inline constexpr std::size_t kSets = 2;
 // State that a rank publishes. Other ranks read it between its arrival and its next call but one.
 struct alignas(sync::kCacheLine) RankBoard {
   std::array<sync::Slot, kSets> slots;
-  std::array<sync::Share, kSets> shares;
+  std::array<sync::WorkQueue, kSets> queues;
   sync::StepCounter steps;
-  sync::StepCounter left;  // the last call whose buffers it no longer works on: see Round::wait_to_the_end
-  sync::StepCounter over;  // the last call whose memory it no longer accesses: see Group::retire
+  sync::StepCounter left_seq;  // the last call whose buffers it no longer works on: see Round::wait_to_the_end
+  sync::StepCounter over;      // the last call whose memory it no longer accesses: see Group::retire
   sync::Flag has_departed;
   FixedText<184> departure;  // why; written before has_departed is set
 };

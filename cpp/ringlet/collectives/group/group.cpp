@@ -44,12 +44,12 @@ Group::Group(int num_ranks, const Options& options, std::shared_ptr<World> world
     : options_(options),
       world_(std::move(world)),
       fork_generation_(sync::fork_generation()),
-      notes_(static_cast<std::size_t>(checked(num_ranks, world_.get()))) {
+      states_(static_cast<std::size_t>(checked(num_ranks, world_.get()))) {
   kernels::active();  // throws now if RINGLET_CPU cannot be had
   if (world_ == nullptr) {
     memory_ = std::make_shared<memory::Region>(ControlBlock::bytes_for(num_ranks, 0));
     control_ = std::make_unique<ControlBlock>(ControlBlock::make(memory_->data(), num_ranks, 0));
-    make_notes();
+    make_states();
     return;
   }
   for (int rank = 0; rank < num_ranks; ++rank) process_of_.push_back(world_->process_of(rank));
@@ -69,21 +69,21 @@ Group::Group(int num_ranks, const Options& options, std::shared_ptr<World> world
     world_->leave("could not go on");
     throw;
   }
-  make_notes();
+  make_states();
   world_->add(*this);
 }
 
 void Group::join_world(sync::Poll* poll) {
   const int num_processes = world_->num_processes();
-  const JoinLimit limit = JoinLimit::after(options_.left.value_or(options_.timeout), options_.timeout);
-  world_->meet(limit, poll);
+  const JoinLimit limit = JoinLimit::after(options_.remaining.value_or(options_.timeout), options_.timeout);
+  world_->rendezvous(limit, poll);
   if (world_->index() == 0) {
     memory_ = world_->allocate(ControlBlock::bytes_for(num_ranks(), num_processes));
     control_ = std::make_unique<ControlBlock>(ControlBlock::make(memory_->data(), num_ranks(), num_processes));
     for (int process = 1; process < num_processes; ++process) {
       header_of(memory_->data()).holds[static_cast<std::size_t>(process)].add(1);
     }
-    world_->send_control(world_->place_of(memory_->data(), poll), poll);
+    world_->send_control(world_->buffer_name_of(memory_->data(), poll), poll);
   } else {
     memory_ = world_->take_hold(world_->receive_control(limit, poll), poll);
     control_ = std::make_unique<ControlBlock>(ControlBlock::find(memory_->data(), num_ranks(), num_processes));
@@ -96,18 +96,18 @@ Group::~Group() {
   retire();
 }
 
-void Group::make_notes() {
+void Group::make_states() {
   for (int rank = 0; rank < num_ranks(); ++rank) {
     if (world_ != nullptr && process_of_[static_cast<std::size_t>(rank)] != world_->index()) continue;
-    auto notes = std::make_unique<RankNotes>();
+    auto state = std::make_unique<RankState>();
     // A rank must not run out of memory while others use its buffers.
     const auto ranks = static_cast<std::size_t>(num_ranks());
-    notes->inputs.reserve(ranks);
-    notes->outputs.reserve(ranks);
+    state->inputs.reserve(ranks);
+    state->outputs.reserve(ranks);
     if (world_ != nullptr) {
-      notes->foreign_calls.resize(ranks);
+      state->remote_calls.resize(ranks);
     }
-    notes_[static_cast<std::size_t>(rank)] = std::move(notes);
+    states_[static_cast<std::size_t>(rank)] = std::move(state);
     ++num_ranks_here_;
   }
   std::vector<bool> has_rank(world_ == nullptr ? 0 : static_cast<std::size_t>(world_->num_processes()));
@@ -171,16 +171,16 @@ bool Group::claim_failure(Failure failure) {
 }
 
 void Group::fail(Cause cause, std::string text) {
-  std::vector<Part> parts;
+  std::vector<Subgroup> subgroups;
   if (!claim_failure({.cause = cause, .text = std::move(text)})) return;
   bool spreads = false;
   {
     const std::scoped_lock lock(failure_mutex_);
-    parts.swap(parts_);  // no more are made
+    subgroups.swap(subgroups_);  // no more are made
     spreads = world_ != nullptr && was_split_;
   }
-  for (const Part& part : parts) {
-    if (const std::shared_ptr<Group> group = part.group.lock()) group->fail(Cause::kAborted, first_failure().text);
+  for (const Subgroup& subgroup : subgroups) {
+    if (const std::shared_ptr<Group> group = subgroup.group.lock()) group->fail(Cause::kAborted, first_failure().text);
   }
   if (spreads) world_->spread_failure();
 }

@@ -21,16 +21,16 @@ namespace ringlet::collectives {
 
 class ControlBlock;
 class Member;
-class Place;
+class BufferName;
 class World;
-struct ForeignCall;
-struct RankNotes;
+struct RemoteCall;
+struct RankState;
 
 struct Options {
-  sync::Clock::duration timeout = sync::kForever;  // how long a rank waits for the others to arrive
-  std::optional<sync::Clock::duration> left{};     // how much of it is left for making the group; without: all
-  std::uint64_t epoch = 0;                         // tells apart the groups that a strategy makes one after the other
-  bool from_interpreter = false;                   // the ranks are Python threads, which must not spin
+  sync::Clock::duration timeout = sync::kForever;    // how long a rank waits for the others to arrive
+  std::optional<sync::Clock::duration> remaining{};  // how much of it is left for making the group; without: all
+  std::uint64_t epoch = 0;                           // tells apart the groups that a strategy makes one after the other
+  bool from_interpreter = false;                     // the ranks are Python threads, which must not spin
 };
 
 class Group {
@@ -39,16 +39,16 @@ class Group {
   // the others, at most for the time-out. `poll` runs periodically during the wait, and may end it.
   explicit Group(int num_ranks, const Options& options = {}, std::shared_ptr<World> world = nullptr,
                  sync::Poll* poll = nullptr);
-  // Groups between processes are parts of groups, too: for make_part alone.
-  struct PartOf;
-  explicit Group(PartOf part);
+  // Constructor of a subgroup between processes: used by join_subgroup only.
+  struct SubgroupOf;
+  explicit Group(SubgroupOf subgroup);
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   ~Group();
 
-  int num_ranks() const noexcept { return static_cast<int>(notes_.size()); }
+  int num_ranks() const noexcept { return static_cast<int>(states_.size()); }
   int num_ranks_here() const noexcept { return num_ranks_here_; }
-  bool is_here(int rank) const noexcept { return notes_[static_cast<std::size_t>(rank)] != nullptr; }
+  bool is_here(int rank) const noexcept { return states_[static_cast<std::size_t>(rank)] != nullptr; }
   // Its number among the processes of the world; 0 among threads.
   int process_of(int rank) const noexcept;
   std::uint64_t epoch() const noexcept { return options_.epoch; }
@@ -57,7 +57,7 @@ class Group {
   Member member(int rank);
 
   // Makes every waiting and every later call raise AbortedError with this cause, unless the group has failed before;
-  // the parts that it was split into, too.
+  // and so do its subgroups.
   void abort(std::string_view reason);
   std::optional<std::string> failure() const;
 
@@ -75,21 +75,21 @@ class Group {
   };
 
   // A group that some ranks of this one make up.
-  struct Part {
+  struct Subgroup {
     std::weak_ptr<Group> group;
-    std::vector<int> ranks;            // in this group, by rank of the part
-    std::uint64_t place = 0;           // of its control block, between processes
+    std::vector<int> ranks;            // ranks in this group, indexed by rank in the subgroup
+    std::uint64_t name = 0;            // of its control block, between processes
     std::shared_ptr<Group> kept = {};  // until all of its ranks that are here have it
     int num_awaited = 0;
   };
 
   void join_world(sync::Poll* poll);
-  void make_notes();
+  void make_states();
   bool was_forked() const noexcept;
   bool has_failed() const noexcept;
 
   void fail(Cause cause, std::string text);
-  // The same without a word to parts and other processes; false if the group has failed before.
+  // The same without notifying subgroups and other processes; false if the group has failed before.
   bool claim_failure(Failure failure);
   Failure first_failure() const;
   std::string text_of(const Failure& failure, const std::string& waiting = {}) const;
@@ -108,20 +108,20 @@ class Group {
   void keep_outputs(int rank, std::uint64_t sequence) noexcept;
 
   // Makes the group of these ranks, which fails when this one does.
-  std::shared_ptr<Group> make_part(const std::vector<int>& ranks);
-  // The same between processes: one rank makes the control block, each rank of the part then joins it.
-  memory::Block make_control_of_part(const std::vector<int>& ranks, Place& place, sync::Poll* poll);
-  std::shared_ptr<Group> join_part(const std::vector<int>& ranks, Place place, sync::Poll* poll);
-  std::shared_ptr<Group> find_part(Place place);
+  std::shared_ptr<Group> make_subgroup(const std::vector<int>& ranks);
+  // The same between processes: one rank makes the control block, each rank of the subgroup then joins it.
+  memory::Block make_subgroup_control(const std::vector<int>& ranks, BufferName& place, sync::Poll* poll);
+  std::shared_ptr<Group> join_subgroup(const std::vector<int>& ranks, BufferName place, sync::Poll* poll);
+  std::shared_ptr<Group> find_subgroup(BufferName place);
 
-  // The call of a rank elsewhere, as the notes of a rank that is here have it.
-  ForeignCall& foreign_call(RankNotes& notes, int rank, std::uint64_t sequence);
+  // The call of a remote rank, cached in the state of a local rank.
+  RemoteCall& remote_call(RankState& state, int rank, std::uint64_t sequence);
 
   void depart(int rank, std::string_view reason);
   void rejoin(int rank);
-  // Calls f(member) with what this rank is in the parts that it belongs to.
+  // Calls f(member) for this rank in each of its subgroups.
   template <class F>
-  void for_each_part_of(int rank, F&& f);
+  void for_each_subgroup_of(int rank, F&& f);
 
   Options options_;
   std::shared_ptr<World> world_;
@@ -129,16 +129,16 @@ class Group {
   std::uint64_t fork_generation_;
   memory::Block memory_;  // of the control block
   std::unique_ptr<ControlBlock> control_;
-  std::vector<std::unique_ptr<RankNotes>> notes_;  // null for ranks of other processes
-  std::vector<int> process_of_;                    // of each rank; empty for threads of this process
+  std::vector<std::unique_ptr<RankState>> states_;  // null for ranks of other processes
+  std::vector<int> process_of_;                     // of each rank; empty for threads of this process
   int num_ranks_here_ = 0;
   bool shares_processes_ = false;     // whether some process has several ranks
   Group* parent_ = nullptr;           // between processes; guarded by the World
   mutable std::mutex failure_mutex_;  // guards what follows; never held while waiting
   mutable std::optional<Failure> failure_;
-  std::vector<Part> parts_;
+  std::vector<Subgroup> subgroups_;
   bool was_split_ = false;
-  std::mutex join_mutex_;  // held while a part is joined; taken before failure_mutex_
+  std::mutex join_mutex_;  // held while a subgroup is joined; taken before failure_mutex_
 };
 
 }  // namespace ringlet::collectives

@@ -21,7 +21,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-void check_axis(const Part& part, int axis) {
+void check_axis(const Buffer& part, int axis) {
   if (axis >= 0 && static_cast<std::size_t>(axis) < part.shape.size()) return;
   throw core::ArgumentError("axis is " + std::to_string(axis) + ": the array has dimensions 0 to " +
                             std::to_string(static_cast<int>(part.shape.size()) - 1) + ".");
@@ -34,7 +34,7 @@ void check_divides(std::size_t length, int num_ranks, std::string_view what) {
                             " is not a multiple of " + std::to_string(num_ranks) + ".");
 }
 
-void check_rows(std::span<const std::int64_t> rows, const Part& part, int num_ranks) {
+void check_rows(std::span<const std::int64_t> rows, const Buffer& part, int num_ranks) {
   const std::int64_t length = part.shape.empty() ? 0 : part.shape[0];
   const bool is_valid = rows.size() == static_cast<std::size_t>(num_ranks) &&
                         std::all_of(rows.begin(), rows.end(), [&](std::int64_t n) { return n >= 0 && n <= length; }) &&
@@ -67,7 +67,7 @@ void check_pairs(std::span<const std::int64_t> pairs, int num_ranks) {
 }
 
 // Gives a call whose output is its owner's business one that the others can write to; the block, if it had none.
-Results with_output(const Group& group, Part& part, std::size_t bytes) {
+Results with_output(const Group& group, Buffer& part, std::size_t bytes) {
   if (part.output != nullptr) return {};
   const std::shared_ptr<World>& world = group.world();
   Results result{world == nullptr ? memory::result_pool().allocate(bytes) : world->allocate(bytes)};
@@ -77,13 +77,13 @@ Results with_output(const Group& group, Part& part, std::size_t bytes) {
 
 }  // namespace
 
-RankNotes& Member::notes() const noexcept { return *group_->notes_[static_cast<std::size_t>(rank_)]; }
+RankState& Member::state() const noexcept { return *group_->states_[static_cast<std::size_t>(rank_)]; }
 
-std::uint64_t Member::calls() const noexcept { return notes().sequence; }
+std::uint64_t Member::calls() const noexcept { return state().sequence; }
 
-void Member::begin_series() { notes().series = static_cast<std::uint32_t>(notes().sequence + 1); }
+void Member::begin_series() { state().series = static_cast<std::uint32_t>(state().sequence + 1); }
 
-void Member::end_series() { notes().series = 0; }
+void Member::end_series() { state().series = 0; }
 
 void Member::check_root(int root) const {
   if (root >= 0 && root < group_->num_ranks()) return;
@@ -92,22 +92,22 @@ void Member::check_root(int root) const {
 }
 
 const Call& Member::record_of(int rank) const {
-  const std::uint64_t sequence = notes().sequence;
-  if (group_->is_here(rank)) return group_->notes_[static_cast<std::size_t>(rank)]->sets[sequence % kSets].call;
-  return group_->foreign_call(notes(), rank, sequence).call;
+  const std::uint64_t sequence = state().sequence;
+  if (group_->is_here(rank)) return group_->states_[static_cast<std::size_t>(rank)]->sets[sequence % kSets].call;
+  return group_->remote_call(state(), rank, sequence).call;
 }
 
-Results Member::reduce(const Part& part, core::Op op, int root, sync::Poll* poll) {
+Results Member::reduce(const Buffer& part, core::Op op, int root, sync::Poll* poll) {
   check_supported(op, part.dtype);
   check_root(root);
-  Part own = part;
+  Buffer own = part;
   Results result;
   Round round(*group_, rank_, poll);
   if (rank_ == root) result = with_output(*group_, own, own.count * core::size_of(core::result_dtype(op, own.dtype)));
   Call& call = round.begin(Kind::kReduce);
   call.op = op;
   call.root = root;
-  call.set_parts({&own, 1});
+  call.set_buffers({&own, 1});
   if (call.total_input_bytes() <= small_limit(round.num_ranks()) && fits_slot(call)) {
     small_reduce(round);
   } else {
@@ -117,54 +117,54 @@ Results Member::reduce(const Part& part, core::Op op, int root, sync::Poll* poll
   return result;
 }
 
-Results Member::reduce_scatter(const Part& part, core::Op op, sync::Poll* poll) {
+Results Member::reduce_scatter(const Buffer& part, core::Op op, sync::Poll* poll) {
   check_supported(op, part.dtype);
   check_divides(part.count, group_->num_ranks(), "elements");
-  Part own = part;
+  Buffer own = part;
   Round round(*group_, rank_, poll);
   const std::size_t count = own.count / static_cast<std::size_t>(round.num_ranks());
   Results result = with_output(*group_, own, count * core::size_of(core::result_dtype(op, own.dtype)));
   Call& call = round.begin(Kind::kReduceScatter);
   call.op = op;
-  call.set_parts({&own, 1});
+  call.set_buffers({&own, 1});
   collectives::reduce_scatter(round);
   round.finish();
   return result;
 }
 
-Results Member::exclusive_scan(const Part& part, core::Op op, sync::Poll* poll) {
+Results Member::exclusive_scan(const Buffer& part, core::Op op, sync::Poll* poll) {
   check_supported(op, part.dtype);
   if (op == core::Op::kMean) {
     throw core::ArgumentError("there is no exclusive scan of MEAN: divide the scan of SUM by the rank.");
   }
-  Part own = part;
+  Buffer own = part;
   Round round(*group_, rank_, poll);
   Results result = with_output(*group_, own, own.input_bytes());
   Call& call = round.begin(Kind::kExclusiveScan);
   call.op = op;
-  call.set_parts({&own, 1});
+  call.set_buffers({&own, 1});
   collectives::exclusive_scan(round);
   round.finish();
   return result;
 }
 
-Results Member::all_gather(const Part& part, int axis, sync::Poll* poll) {
+Results Member::all_gather(const Buffer& part, int axis, sync::Poll* poll) {
   return gather(Kind::kAllGather, part, 0, axis, poll);
 }
 
-Results Member::gather(const Part& part, int root, int axis, sync::Poll* poll) {
+Results Member::gather(const Buffer& part, int root, int axis, sync::Poll* poll) {
   check_root(root);
   return gather(Kind::kGather, part, root, axis, poll);
 }
 
-Results Member::gather(Kind kind, const Part& part, int root, int axis, sync::Poll* poll) {
+Results Member::gather(Kind kind, const Buffer& part, int root, int axis, sync::Poll* poll) {
   check_axis(part, axis);
   const auto begin = [&](Round& round, bool is_ragged) {
     Call& call = round.begin(kind);
     call.root = root;
     call.axis = axis;
     call.is_ragged = is_ragged;
-    call.set_parts({&part, 1});
+    call.set_buffers({&part, 1});
   };
   Results results;
   std::vector<std::int64_t> lengths;
@@ -185,7 +185,7 @@ Results Member::gather(Kind kind, const Part& part, int root, int axis, sync::Po
   });
 }
 
-Results Member::scatter(const Part& part, std::span<const std::int64_t> rows, int root, sync::Poll* poll) {
+Results Member::scatter(const Buffer& part, std::span<const std::int64_t> rows, int root, sync::Poll* poll) {
   check_root(root);
   if (rank_ == root) {
     check_axis(part, 0);
@@ -194,28 +194,28 @@ Results Member::scatter(const Part& part, std::span<const std::int64_t> rows, in
   Round round(*group_, rank_, poll);
   Call& call = round.begin(Kind::kScatter);
   call.root = root;
-  call.has_parts = rank_ == root;
+  call.has_buffers = rank_ == root;
   call.numbers.assign(rows.begin(), rows.end());
-  call.set_parts({&part, 1});
+  call.set_buffers({&part, 1});
   Results results = collectives::scatter(round);
   round.finish();
   return results;
 }
 
-Results Member::broadcast(std::span<const Part> parts, bool has_parts, int root, sync::Poll* poll) {
+Results Member::broadcast(std::span<const Buffer> buffers, bool has_buffers, int root, sync::Poll* poll) {
   check_root(root);
-  if (rank_ == root && !has_parts) throw core::ArgumentError("the root of a broadcast must pass the arrays to send.");
+  if (rank_ == root && !has_buffers) throw core::ArgumentError("the root of a broadcast must pass the arrays to send.");
   Round round(*group_, rank_, poll);
   Call& call = round.begin(Kind::kBroadcast);
   call.root = root;
-  call.has_parts = has_parts;
-  call.set_parts(parts);
+  call.has_buffers = has_buffers;
+  call.set_buffers(buffers);
   Results results = direct_broadcast(round);
   round.finish();
   return results;
 }
 
-Results Member::all_to_all(const Part& part, std::span<const std::int64_t> rows, bool is_ragged, sync::Poll* poll) {
+Results Member::all_to_all(const Buffer& part, std::span<const std::int64_t> rows, bool is_ragged, sync::Poll* poll) {
   check_axis(part, 0);
   rows_received_ = part.shape[0];
   if (!is_ragged) {
@@ -229,7 +229,7 @@ Results Member::all_to_all(const Part& part, std::span<const std::int64_t> rows,
     Call& call = round.begin(Kind::kAllToAll);
     call.is_ragged = true;
     call.numbers.assign(rows.begin(), rows.end());
-    call.set_parts({&part, 1});
+    call.set_buffers({&part, 1});
     all_rows = or_abort(*group_, rank_, [&] { return exchange_rows(round); });
     round.finish();
   }
@@ -240,26 +240,26 @@ Results Member::all_to_all(const Part& part, std::span<const std::int64_t> rows,
   return or_abort(*group_, rank_, [&] { return exchange_blocks(part, all_rows, poll); });
 }
 
-Results Member::exchange_blocks(Part part, std::span<const std::int64_t> all_rows, sync::Poll* poll) {
+Results Member::exchange_blocks(Buffer part, std::span<const std::int64_t> all_rows, sync::Poll* poll) {
   Round round(*group_, rank_, poll);
   Results result = with_output(*group_, part, static_cast<std::size_t>(rows_received_) * row_bytes(part));
   part.output_length = rows_received_;
   Call& call = round.begin(Kind::kAllToAll);
   call.is_ragged = !all_rows.empty();
-  call.set_parts({&part, 1});
+  call.set_buffers({&part, 1});
   collectives::all_to_all(round, all_rows);
   round.finish();
   return result;
 }
 
-Results Member::permute(const Part& part, std::span<const std::int64_t> pairs, sync::Poll* poll) {
+Results Member::permute(const Buffer& part, std::span<const std::int64_t> pairs, sync::Poll* poll) {
   check_pairs(pairs, group_->num_ranks());
-  Part own = part;
+  Buffer own = part;
   Round round(*group_, rank_, poll);
   Results result = with_output(*group_, own, own.input_bytes());
   Call& call = round.begin(Kind::kPermute);
   call.numbers.assign(pairs.begin(), pairs.end());
-  call.set_parts({&own, 1});
+  call.set_buffers({&own, 1});
   collectives::permute(round);
   round.finish();
   return result;

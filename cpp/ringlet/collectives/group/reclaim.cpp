@@ -19,16 +19,17 @@ namespace {
 
 // Reclaims blocks that remote ranks (slow or stopped) may still use after this process has left the call or the group.
 // A block is reclaimable once each rank has left the last call, or its process has ended.
-class Remains final : public memory::Lender {
+class CallReclaimPolicy final : public memory::ReclaimPolicy {
  public:
   // Of a group that has ended here, other ranks also take results from staged memory and read records; of a call that
   // failed, they only work on buffers.
   enum class Use { kAll, kBuffers };
 
-  Remains(std::shared_ptr<const memory::Lender> before, std::shared_ptr<const Borrowers> borrowers,
-          memory::Block memory, ControlBlock control, std::vector<int> process_of, std::uint64_t last, Use use)
+  CallReclaimPolicy(std::shared_ptr<const memory::ReclaimPolicy> before,
+                    std::shared_ptr<const ProcessReclaimPolicy> reclaim_policy, memory::Block memory,
+                    ControlBlock control, std::vector<int> process_of, std::uint64_t last, Use use)
       : before_(std::move(before)),
-        borrowers_(std::move(borrowers)),
+        reclaim_policy_(std::move(reclaim_policy)),
         memory_(std::move(memory)),
         control_(control),
         process_of_(std::move(process_of)),
@@ -37,22 +38,22 @@ class Remains final : public memory::Lender {
 
   bool is_over() const noexcept {
     for (std::size_t rank = 0; rank < process_of_.size(); ++rank) {
-      if (borrowers_->has_ended(process_of_[rank])) continue;
+      if (reclaim_policy_->has_ended(process_of_[rank])) continue;
       const RankBoard& board = control_.board(static_cast<int>(rank));
-      const bool has_left = use_ == Use::kBuffers && board.left.has_reached(last_);
+      const bool has_left = use_ == Use::kBuffers && board.left_seq.has_reached(last_);
       if (!has_left && !board.over.has_reached(last_)) return false;
     }
     return true;
   }
 
   void lend(const memory::SharedBlock& block) const noexcept override { before_->lend(block); }
-  bool has_back(const memory::SharedBlock& block) const noexcept override {
-    return is_over() && before_->has_back(block);
+  bool is_reclaimable(const memory::SharedBlock& block) const noexcept override {
+    return is_over() && before_->is_reclaimable(block);
   }
 
  private:
-  std::shared_ptr<const memory::Lender> before_;
-  std::shared_ptr<const Borrowers> borrowers_;
+  std::shared_ptr<const memory::ReclaimPolicy> before_;
+  std::shared_ptr<const ProcessReclaimPolicy> reclaim_policy_;
   memory::Block memory_;  // of the control block
   ControlBlock control_;
   std::vector<int> process_of_;  // of each rank
@@ -68,19 +69,20 @@ void Group::retire() noexcept {
   try {
     for (int rank = 0; rank < num_ranks(); ++rank) {
       if (!is_here(rank)) continue;
-      RankNotes& notes = *notes_[static_cast<std::size_t>(rank)];
-      last = std::max(last, notes.sequence);
+      RankState& state = *states_[static_cast<std::size_t>(rank)];
+      last = std::max(last, state.sequence);
       control_->board(rank).over.publish(std::numeric_limits<std::uint64_t>::max());
-      for (RankNotes::Set& set : notes.sets) {
+      for (RankState::Set& set : state.sets) {
         blocks.insert(blocks.end(), {&set.staged_inputs, &set.staged_outputs, &set.record});
         for (memory::Block& block : set.kept) blocks.push_back(&block);
       }
     }
-    const auto remains = std::make_shared<const Remains>(world_->borrowers(), world_->borrowers(), memory_, *control_,
-                                                         process_of_, last, Remains::Use::kAll);
-    if (remains->is_over()) return;
+    const auto policy =
+        std::make_shared<const CallReclaimPolicy>(world_->reclaim_policy(), world_->reclaim_policy(), memory_,
+                                                  *control_, process_of_, last, CallReclaimPolicy::Use::kAll);
+    if (policy->is_over()) return;
     for (const memory::Block* block : blocks) {
-      if (*block != nullptr) memory::SharedHeap::of_this_process().hand_over((*block)->data(), remains);
+      if (*block != nullptr) memory::SharedHeap::of_this_process().hand_over((*block)->data(), policy);
     }
   } catch (const std::exception&) {  // no memory for that: the blocks are never used again
     for (const memory::Block* block : blocks) {
@@ -90,15 +92,16 @@ void Group::retire() noexcept {
 }
 
 void Group::keep_outputs(int rank, std::uint64_t sequence) noexcept {
-  const RankNotes::Set& set = notes_[static_cast<std::size_t>(rank)]->sets[sequence % kSets];
+  const RankState::Set& set = states_[static_cast<std::size_t>(rank)]->sets[sequence % kSets];
   for (std::size_t part = 0; part < set.outputs.size(); ++part) {
     if (!set.outputs[part].is_shared() || set.outputs[part].is_staged()) continue;
-    const auto* const output = static_cast<const std::byte*>(set.call.parts[part].output);
+    const auto* const output = static_cast<const std::byte*>(set.call.buffers[part].output);
     memory::SharedHeap& heap = memory::SharedHeap::of_this_process();
     try {
-      heap.hand_over(output, [&](std::shared_ptr<const memory::Lender> before) {
-        return std::make_shared<const Remains>(std::move(before), world_->borrowers(), memory_, *control_, process_of_,
-                                               sequence, Remains::Use::kBuffers);
+      heap.hand_over(output, [&](std::shared_ptr<const memory::ReclaimPolicy> before) {
+        return std::make_shared<const CallReclaimPolicy>(std::move(before), world_->reclaim_policy(), memory_,
+                                                         *control_, process_of_, sequence,
+                                                         CallReclaimPolicy::Use::kBuffers);
       });
     } catch (const std::exception&) {  // no memory for that: the block is never used again
       heap.give_up(output);

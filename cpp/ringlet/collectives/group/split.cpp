@@ -23,30 +23,30 @@ struct Choice {
 
 }  // namespace
 
-Ranks find_part(Round& round, std::optional<int> color, std::int64_t key) {
+Ranks find_subgroup_ranks(Round& round, std::optional<int> color, std::int64_t key) {
   round.call().numbers = {color.has_value() ? 1 : 0, color.value_or(0), key};
   round.arrive();
-  Ranks part;
-  if (!color.has_value()) return part;
+  Ranks subgroup;
+  if (!color.has_value()) return subgroup;
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
     const Choice choice = Choice::of(round.call_of(rank));
-    if (choice.has_color && choice.color == *color) part.push_back(rank);
+    if (choice.has_color && choice.color == *color) subgroup.push_back(rank);
   }
-  std::stable_sort(part.begin(), part.end(), [&](int one, int other) {
+  std::stable_sort(subgroup.begin(), subgroup.end(), [&](int one, int other) {
     return Choice::of(round.call_of(one)).key < Choice::of(round.call_of(other)).key;
   });
-  return part;
+  return subgroup;
 }
 
-void show_part(Round& round, Place control) {
-  if (!control.is_null()) round.announce_place(control);
+void announce_subgroup(Round& round, BufferName control) {
+  if (!control.is_null()) round.announce_name(control);
   round.arrive();
 }
 
-std::shared_ptr<Group> share_part(Round& round, const Ranks& part, std::shared_ptr<Group> made) {
-  round.set_of(round.rank()).part = std::move(made);
+std::shared_ptr<Group> share_subgroup(Round& round, const Ranks& subgroup, std::shared_ptr<Group> made) {
+  round.set_of(round.rank()).subgroup = std::move(made);
   round.arrive();
-  return part.empty() ? nullptr : round.set_of(part.front()).part;
+  return subgroup.empty() ? nullptr : round.set_of(subgroup.front()).subgroup;
 }
 
 namespace {
@@ -68,45 +68,47 @@ auto or_fail_split(Group& group, int rank, sync::Poll* poll, F&& f) {
 
 }  // namespace
 
-std::shared_ptr<Group> Member::split_here(const std::vector<int>& part, bool is_first, sync::Poll* poll) {
+std::shared_ptr<Group> Member::split_here(const std::vector<int>& subgroup, bool is_first, sync::Poll* poll) {
   std::shared_ptr<Group> made;
-  if (is_first) made = or_fail_split(*group_, rank_, poll, [&](sync::Poll*) { return group_->make_part(part); });
+  if (is_first)
+    made = or_fail_split(*group_, rank_, poll, [&](sync::Poll*) { return group_->make_subgroup(subgroup); });
   Round round(*group_, rank_, poll);
   round.begin(Kind::kSplit);
-  std::shared_ptr<Group> group = share_part(round, part, std::move(made));
+  std::shared_ptr<Group> group = share_subgroup(round, subgroup, std::move(made));
   round.finish();
   return group;
 }
 
-std::shared_ptr<Group> Member::split_between(const std::vector<int>& part, bool is_first, sync::Poll* poll) {
-  Place place;
+std::shared_ptr<Group> Member::split_between(const std::vector<int>& subgroup, bool is_first, sync::Poll* poll) {
+  BufferName place;
   memory::Block made;  // until the others have joined: the next call of this rank
   if (is_first) {
     made = or_fail_split(*group_, rank_, poll,
-                         [&](sync::Poll* kept) { return group_->make_control_of_part(part, place, kept); });
+                         [&](sync::Poll* kept) { return group_->make_subgroup_control(subgroup, place, kept); });
   }
   Round round(*group_, rank_, poll);
   round.begin(Kind::kSplit);
-  show_part(round, place);
+  announce_subgroup(round, place);
   round.finish();
-  if (part.empty()) return nullptr;
-  place = Place(round.slot_of(part.front()).result);
-  return or_fail_split(*group_, rank_, poll, [&](sync::Poll* kept) { return group_->join_part(part, place, kept); });
+  if (subgroup.empty()) return nullptr;
+  place = BufferName(round.slot_of(subgroup.front()).result);
+  return or_fail_split(*group_, rank_, poll,
+                       [&](sync::Poll* kept) { return group_->join_subgroup(subgroup, place, kept); });
 }
 
-PartMember Member::split(std::optional<int> color, std::int64_t key, sync::Poll* poll) {
-  Ranks part;
+SubgroupMember Member::split(std::optional<int> color, std::int64_t key, sync::Poll* poll) {
+  Ranks subgroup;
   {
     Round round(*group_, rank_, poll);
     round.begin(Kind::kSplit);
-    part = or_abort(*group_, rank_, [&] { return find_part(round, color, key); });
+    subgroup = or_abort(*group_, rank_, [&] { return find_subgroup_ranks(round, color, key); });
     round.finish();
   }
-  const bool is_first = !part.empty() && part.front() == rank_;
+  const bool is_first = !subgroup.empty() && subgroup.front() == rank_;
   std::shared_ptr<Group> group =
-      group_->world() == nullptr ? split_here(part, is_first, poll) : split_between(part, is_first, poll);
+      group_->world() == nullptr ? split_here(subgroup, is_first, poll) : split_between(subgroup, is_first, poll);
   if (group == nullptr) return {nullptr, -1};
-  return {std::move(group), static_cast<int>(std::find(part.begin(), part.end(), rank_) - part.begin())};
+  return {std::move(group), static_cast<int>(std::find(subgroup.begin(), subgroup.end(), rank_) - subgroup.begin())};
 }
 
 }  // namespace ringlet::collectives

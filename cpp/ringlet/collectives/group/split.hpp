@@ -13,13 +13,14 @@ namespace ringlet::collectives {
 using Ranks = std::vector<int>;
 
 // The first half of a split: exchanges color and key and returns the ranks with this color. Empty without a color.
-Ranks find_part(Round& round, std::optional<int> color, std::int64_t key);
+Ranks find_subgroup_ranks(Round& round, std::optional<int> color, std::int64_t key);
 
-// The second half: the first rank of each part has made its group, null elsewhere, and all of its ranks get it.
-std::shared_ptr<Group> share_part(Round& round, const Ranks& part, std::shared_ptr<Group> made);
+// The second half: the first rank of each subgroup passes the group it made, all others null; each rank gets the group
+// of its subgroup.
+std::shared_ptr<Group> share_subgroup(Round& round, const Ranks& subgroup, std::shared_ptr<Group> made);
 
-// Between processes, the first rank of each part has made its control block, null elsewhere; then all know its place,
-// in the slot of that rank.
-void show_part(Round& round, Place control);
+// Between processes, the first rank of each subgroup passes the name of its control block, all others a null name; then
+// all ranks find the name in the slot of that rank.
+void announce_subgroup(Round& round, BufferName control);
 
 }  // namespace ringlet::collectives

@@ -12,43 +12,43 @@
 
 namespace ringlet::collectives {
 
-Group::Group(PartOf part)
-    : options_(part.parent.options_),
-      world_(part.parent.world_),
+Group::Group(SubgroupOf subgroup)
+    : options_(subgroup.parent.options_),
+      world_(subgroup.parent.world_),
       fork_generation_(sync::fork_generation()),
-      memory_(std::move(part.memory)),
-      notes_(part.ranks.size()) {
-  for (const int rank : part.ranks) process_of_.push_back(part.parent.process_of(rank));
+      memory_(std::move(subgroup.memory)),
+      states_(subgroup.ranks.size()) {
+  for (const int rank : subgroup.ranks) process_of_.push_back(subgroup.parent.process_of(rank));
   control_ = std::make_unique<ControlBlock>(
-      ControlBlock::find(memory_->data(), static_cast<int>(part.ranks.size()), world_->num_processes()));
-  make_notes();
-  patience_ = part.parent.patience_;  // other parts want the cores, too
-  parent_ = &part.parent;
+      ControlBlock::find(memory_->data(), static_cast<int>(subgroup.ranks.size()), world_->num_processes()));
+  make_states();
+  patience_ = subgroup.parent.patience_;  // other subgroups compete for the cores
+  parent_ = &subgroup.parent;
   world_->add(*this);
   world_->look();  // the parent may have failed before this was added
 }
 
-std::shared_ptr<Group> Group::make_part(const std::vector<int>& ranks) {
-  auto part = std::make_shared<Group>(static_cast<int>(ranks.size()), options_);
-  part->patience_ = patience_;  // other parts want the cores, too
+std::shared_ptr<Group> Group::make_subgroup(const std::vector<int>& ranks) {
+  auto subgroup = std::make_shared<Group>(static_cast<int>(ranks.size()), options_);
+  subgroup->patience_ = patience_;  // other subgroups compete for the cores
   {
     const std::scoped_lock lock(failure_mutex_);
     if (!has_failed()) {
-      std::erase_if(parts_, [](const Part& known) { return known.group.expired(); });
-      parts_.push_back({part, ranks});
-      return part;
+      std::erase_if(subgroups_, [](const Subgroup& known) { return known.group.expired(); });
+      subgroups_.push_back({subgroup, ranks});
+      return subgroup;
     }
   }
-  raise_failure();  // fail() did not know this part
+  raise_failure();  // fail() did not see this subgroup
 }
 
 // With a hold for each process that joins.
-memory::Block Group::make_control_of_part(const std::vector<int>& ranks, Place& place, sync::Poll* poll) {
+memory::Block Group::make_subgroup_control(const std::vector<int>& ranks, BufferName& place, sync::Poll* poll) {
   const int num_processes = world_->num_processes();
   const auto num_ranks = static_cast<int>(ranks.size());
   memory::Block block = world_->allocate(ControlBlock::bytes_for(num_ranks, num_processes));
   ControlBlock::make(block->data(), num_ranks, num_processes);
-  place = world_->place_of(block->data(), poll);
+  place = world_->buffer_name_of(block->data(), poll);
   std::vector<bool> joins(static_cast<std::size_t>(num_processes));
   for (const int rank : ranks) joins[static_cast<std::size_t>(process_of(rank))] = true;
   for (std::size_t process = 0; process < joins.size(); ++process) {
@@ -57,40 +57,40 @@ memory::Block Group::make_control_of_part(const std::vector<int>& ranks, Place& 
   return block;
 }
 
-std::shared_ptr<Group> Group::find_part(Place place) {
+std::shared_ptr<Group> Group::find_subgroup(BufferName place) {
   const std::scoped_lock lock(failure_mutex_);
-  for (Part& part : parts_) {
-    if (part.place != place.bits() || part.num_awaited == 0) continue;
-    --part.num_awaited;
-    return part.num_awaited == 0 ? std::move(part.kept) : part.kept;
+  for (Subgroup& subgroup : subgroups_) {
+    if (subgroup.name != place.bits() || subgroup.num_awaited == 0) continue;
+    --subgroup.num_awaited;
+    return subgroup.num_awaited == 0 ? std::move(subgroup.kept) : subgroup.kept;
   }
   return nullptr;
 }
 
-// The ranks of a part that are here have one Group: the first to join creates it, and the list keeps it for the others,
-// which may join after the first has released it.
-std::shared_ptr<Group> Group::join_part(const std::vector<int>& ranks, Place place, sync::Poll* poll) {
+// The ranks of a subgroup in this process share one Group: the first to join creates it, and the list keeps it for the
+// others, which may join after the first has released it.
+std::shared_ptr<Group> Group::join_subgroup(const std::vector<int>& ranks, BufferName place, sync::Poll* poll) {
   const std::scoped_lock lock_join(join_mutex_);
-  if (std::shared_ptr<Group> known = find_part(place)) return known;
-  auto part = std::make_shared<Group>(PartOf{*this, ranks, world_->take_hold(place, poll)});
+  if (std::shared_ptr<Group> known = find_subgroup(place)) return known;
+  auto subgroup = std::make_shared<Group>(SubgroupOf{*this, ranks, world_->take_hold(place, poll)});
   const auto here = std::count_if(ranks.begin(), ranks.end(), [&](int rank) { return is_here(rank); });
   const std::scoped_lock lock(failure_mutex_);
   was_split_ = true;
-  std::erase_if(parts_, [](const Part& known) { return known.group.expired(); });
+  std::erase_if(subgroups_, [](const Subgroup& known) { return known.group.expired(); });
   const auto others = static_cast<int>(here) - 1;
-  parts_.push_back({part, ranks, place.bits(), others > 0 ? part : nullptr, others});
-  return part;
+  subgroups_.push_back({subgroup, ranks, place.bits(), others > 0 ? subgroup : nullptr, others});
+  return subgroup;
 }
 
 template <class F>
-void Group::for_each_part_of(int rank, F&& f) {
+void Group::for_each_subgroup_of(int rank, F&& f) {
   std::vector<std::pair<std::shared_ptr<Group>, int>> found;
   {
     const std::scoped_lock lock(failure_mutex_);
-    for (const Part& part : parts_) {
-      const auto place = std::find(part.ranks.begin(), part.ranks.end(), rank);
-      if (place != part.ranks.end()) {
-        found.emplace_back(part.group.lock(), static_cast<int>(place - part.ranks.begin()));
+    for (const Subgroup& subgroup : subgroups_) {
+      const auto place = std::find(subgroup.ranks.begin(), subgroup.ranks.end(), rank);
+      if (place != subgroup.ranks.end()) {
+        found.emplace_back(subgroup.group.lock(), static_cast<int>(place - subgroup.ranks.begin()));
       }
     }
   }
@@ -106,13 +106,13 @@ void Group::depart(int rank, std::string_view reason) {
   board.has_departed.set(true);
   (*control_)->has_departures.set(true);
   (*control_)->event.notify();
-  for_each_part_of(rank, [&](Member member) { member.depart(reason); });
+  for_each_subgroup_of(rank, [&](Member member) { member.depart(reason); });
 }
 
 void Group::rejoin(int rank) {
   if (was_forked()) return;
   control_->board(rank).has_departed.set(false);
-  for_each_part_of(rank, [](Member member) { member.rejoin(); });
+  for_each_subgroup_of(rank, [](Member member) { member.rejoin(); });
 }
 
 }  // namespace ringlet::collectives

@@ -9,7 +9,7 @@
 namespace ringlet::collectives {
 
 // Arguments of a subgroup between processes.
-struct Group::PartOf {
+struct Group::SubgroupOf {
   Group& parent;
   const std::vector<int>& ranks;  // of the parent
   memory::Block memory;

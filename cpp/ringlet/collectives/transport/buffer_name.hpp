@@ -13,27 +13,27 @@ namespace ringlet::collectives {
 //
 // The ranks of one process use private addresses of each other as they are. Staged memory stands for a private buffer
 // of its owner, which copies the bytes there before the call, or from there after it.
-class Place {
+class BufferName {
  public:
   static constexpr int kProcessBits = 11;
   static constexpr int kSegmentBits = 11;
   static constexpr int kOffsetBits = 40;
 
-  constexpr Place() = default;
-  explicit constexpr Place(std::uint64_t bits) : bits_(bits) {}
-  static Place of_private(const void* address) noexcept {
-    return Place(reinterpret_cast<std::uintptr_t>(address) & ~kSharedBit);
+  constexpr BufferName() = default;
+  explicit constexpr BufferName(std::uint64_t bits) : bits_(bits) {}
+  static BufferName of_private(const void* address) noexcept {
+    return BufferName(reinterpret_cast<std::uintptr_t>(address) & ~kSharedBit);
   }
-  static constexpr Place of_shared(int process, std::uint32_t segment, std::uint64_t offset) noexcept {
-    return Place(kSharedBit | static_cast<std::uint64_t>(process) << (kOffsetBits + kSegmentBits + 1) |
-                 static_cast<std::uint64_t>(segment) << kOffsetBits | offset);
+  static constexpr BufferName of_shared(int process, std::uint32_t segment, std::uint64_t offset) noexcept {
+    return BufferName(kSharedBit | static_cast<std::uint64_t>(process) << (kOffsetBits + kSegmentBits + 1) |
+                      static_cast<std::uint64_t>(segment) << kOffsetBits | offset);
   }
 
   constexpr std::uint64_t bits() const noexcept { return bits_; }
   constexpr bool is_null() const noexcept { return bits_ == 0; }
   constexpr bool is_shared() const noexcept { return (bits_ & kSharedBit) != 0; }
   constexpr bool is_staged() const noexcept { return is_shared() && (bits_ & kStagedBit) != 0; }
-  constexpr Place as_staged() const noexcept { return Place(bits_ | kStagedBit); }
+  constexpr BufferName as_staged() const noexcept { return BufferName(bits_ | kStagedBit); }
 
   // Of private memory, in its own process.
   std::byte* address() const noexcept { return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(bits_)); }
@@ -46,8 +46,10 @@ class Place {
   }
   constexpr std::uint64_t offset() const noexcept { return bits_ & ((std::uint64_t{1} << kOffsetBits) - 1); }
 
-  friend constexpr Place operator+(Place place, std::size_t bytes) noexcept { return Place(place.bits_ + bytes); }
-  friend constexpr bool operator==(Place, Place) = default;
+  friend constexpr BufferName operator+(BufferName place, std::size_t bytes) noexcept {
+    return BufferName(place.bits_ + bytes);
+  }
+  friend constexpr bool operator==(BufferName, BufferName) = default;
 
  private:
   static constexpr std::uint64_t kSharedBit = std::uint64_t{1} << 63;
@@ -57,14 +59,15 @@ class Place {
   std::uint64_t bits_ = 0;
 };
 
-// A place as one rank sees it: `here` is where it is in this rank's process, null in the private memory of another.
-struct Spot {
+// A named buffer as seen by one rank: `here` is its address in this rank's process, null if it is private memory of
+// another process.
+struct MappedBuffer {
   std::byte* here = nullptr;
-  Place place;
+  BufferName name;
   int rank = 0;  // the owner's
 
-  friend Spot operator+(Spot spot, std::size_t bytes) noexcept {
-    return {spot.here == nullptr ? nullptr : spot.here + bytes, spot.place + bytes, spot.rank};
+  friend MappedBuffer operator+(MappedBuffer spot, std::size_t bytes) noexcept {
+    return {spot.here == nullptr ? nullptr : spot.here + bytes, spot.name + bytes, spot.rank};
   }
 };
 

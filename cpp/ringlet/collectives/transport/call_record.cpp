@@ -51,25 +51,25 @@ class Reader {
 
 }  // namespace
 
-std::size_t record_words(const Telling& telling) {
+std::size_t record_words(const RecordContents& telling) {
   const Call& call = telling.call;
-  return kHeadWords + call.parts.size() * kPartWords + call.dims.size() + call.numbers.size() + telling.results.size() +
-         name_words(call.name.size());
+  return kHeadWords + call.buffers.size() * kPartWords + call.dims.size() + call.numbers.size() +
+         telling.results.size() + name_words(call.name.size());
 }
 
-void write_record(const Telling& telling, std::span<std::uint64_t> words) {
+void write_record(const RecordContents& telling, std::span<std::uint64_t> words) {
   const Call& call = telling.call;
   Writer writer(words);
-  const std::uint64_t bits = (call.has_outputs ? kHasOutputsBit : 0) | (call.has_parts ? kHasPartsBit : 0) |
+  const std::uint64_t bits = (call.has_outputs ? kHasOutputsBit : 0) | (call.has_buffers ? kHasPartsBit : 0) |
                              (call.is_ragged ? kIsRaggedBit : 0);
   writer.put(static_cast<std::uint64_t>(call.kind) | static_cast<std::uint64_t>(call.op) << 8 |
              static_cast<std::uint64_t>(call.algorithm) << 16 | bits << 24 |
              static_cast<std::uint64_t>(call.axis) << 32);
   writer.put(pair_of(static_cast<std::size_t>(call.root), call.series));
-  writer.put(pair_of(call.parts.size(), call.numbers.size()));
+  writer.put(pair_of(call.buffers.size(), call.numbers.size()));
   writer.put(pair_of(telling.results.size(), call.name.size()));
-  for (std::size_t index = 0; index < call.parts.size(); ++index) {
-    const Part& part = call.parts[index];
+  for (std::size_t index = 0; index < call.buffers.size(); ++index) {
+    const Buffer& part = call.buffers[index];
     writer.put(telling.inputs[index].bits());
     writer.put(telling.outputs[index].bits());
     writer.put(telling.own_inputs[index].bits());
@@ -80,11 +80,11 @@ void write_record(const Telling& telling, std::span<std::uint64_t> words) {
     writer.put(part.shape);
   }
   writer.put(call.numbers);
-  for (const Place result : telling.results) writer.put(result.bits());
+  for (const BufferName result : telling.results) writer.put(result.bits());
   writer.put(call.name);
 }
 
-void read_record(std::span<const std::uint64_t> words, ForeignCall& into) {
+void read_record(std::span<const std::uint64_t> words, RemoteCall& into) {
   constexpr std::uint64_t kLow = 0xFFFFFFFF;
   Reader reader(words);
   const std::uint64_t head = reader.take();
@@ -93,7 +93,7 @@ void read_record(std::span<const std::uint64_t> words, ForeignCall& into) {
   call.op = static_cast<core::Op>(head >> 8 & 0xFF);
   call.algorithm = static_cast<Algorithm>(head >> 16 & 0xFF);
   call.has_outputs = (head >> 24 & kHasOutputsBit) != 0;
-  call.has_parts = (head >> 24 & kHasPartsBit) != 0;
+  call.has_buffers = (head >> 24 & kHasPartsBit) != 0;
   call.is_ragged = (head >> 24 & kIsRaggedBit) != 0;
   call.axis = static_cast<int>(head >> 32);
   const std::uint64_t place = reader.take();
@@ -113,18 +113,18 @@ void read_record(std::span<const std::uint64_t> words, ForeignCall& into) {
     into.outputs.emplace_back(reader.take());
     into.own_inputs.emplace_back(reader.take());
     into.own_outputs.emplace_back(reader.take());
-    Part part;
+    Buffer part;
     part.count = reader.take();
     const std::uint64_t type = reader.take();
     part.dtype = static_cast<core::DType>(type & kLow);
     part.output_length = reader.take_number();
     ndims.push_back(type >> 32);
     for (std::size_t dim = 0; dim < ndims.back(); ++dim) call.dims.push_back(reader.take_number());
-    call.parts.push_back(part);
+    call.buffers.push_back(part);
   }
   std::size_t used = 0;  // the shapes, now that the dims stay where they are
-  for (std::size_t index = 0; index < call.parts.size(); used += ndims[index++]) {
-    call.parts[index].shape = std::span(call.dims).subspan(used, ndims[index]);
+  for (std::size_t index = 0; index < call.buffers.size(); used += ndims[index++]) {
+    call.buffers[index].shape = std::span(call.dims).subspan(used, ndims[index]);
   }
   for (std::uint64_t index = 0; index < counts >> 32; ++index) call.numbers.push_back(reader.take_number());
   for (std::uint64_t index = 0; index < (sizes & kLow); ++index) into.results.emplace_back(reader.take());

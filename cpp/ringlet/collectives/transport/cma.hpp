@@ -8,9 +8,9 @@
 namespace ringlet::collectives {
 
 // Result of a read of the memory of another process.
-enum class Crossing { kDone, kEnded, kRefused };
+enum class CmaResult { kDone, kEnded, kRefused };
 
 // Copies all bytes, or returns why not. kEnded: the process has exited, or its memory is unmapped.
-Crossing read_across(int pid, std::uint64_t address, std::size_t bytes, void* to) noexcept;
+CmaResult cma_read(int pid, std::uint64_t address, std::size_t bytes, void* to) noexcept;
 
 }  // namespace ringlet::collectives

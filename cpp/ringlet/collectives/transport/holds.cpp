@@ -34,14 +34,14 @@ class Hold {
 
 }  // namespace
 
-void Borrowers::lend(const memory::SharedBlock& block) const noexcept {
+void ProcessReclaimPolicy::lend(const memory::SharedBlock& block) const noexcept {
   BlockHeader& header = header_of(block.data);
   header.bytes = block.bytes;
   for (std::size_t process = 0; process < has_ended_.size(); ++process) header.holds[process].clear();
   header.holds[static_cast<std::size_t>(own_index_)].add(1);
 }
 
-bool Borrowers::has_back(const memory::SharedBlock& block) const noexcept {
+bool ProcessReclaimPolicy::is_reclaimable(const memory::SharedBlock& block) const noexcept {
   const BlockHeader& header = header_of(block.data);
   for (std::size_t process = 0; process < has_ended_.size(); ++process) {
     if (header.holds[process].is_held() && !has_ended(static_cast<int>(process))) return false;
@@ -49,7 +49,7 @@ bool Borrowers::has_back(const memory::SharedBlock& block) const noexcept {
   return true;
 }
 
-bool Borrowers::has_ended(int process) const noexcept {
+bool ProcessReclaimPolicy::has_ended(int process) const noexcept {
   const sync::Flag& flag = has_ended_[static_cast<std::size_t>(process)];
   if (flag.is_set()) return true;
   if (process == own_index_ || !is_alone_.is_set()) return false;
@@ -57,7 +57,7 @@ bool Borrowers::has_ended(int process) const noexcept {
   return flag.is_set();
 }
 
-void Borrowers::set_process(int process, const sync::Pidfd& handle) noexcept {
+void ProcessReclaimPolicy::set_process(int process, const sync::Pidfd& handle) noexcept {
   const auto index = static_cast<std::size_t>(process);
   try {
     processes_[index] = sync::LivingProcess(handle.pid());
@@ -66,7 +66,7 @@ void Borrowers::set_process(int process, const sync::Pidfd& handle) noexcept {
   if (handle.has_ended()) has_ended_[index].set(true);  // then that was perhaps another one
 }
 
-void Borrowers::look() const noexcept {
+void ProcessReclaimPolicy::look() const noexcept {
   try {
     for (std::size_t process = 0; process < processes_.size(); ++process) {
       if (!has_ended_[process].is_set() && processes_[process].has_ended()) has_ended_[process].set(true);
@@ -81,15 +81,16 @@ memory::Block hold(std::byte* data, int own_index, std::shared_ptr<const void> k
   return {std::move(held), region};
 }
 
-memory::Block allocate_shared(std::size_t bytes, const std::shared_ptr<const Borrowers>& borrowers) {
-  const memory::SharedBlock block = memory::SharedHeap::of_this_process().allocate(bytes, borrowers);
+memory::Block allocate_shared(std::size_t bytes, const std::shared_ptr<const ProcessReclaimPolicy>& reclaim_policy) {
+  const memory::SharedBlock block = memory::SharedHeap::of_this_process().allocate(bytes, reclaim_policy);
   memory::poison(block.data, bytes);
-  return hold(block.data, borrowers->own_index(), nullptr);
+  return hold(block.data, reclaim_policy->own_index(), nullptr);
 }
 
 memory::Block allocate_shared(std::size_t bytes) {
-  static const std::shared_ptr<const Borrowers>& nobody_else =
-      *std::make_unique<std::shared_ptr<const Borrowers>>(std::make_shared<Borrowers>(0, 1)).release();
+  static const std::shared_ptr<const ProcessReclaimPolicy>& nobody_else =
+      *std::make_unique<std::shared_ptr<const ProcessReclaimPolicy>>(std::make_shared<ProcessReclaimPolicy>(0, 1))
+           .release();
   return allocate_shared(bytes, nobody_else);
 }
 

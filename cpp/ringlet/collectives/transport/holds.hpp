@@ -23,7 +23,7 @@ struct BlockHeader {
   static constexpr int kMostProcesses = 1000;
 
   std::uint64_t bytes = 0;
-  std::array<sync::HoldWord, kMostProcesses> holds;
+  std::array<sync::ProcessRefcount, kMostProcesses> holds;
 };
 static_assert(sizeof(BlockHeader) <= memory::SharedBlock::kHeaderBytes);
 
@@ -34,15 +34,15 @@ inline BlockHeader& header_of(std::byte* data) {
 // Reclaims a block once every process that holds it has released it or ended. The peer monitor reports ended processes;
 // blocks may outlive the monitor, and then this class checks the processes itself, at intervals. It keeps no handles
 // for that: arrays may be kept for ever.
-class Borrowers final : public memory::Lender {
+class ProcessReclaimPolicy final : public memory::ReclaimPolicy {
  public:
-  Borrowers(int own_index, int num_processes)
+  ProcessReclaimPolicy(int own_index, int num_processes)
       : own_index_(own_index),
         has_ended_(static_cast<std::size_t>(num_processes)),
         processes_(static_cast<std::size_t>(num_processes)) {}
 
   void lend(const memory::SharedBlock& block) const noexcept override;
-  bool has_back(const memory::SharedBlock& block) const noexcept override;
+  bool is_reclaimable(const memory::SharedBlock& block) const noexcept override;
 
   bool has_ended(int process) const noexcept;
   void set_ended(int process) noexcept { has_ended_[static_cast<std::size_t>(process)].set(true); }
@@ -69,7 +69,7 @@ class Borrowers final : public memory::Lender {
 memory::Block hold(std::byte* data, int own_index, std::shared_ptr<const void> keeper);
 
 // A new block that this process holds once, from its own shared memory. Throws core::SharedMemoryError.
-memory::Block allocate_shared(std::size_t bytes, const std::shared_ptr<const Borrowers>& borrowers);
+memory::Block allocate_shared(std::size_t bytes, const std::shared_ptr<const ProcessReclaimPolicy>& reclaim_policy);
 
 // The same for a process that belongs to no group yet.
 memory::Block allocate_shared(std::size_t bytes);

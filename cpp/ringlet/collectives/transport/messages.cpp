@@ -39,7 +39,7 @@ sync::Descriptor descriptor_in(msghdr& header) {
 
 }  // namespace
 
-bool Mailbox::try_send(const Message& message, int descriptor) {
+bool MessageSocket::try_send(const Message& message, int descriptor) {
   Message copy = message;
   iovec data{.iov_base = &copy, .iov_len = sizeof copy};
   ControlBuffer control{};
@@ -67,10 +67,10 @@ bool Mailbox::try_send(const Message& message, int descriptor) {
   }
 }
 
-std::optional<Letter> Mailbox::try_receive() {
+std::optional<ReceivedMessage> MessageSocket::try_receive() {
   for (;;) {
-    Letter letter;
-    iovec data{.iov_base = &letter.message, .iov_len = sizeof letter.message};
+    ReceivedMessage received;
+    iovec data{.iov_base = &received.message, .iov_len = sizeof received.message};
     ControlBuffer control{};
     msghdr header{};
     header.msg_iov = &data;
@@ -78,17 +78,17 @@ std::optional<Letter> Mailbox::try_receive() {
     header.msg_control = control.bytes;
     header.msg_controllen = sizeof control.bytes;
     const auto bytes = recvmsg(socket_.get(), &header, kReceiveFlags);
-    if (bytes > 0) letter.descriptor = descriptor_in(header);
-    letter.is_cut = (header.msg_flags & MSG_CTRUNC) != 0;
-    if (bytes == sizeof letter.message) return letter;
+    if (bytes > 0) received.descriptor = descriptor_in(header);
+    received.is_cut = (header.msg_flags & MSG_CTRUNC) != 0;
+    if (bytes == sizeof received.message) return received;
     if (bytes > 0) continue;                                             // nothing that we send
-    if (bytes < 0 && (errno == EINTR || errno == ECONNRESET)) continue;  // what was sent before still comes
+    if (bytes < 0 && (errno == EINTR || errno == ECONNRESET)) continue;  // messages sent earlier are still delivered
     is_closed_ = is_closed_ || bytes == 0;
     return std::nullopt;
   }
 }
 
-bool Mailbox::is_open() const noexcept {
+bool MessageSocket::is_open() const noexcept {
 #if defined(POLLRDHUP)
   constexpr short kClosed = POLLRDHUP;
 #else
@@ -98,9 +98,9 @@ bool Mailbox::is_open() const noexcept {
   return poll(&entry, 1, 0) == 0;
 }
 
-void Mailbox::hang_up() const noexcept { (void)shutdown(socket_.get(), SHUT_RDWR); }
+void MessageSocket::hang_up() const noexcept { (void)shutdown(socket_.get(), SHUT_RDWR); }
 
-void Mailbox::wait(bool to_send, int milliseconds) const noexcept {
+void MessageSocket::wait(bool to_send, int milliseconds) const noexcept {
   pollfd wanted{.fd = socket_.get(), .events = static_cast<short>(to_send ? POLLIN | POLLOUT : POLLIN), .revents = 0};
   (void)poll(&wanted, 1, milliseconds);
 }

@@ -27,29 +27,29 @@ struct Message {
   std::array<std::byte, 128> bytes{};
 };
 
-struct Letter {
+struct ReceivedMessage {
   Message message;
   sync::Descriptor descriptor;  // of a kSegment
   bool is_cut = false;          // the system could not give this process the descriptor
 };
 
 // One end of a connected SOCK_SEQPACKET socket, which keeps messages whole and in order.
-class Mailbox {
+class MessageSocket {
  public:
-  Mailbox() = default;
-  explicit Mailbox(int fd) : socket_(fd) {}  // takes it over
+  MessageSocket() = default;
+  explicit MessageSocket(int fd) : socket_(fd) {}  // takes it over
 
   int fd() const noexcept { return socket_.get(); }
   bool is_closed() const noexcept { return is_closed_; }
 
-  // False if there is no room now. What goes to a process that has ended is lost without a word. Throws
-  // std::system_error if the system does not let it pass.
+  // False if the socket is full. Messages to an ended process are dropped silently. Throws std::system_error if the
+  // system does not let it pass.
   bool try_send(const Message& message, int descriptor = -1);
-  // What has come, if anything.
-  std::optional<Letter> try_receive();
-  // Asks the system whether the other end is open.
+  // Return the next message, if there is one.
+  std::optional<ReceivedMessage> try_receive();
+  // Return whether the other end is open, by a system call.
   bool is_open() const noexcept;
-  // Lets the other end know that nothing more comes.
+  // Shuts down sending: the other end reads end of file.
   void hang_up() const noexcept;
   // Sleeps until a message can be received, or sent, or the other end is closed; at most so long.
   void wait(bool to_send, int milliseconds) const noexcept;

@@ -1,4 +1,4 @@
-// How the processes of a world get to know each other.
+// Rendezvous of the processes of a world.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -51,11 +51,11 @@ void World::wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_re
     for (int process = 0; process < num_processes(); ++process) {
       if (!is_other(process)) continue;
       receive_from(process);
-      const std::scoped_lock lock(mail_mutex_);
+      const std::scoped_lock lock(messages_mutex_);
       if (is_ready(process)) continue;
       if (!missing) missing = process;
       const bool has_said_why = !peer(process).farewell.empty();
-      if (!has_said_why && peer(process).mailbox.is_closed()) {
+      if (!has_said_why && peer(process).message_socket.is_closed()) {
         lost = process;
         break;
       }
@@ -63,7 +63,7 @@ void World::wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_re
     }
     if (lost) raise_lost(*lost, reason_of_leaving(*lost, poll));
     if (!missing) return;
-    peer(*missing).mailbox.wait(false, kWaitMilliseconds);
+    peer(*missing).message_socket.wait(false, kWaitMilliseconds);
     if (poll != nullptr) (*poll)();
     if (Clock::now() > limit.end) {
       throw core::DeadlineError(whereabouts_of(*missing) + " did not answer within " + seconds_text(limit.asked) +
@@ -73,10 +73,10 @@ void World::wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_re
   }
 }
 
-// A process closes its sockets a moment before its end can be told.
+// A process closes its sockets shortly before its end can be detected.
 std::string World::reason_of_leaving(int process, sync::Poll* poll) {
   {
-    const std::scoped_lock lock(mail_mutex_);
+    const std::scoped_lock lock(messages_mutex_);
     if (!peer(process).farewell.empty()) return peer(process).farewell;
   }
   const sync::Pidfd& pidfd = peer(process).pidfd;
@@ -91,7 +91,7 @@ std::string World::reason_of_leaving(int process, sync::Poll* poll) {
 void World::greet(sync::Poll* poll) {
   Message hello;
   hello.subject = Subject::kHello;
-  hello.number = (may_cross_ ? 1U : 0U) | static_cast<std::uint32_t>(sync::quota_cores()) << 1;
+  hello.number = (may_use_cma_ ? 1U : 0U) | static_cast<std::uint32_t>(sync::quota_cores()) << 1;
   hello.words = {std::hash<std::string>()(token_), reinterpret_cast<std::uintptr_t>(&probe_), probe_};
   hello.bytes = own_cores();
   peer(index_).hello = hello;
@@ -100,20 +100,20 @@ void World::greet(sync::Poll* poll) {
 
 // Whether this process can read the memory of all others; that it can write it, too, follows: the system asks the same.
 bool World::try_all_memories() {
-  bool can_read = may_cross_;
+  bool can_read = may_use_cma_;
   for (int process = 0; process < num_processes() && can_read; ++process) {
     if (!is_other(process)) continue;
     const Message& hello = peer(process).hello;
     std::uint64_t seen = 0;
     can_read = (hello.number & 1) != 0 &&
-               read_across(pid_of(process), hello.words[1], sizeof seen, &seen) == Crossing::kDone &&
+               cma_read(pid_of(process), hello.words[1], sizeof seen, &seen) == CmaResult::kDone &&
                seen == hello.words[2];
   }
   return can_read;
 }
 
-void World::meet(const JoinLimit& limit, sync::Poll* poll) {
-  std::call_once(met_, [&] {
+void World::rendezvous(const JoinLimit& limit, sync::Poll* poll) {
+  std::call_once(rendezvous_once_, [&] {
     greet(poll);
     wait_for_all(limit, poll, [&](int process) { return peer(process).has_greeted; });
     std::array<std::byte, 128> cores{};
@@ -132,9 +132,9 @@ void World::meet(const JoinLimit& limit, sync::Poll* poll) {
     verdict.number = try_all_memories() ? 1 : 0;
     send_to_all(verdict, poll);
     wait_for_all(limit, poll, [&](int process) { return peer(process).has_judged; });
-    can_cross_ = verdict.number != 0;
+    can_use_cma_ = verdict.number != 0;
     for (int process = 0; process < num_processes(); ++process) {
-      can_cross_ = can_cross_ && (!is_other(process) || peer(process).can_read_all);
+      can_use_cma_ = can_use_cma_ && (!is_other(process) || peer(process).can_read_all);
     }
     for (int process = 0; process < num_processes(); ++process) {
       if (is_other(process)) watch(process);
@@ -142,9 +142,9 @@ void World::meet(const JoinLimit& limit, sync::Poll* poll) {
   });
 }
 
-Place World::receive_control(const JoinLimit& limit, sync::Poll* poll) {
+BufferName World::receive_control(const JoinLimit& limit, sync::Poll* poll) {
   constexpr int kMaker = 0;
-  Place place;
+  BufferName place;
   wait_for_all(limit, poll, [&](int process) {
     if (process != kMaker || !place.is_null()) return true;
     if (controls_.empty()) return false;

@@ -23,25 +23,25 @@ constexpr int kWaitMilliseconds = 20;
 void run(sync::Poll* poll) {
   if (poll != nullptr) (*poll)();
 }
-// Far longer than it takes to make room in a socket, or for a message that was sent to come.
+// Far longer than it takes to drain a socket or to receive a message that was sent.
 constexpr std::chrono::seconds kMailLimit{30};
 constexpr std::size_t kMostRanges = 4096;
 
 }  // namespace
 
-World::World(int index, std::vector<ProcessInfo> processes, std::string token, bool may_cross)
+World::World(int index, std::vector<ProcessInfo> processes, std::string token, bool may_use_cma)
     : index_(index),
       token_(std::move(token)),
-      may_cross_(may_cross),
+      may_use_cma_(may_use_cma),
       generation_(sync::fork_generation()),
       is_gone_(processes.size()),
-      borrowers_(std::make_shared<Borrowers>(index, static_cast<int>(processes.size()))),
+      reclaim_policy_(std::make_shared<ProcessReclaimPolicy>(index, static_cast<int>(processes.size()))),
       mappings_(std::make_shared<std::deque<memory::Segment>>()),
       probe_(std::hash<std::string>()(token_) ^ static_cast<std::uint64_t>(index)),
       ranges_(kMostRanges) {
   for (ProcessInfo& process : processes) {
     auto made = std::make_unique<Peer>(std::move(process));
-    made->mailbox = Mailbox(std::exchange(made->info.socket_fd, -1));
+    made->message_socket = MessageSocket(std::exchange(made->info.socket_fd, -1));
     made->pidfd = sync::Pidfd(std::exchange(made->info.pidfd, -1), made->info.pid);
     peers_.push_back(std::move(made));
   }
@@ -69,9 +69,9 @@ World::World(int index, std::vector<ProcessInfo> processes, std::string token, b
 World::~World() {
   for (const auto& known : peers_) known->watching.end();
   for (int process = 0; process < num_processes(); ++process) {
-    if (is_other(process)) borrowers_->set_process(process, peer(process).pidfd);
+    if (is_other(process)) reclaim_policy_->set_process(process, peer(process).pidfd);
   }
-  borrowers_->watch_alone();
+  reclaim_policy_->watch_alone();
   if (generation_ == sync::fork_generation()) memory::SharedHeap::of_this_process().trim();
 }
 
@@ -91,8 +91,8 @@ void World::send(int process, const Message& message, sync::Poll* poll, int desc
   const auto end = Clock::now() + kMailLimit;
   for (;;) {
     try {
-      const std::scoped_lock lock(mail_mutex_);
-      if (peer(process).mailbox.try_send(message, descriptor)) return;
+      const std::scoped_lock lock(messages_mutex_);
+      if (peer(process).message_socket.try_send(message, descriptor)) return;
     } catch (const std::system_error& error) {
       throw core::AbortedError("cannot pass shared memory to " + whereabouts_of(process) + ": " +
                                error.code().message() + ".");
@@ -102,7 +102,7 @@ void World::send(int process, const Message& message, sync::Poll* poll, int desc
     for (int other = 0; other < num_processes(); ++other) {
       if (is_other(other)) receive_from(other);
     }
-    peer(process).mailbox.wait(true, kWaitMilliseconds);
+    peer(process).message_socket.wait(true, kWaitMilliseconds);
     run(poll);
     if (Clock::now() > end) {
       throw core::AbortedError("cannot pass shared memory to " + whereabouts_of(process) +
@@ -111,59 +111,59 @@ void World::send(int process, const Message& message, sync::Poll* poll, int desc
   }
 }
 
-// Whatever comes is a reason to look which groups have failed: a process whose socket is full has not been told.
+// Any message triggers a check of which groups have failed: a full socket may have dropped the notification.
 void World::receive_from(int process) {
   bool has_received = false;
   {
-    const std::scoped_lock lock(mail_mutex_);
-    while (auto letter = peer(process).mailbox.try_receive()) {
-      handle(process, std::move(*letter));
+    const std::scoped_lock lock(messages_mutex_);
+    while (auto received = peer(process).message_socket.try_receive()) {
+      handle(process, std::move(*received));
       has_received = true;
     }
   }
   if (has_received) look();
 }
 
-void World::handle(int process, Letter letter) {
+void World::handle(int process, ReceivedMessage received) {
   Peer& sender = peer(process);
-  switch (letter.message.subject) {
+  switch (received.message.subject) {
     case Subject::kHello:
-      sender.hello = letter.message;
+      sender.hello = received.message;
       sender.has_greeted = true;
       break;
     case Subject::kVerdict:
-      sender.can_read_all = letter.message.number != 0;
+      sender.can_read_all = received.message.number != 0;
       sender.has_judged = true;
       break;
     case Subject::kSegment:
-      take_segment(process, std::move(letter));
+      take_segment(process, std::move(received));
       break;
     case Subject::kControl:
-      controls_.emplace_back(letter.message.words[0]);
+      controls_.emplace_back(received.message.words[0]);
       break;
     case Subject::kLook:
       break;
     case Subject::kLeave:
-      sender.farewell.assign(reinterpret_cast<const char*>(letter.message.bytes.data()), letter.message.number);
+      sender.farewell.assign(reinterpret_cast<const char*>(received.message.bytes.data()), received.message.number);
       break;
   }
 }
 
 // A segment that cannot be mapped is reported where it is used: see address_of.
-void World::take_segment(int process, Letter letter) {
-  if (letter.is_cut) {
+void World::take_segment(int process, ReceivedMessage received) {
+  if (received.is_cut) {
     segment_problem_ = "the shared memory of " + name_of(process) +
                        " cannot be mapped: this process has no file descriptor left. Close files, or allow more of " +
                        "them with `ulimit -n`.";
     return;
   }
   try {
-    memory::Segment segment = memory::Segment::attach(letter.descriptor.release(), letter.message.words[0]);
+    memory::Segment segment = memory::Segment::attach(received.descriptor.release(), received.message.words[0]);
     segment.close_descriptor();
     mappings_->push_back(std::move(segment));
     const memory::Segment& mapped = mappings_->back();
-    ranges_.add({mapped.data(), mapped.size(), Place::of_shared(process, letter.message.number, 0)});
-    peer(process).segments.set(letter.message.number, mapped.data());
+    ranges_.add({mapped.data(), mapped.size(), BufferName::of_shared(process, received.message.number, 0)});
+    peer(process).segments.set(received.message.number, mapped.data());
   } catch (const std::exception& error) {
     segment_problem_ = error.what();
   }
@@ -171,22 +171,22 @@ void World::take_segment(int process, Letter letter) {
 
 // --- Places ----------------------------------------------------------------------------------------------------------
 
-Place World::known_place_of(const void* address) const noexcept {
+BufferName World::known_buffer_name_of(const void* address) const noexcept {
   const auto* const wanted = static_cast<const std::byte*>(address);
   for (const Range& range : ranges_.items()) {
     if (wanted >= range.begin && wanted < range.begin + range.bytes) {
-      return range.place + static_cast<std::size_t>(wanted - range.begin);
+      return range.name + static_cast<std::size_t>(wanted - range.begin);
     }
   }
-  return Place::of_private(address);
+  return BufferName::of_private(address);
 }
 
-Place World::place_of(const void* address, sync::Poll* poll) {
-  if (const Place known = known_place_of(address); known.is_shared()) return known;
+BufferName World::buffer_name_of(const void* address, sync::Poll* poll) {
+  if (const BufferName known = known_buffer_name_of(address); known.is_shared()) return known;
   const auto found = memory::SharedHeap::of_this_process().find(address);
-  if (!found.has_value()) return Place::of_private(address);
+  if (!found.has_value()) return BufferName::of_private(address);
   send_segment(found->segment, poll);
-  return Place::of_shared(index_, found->segment, found->offset);
+  return BufferName::of_shared(index_, found->segment, found->offset);
 }
 
 // Two ranks of this process may send one segment twice: a receiver that gets it twice maps it twice and uses either.
@@ -197,14 +197,14 @@ void World::send_segment(std::uint32_t index, sync::Poll* poll) {
   message.number = index;
   message.words[0] = segment.size();
   send_to_all(message, poll, segment.fd());
-  const std::scoped_lock lock(mail_mutex_);
+  const std::scoped_lock lock(messages_mutex_);
   if (peer(index_).segments.get(index) != nullptr) return;
-  ranges_.add({segment.data(), segment.size(), Place::of_shared(index_, index, 0)});
+  ranges_.add({segment.data(), segment.size(), BufferName::of_shared(index_, index, 0)});
   peer(index_).segments.set(index, segment.data());
 }
 
-// Its owner sent the segment before it named the place, so it lies in the socket if the table does not have it yet.
-std::byte* World::address_of(Place place, sync::Poll* poll) {
+// Its owner sent the segment before the name, so the segment is in the socket if it is not in the table.
+std::byte* World::address_of(BufferName place, sync::Poll* poll) {
   const auto end = Clock::now() + kMailLimit;
   for (;;) {
     if (std::byte* const begin = peer(place.process()).segments.get(place.segment()); begin != nullptr) {
@@ -213,19 +213,19 @@ std::byte* World::address_of(Place place, sync::Poll* poll) {
     receive_from(place.process());
     if (peer(place.process()).segments.get(place.segment()) != nullptr) continue;
     {
-      const std::scoped_lock lock(mail_mutex_);
+      const std::scoped_lock lock(messages_mutex_);
       if (!segment_problem_.empty()) throw core::AbortedError(segment_problem_);
-      if (peer(place.process()).mailbox.is_closed() || Clock::now() > end) {
+      if (peer(place.process()).message_socket.is_closed() || Clock::now() > end) {
         throw core::AbortedError("the shared memory of " + name_of(place.process()) +
                                  " did not come: its process has ended.");
       }
     }
-    peer(place.process()).mailbox.wait(false, 1);
+    peer(place.process()).message_socket.wait(false, 1);
     run(poll);
   }
 }
 
-memory::Block World::take_hold(Place place, sync::Poll* poll) {
+memory::Block World::take_hold(BufferName place, sync::Poll* poll) {
   std::byte* const data = address_of(place, poll);
   const bool is_own = place.process() == index_;
   return hold(data, index_, is_own ? nullptr : std::shared_ptr<const void>(mappings_));
@@ -233,7 +233,7 @@ memory::Block World::take_hold(Place place, sync::Poll* poll) {
 
 // --- Groups ----------------------------------------------------------------------------------------------------------
 
-void World::send_control(Place place, sync::Poll* poll) {
+void World::send_control(BufferName place, sync::Poll* poll) {
   Message message;
   message.subject = Subject::kControl;
   message.words[0] = place.bits();
@@ -263,12 +263,12 @@ void World::spread_failure() noexcept {
 // A full socket holds unread messages, and its reader checks the groups after reading them. A process that cannot
 // receive anything checks them when the connection ends.
 void World::tell_to_look(int process, const Message& message) noexcept {
-  const std::scoped_lock lock(mail_mutex_);
-  const Mailbox& mailbox = peer(process).mailbox;
+  const std::scoped_lock lock(messages_mutex_);
+  const MessageSocket& message_socket = peer(process).message_socket;
   try {
-    (void)peer(process).mailbox.try_send(message);
+    (void)peer(process).message_socket.try_send(message);
   } catch (const std::system_error&) {
-    mailbox.hang_up();
+    message_socket.hang_up();
   }
 }
 
@@ -282,7 +282,7 @@ void World::leave(std::string_view reason) noexcept {
   }
 }
 
-// Groups were added after those that they are parts of.
+// Subgroups were added after their parents.
 void World::look() noexcept {
   const std::scoped_lock lock(groups_mutex_);
   for (Group* const group : groups_) group->follow_parent();
@@ -293,10 +293,10 @@ void World::on_end(int process, sync::Ending how) noexcept {
   is_gone_[static_cast<std::size_t>(process)].set(true);
   const sync::Pidfd& pidfd = peer(process).pidfd;
   const bool has_exited = how == sync::Ending::kExited;
-  if (has_exited) borrowers_->set_ended(process);
+  if (has_exited) reclaim_policy_->set_ended(process);
   std::string reason;
   {
-    const std::scoped_lock lock(mail_mutex_);
+    const std::scoped_lock lock(messages_mutex_);
     reason = peer(process).farewell;
   }
   if (reason.empty()) {
@@ -307,21 +307,21 @@ void World::on_end(int process, sync::Ending how) noexcept {
     ended_.emplace_back(process, reason);
     bool is_lost = false;
     for (Group* const group : groups_) is_lost |= group->lose(process, reason);
-    if (is_lost && pidfd.fd() < 0) borrowers_->set_ended(process);
+    if (is_lost && pidfd.fd() < 0) reclaim_policy_->set_ended(process);
   }
   look();
 }
 
 void World::watch(int process) {
   Peer& watched = peer(process);
-  watched.watching = sync::watch(watched.mailbox.fd(), watched.pidfd.fd(),
-                                 {.on_message = [this, process] { receive_from(process); },
-                                  .on_end = [this, process](sync::Ending how) { on_end(process, how); }});
+  watched.watching = sync::monitor_peer(watched.message_socket.fd(), watched.pidfd.fd(),
+                                        {.on_message = [this, process] { receive_from(process); },
+                                         .on_end = [this, process](sync::Ending how) { on_end(process, how); }});
 }
 
 bool World::is_connected(int process) const noexcept {
   const Peer& asked = *peers_[static_cast<std::size_t>(process)];
-  return !is_gone(process) && !asked.pidfd.has_ended() && asked.mailbox.is_open();
+  return !is_gone(process) && !asked.pidfd.has_ended() && asked.message_socket.is_open();
 }
 
 void World::raise_lost(int process, const std::string& reason) const {

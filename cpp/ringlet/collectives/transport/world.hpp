@@ -35,8 +35,8 @@ struct JoinLimit {
   sync::Clock::time_point end;
   sync::Clock::duration asked;  // for messages
 
-  static JoinLimit after(sync::Clock::duration left, sync::Clock::duration asked) {
-    return {left == sync::kForever ? sync::Clock::time_point::max() : sync::Clock::now() + left, asked};
+  static JoinLimit after(sync::Clock::duration remaining, sync::Clock::duration asked) {
+    return {remaining == sync::kForever ? sync::Clock::time_point::max() : sync::Clock::now() + remaining, asked};
   }
 };
 
@@ -54,7 +54,7 @@ class World {
 
   // `token` is the same in all processes of a world and in no other. With may_cross, private memory is read across
   // processes where the system lets all of them.
-  World(int index, std::vector<ProcessInfo> processes, std::string token, bool may_cross = true);
+  World(int index, std::vector<ProcessInfo> processes, std::string token, bool may_use_cma = true);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World();
@@ -73,62 +73,63 @@ class World {
   // Asks the system: false once it has ended, or closed its socket, as by exec.
   bool is_connected(int process) const noexcept;
 
-  // Exchanges with all others what each must know, and begins to watch them. Once; throws core::DeadlineError, or
+  // Exchanges hello messages with all other processes, and starts to monitor them. Once; throws core::DeadlineError, or
   // core::WorkerLostError if one of them ends. `poll` may end a wait, here and below.
-  void meet(const JoinLimit& limit, sync::Poll* poll = nullptr);
+  void rendezvous(const JoinLimit& limit, sync::Poll* poll = nullptr);
   // Sends all other processes, which still wait for this one, a leave message with the reason: "was interrupted".
   void leave(std::string_view reason) noexcept;
   // How many cores the processes may keep busy, all together.
   int cores() const noexcept { return cores_; }
-  bool can_cross() const noexcept { return can_cross_; }
+  bool can_use_cma() const noexcept { return can_use_cma_; }
 
-  // Names an address of this process. Places in shared memory can be reached by all others from then on.
-  Place place_of(const void* address, sync::Poll* poll = nullptr);
-  // The same by what is known without looking further: memory that was not shared yet counts as private.
-  Place known_place_of(const void* address) const noexcept;
-  // Where a shared place is in this process. May wait for its segment to come: throws core::AbortedError if that fails.
-  std::byte* address_of(Place place, sync::Poll* poll = nullptr);
+  // Names an address of this process. All other processes can then reach it if it is in shared memory.
+  BufferName buffer_name_of(const void* address, sync::Poll* poll = nullptr);
+  // The same from the local table only: memory that was not shared yet counts as private.
+  BufferName known_buffer_name_of(const void* address) const noexcept;
+  // Address of a shared buffer in this process. May wait to receive its segment: throws core::AbortedError if that
+  // fails.
+  std::byte* address_of(BufferName place, sync::Poll* poll = nullptr);
 
   // A new block in the shared memory of this process.
-  memory::Block allocate(std::size_t bytes) { return allocate_shared(bytes, borrowers_); }
-  const std::shared_ptr<Borrowers>& borrowers() const noexcept { return borrowers_; }
-  // A hold that the owner of the block at this place has added for this process.
-  memory::Block take_hold(Place place, sync::Poll* poll = nullptr);
+  memory::Block allocate(std::size_t bytes) { return allocate_shared(bytes, reclaim_policy_); }
+  const std::shared_ptr<ProcessReclaimPolicy>& reclaim_policy() const noexcept { return reclaim_policy_; }
+  // Takes a hold that the owner of the named block has added for this process.
+  memory::Block take_hold(BufferName place, sync::Poll* poll = nullptr);
 
-  Crossing read(int process, Place place, std::size_t bytes, void* to) const noexcept {
-    return read_across(pid_of(process), place.bits(), bytes, to);
+  CmaResult read(int process, BufferName place, std::size_t bytes, void* to) const noexcept {
+    return cma_read(pid_of(process), place.bits(), bytes, to);
   }
 
-  // Hands the place of a group's control block from process 0 to all others.
-  void send_control(Place place, sync::Poll* poll = nullptr);
-  Place receive_control(const JoinLimit& limit, sync::Poll* poll = nullptr);
+  // Sends the name of a group's control block from process 0 to all others.
+  void send_control(BufferName place, sync::Poll* poll = nullptr);
+  BufferName receive_control(const JoinLimit& limit, sync::Poll* poll = nullptr);
 
-  // The groups that learn of an end. A group that is a part leaves after its parent, or forgets it.
+  // The groups to notify when a process ends. A subgroup is removed after its parent, or drops its pointer to it.
   void add(Group& group);
   void remove(Group& group) noexcept;
-  // Lets each group fail whose parent has.
+  // Fails each group whose parent has failed.
   void look() noexcept;
-  // Lets all processes look which groups have failed.
+  // Makes all processes check which groups have failed.
   void spread_failure() noexcept;
 
  private:
   struct Range {
     const std::byte* begin = nullptr;
     std::size_t bytes = 0;
-    Place place;
+    BufferName name;
   };
   struct Peer {
     explicit Peer(ProcessInfo known) : info(std::move(known)), segments(memory::SharedHeap::kMostSegments) {}
     ProcessInfo info;
-    Mailbox mailbox;
+    MessageSocket message_socket;
     sync::Pidfd pidfd;
     sync::PointerTable<std::byte> segments;  // where they begin; of the own process, those that were sent
     Message hello;
     bool has_greeted = false;
     bool has_judged = false;
     bool can_read_all = false;
-    std::string farewell;     // why the process left before the group was made; guarded by mail_mutex_
-    sync::Watching watching;  // ends first
+    std::string farewell;          // why the process left before the group was made; guarded by messages_mutex_
+    sync::MonitoredPeer watching;  // ends first
   };
 
   const ProcessInfo& info(int process) const noexcept { return peers_[static_cast<std::size_t>(process)]->info; }
@@ -144,8 +145,8 @@ class World {
   void tell_to_look(int process, const Message& message) noexcept;
   void send_segment(std::uint32_t segment, sync::Poll* poll);
   void receive_from(int process);
-  void handle(int process, Letter letter);
-  void take_segment(int process, Letter letter);
+  void handle(int process, ReceivedMessage received);
+  void take_segment(int process, ReceivedMessage received);
   void watch(int process);
   void on_end(int process, sync::Ending how) noexcept;
   std::string reason_of_leaving(int process, sync::Poll* poll);
@@ -153,20 +154,20 @@ class World {
 
   int index_;
   std::string token_;
-  bool may_cross_;
-  bool can_cross_ = false;
+  bool may_use_cma_;
+  bool can_use_cma_ = false;
   int cores_ = 1;
   std::uint64_t generation_;
   std::vector<int> process_of_;
   std::vector<sync::Flag> is_gone_;
-  std::shared_ptr<Borrowers> borrowers_;
+  std::shared_ptr<ProcessReclaimPolicy> reclaim_policy_;
   std::shared_ptr<std::deque<memory::Segment>> mappings_;  // of other processes' segments
   std::uint64_t probe_;                                    // what others try to read
-  std::once_flag met_;
+  std::once_flag rendezvous_once_;
 
-  std::mutex mail_mutex_;  // guards what comes and goes by the sockets; never held while waiting
+  std::mutex messages_mutex_;  // guards sends and receives on the sockets; never held while waiting
   std::string segment_problem_;
-  std::deque<Place> controls_;
+  std::deque<BufferName> controls_;
   sync::AppendOnly<Range> ranges_;  // all segments that can be named or reached
 
   std::mutex groups_mutex_;

@@ -14,10 +14,10 @@ namespace {
 constexpr std::string_view kRoot = "/sys/fs/cgroup";
 
 std::vector<std::string> parts_of(const std::string& text, char separator) {
-  std::vector<std::string> parts;
+  std::vector<std::string> buffers;
   std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
+  for (std::string part; std::getline(stream, part, separator);) buffers.push_back(part);
+  return buffers;
 }
 
 // A group and those above it, as folders. In a container the root is its own group, whatever path /proc shows.

@@ -43,11 +43,11 @@ void replace_by(int empty_fd, int fd) {
 
 }  // namespace
 
-struct Watching::Entry {
+struct MonitoredPeer::Entry {
   std::uint64_t id = 0;
   int socket_fd = -1;
   int pidfd = -1;
-  WatchCalls calls;
+  PeerCallbacks calls;
   std::optional<Clock::time_point> hung_up_at;  // this and the next: the watch's thread's own
   bool is_over = false;                         // on_end has been called
   std::uint64_t generation = fork_generation();
@@ -55,12 +55,12 @@ struct Watching::Entry {
 
 namespace {
 
-using Entry = Watching::Entry;
+using Entry = MonitoredPeer::Entry;
 
-class Watch {
+class PeerMonitor {
  public:
   // Lives as long as the process: its thread may be asleep when everything else is taken down.
-  static Watch& instance();
+  static PeerMonitor& instance();
 
   void add(const std::shared_ptr<Entry>& entry);
   void remove(const Entry& entry) noexcept;
@@ -95,42 +95,42 @@ class Watch {
 
 constexpr std::uint64_t kPidfdTag = 1;  // tags are 2 * id, plus this for the pidfd
 
-Watch& Watch::instance() {
-  static Watch& watch = *[] {
+PeerMonitor& PeerMonitor::instance() {
+  static PeerMonitor& monitor = *[] {
     pthread_atfork(before_fork, in_parent, in_child);
-    return std::make_unique<Watch>().release();
+    return std::make_unique<PeerMonitor>().release();
   }();
-  return watch;
+  return monitor;
 }
 
-void Watch::in_child() {
-  Watch& watch = instance();
-  for (const auto& [id, entry] : watch.entries_) replace_by(watch.wake_.get(), entry->socket_fd);
-  watch.entries_.clear();
-  watch.running_id_ = 0;
-  watch.has_thread_ = false;
-  watch.epoll_.close();  // shared with the parent: never change its interests from here
-  watch.wake_.close();
-  watch.mutex_.unlock();
+void PeerMonitor::in_child() {
+  PeerMonitor& monitor = instance();
+  for (const auto& [id, entry] : monitor.entries_) replace_by(monitor.wake_.get(), entry->socket_fd);
+  monitor.entries_.clear();
+  monitor.running_id_ = 0;
+  monitor.has_thread_ = false;
+  monitor.epoll_.close();  // shared with the parent: never change its interests from here
+  monitor.wake_.close();
+  monitor.mutex_.unlock();
 }
 
-void Watch::join_interest(int fd, std::uint64_t tag, std::uint32_t events) {
+void PeerMonitor::join_interest(int fd, std::uint64_t tag, std::uint32_t events) {
   epoll_event event{.events = events, .data = {.u64 = tag}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) fail("epoll_ctl");
 }
 
-void Watch::leave_interest(int fd) noexcept {
+void PeerMonitor::leave_interest(int fd) noexcept {
   if (fd >= 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
 // Called with the mutex held.
-void Watch::start_thread() {
+void PeerMonitor::start_thread() {
   epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) fail("epoll_create1");
   wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_) fail("eventfd");
   join_interest(wake_.get(), 0, EPOLLIN);
-  // Signals belong to the program's own threads; those that tell of a fault of this one stay.
+  // Signals belong to the program's own threads; only those for faults of this thread stay unblocked.
   sigset_t blocked;
   sigset_t before;
   sigfillset(&blocked);
@@ -149,7 +149,7 @@ void Watch::start_thread() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Watch::add(const std::shared_ptr<Entry>& entry) {
+void PeerMonitor::add(const std::shared_ptr<Entry>& entry) {
   const std::lock_guard lock(mutex_);
   if (!has_thread_) start_thread();
   entry->id = ++last_id_;
@@ -165,7 +165,7 @@ void Watch::add(const std::shared_ptr<Entry>& entry) {
   }
 }
 
-void Watch::remove(const Entry& entry) noexcept {
+void PeerMonitor::remove(const Entry& entry) noexcept {
   std::unique_lock lock(mutex_);
   if (entry.generation != fork_generation()) return;
   if (entries_.erase(entry.id) == 0) return;
@@ -178,19 +178,19 @@ void Watch::remove(const Entry& entry) noexcept {
   if (entries_.empty() && has_thread_) eventfd_write(wake_.get(), 1);
 }
 
-bool Watch::is_watched(std::uint64_t id) {
+bool PeerMonitor::is_watched(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   return entries_.contains(id);
 }
 
 // How long epoll may sleep: until the first grace of those whose socket is closed is over.
-int Watch::milliseconds_to_wait() {
+int PeerMonitor::milliseconds_to_wait() {
   const std::lock_guard lock(mutex_);
   int milliseconds = -1;
   for (const auto& [id, entry] : entries_) {
     if (!entry->hung_up_at) continue;
-    const auto left = *entry->hung_up_at + std::chrono::milliseconds(kHangUpGraceMs) - Clock::now();
-    const auto rounded_up = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    const auto remaining = *entry->hung_up_at + std::chrono::milliseconds(kHangUpGraceMs) - Clock::now();
+    const auto rounded_up = std::chrono::ceil<std::chrono::milliseconds>(remaining).count();
     const int needed = static_cast<int>(std::clamp<std::int64_t>(rounded_up, 0, kHangUpGraceMs));
     milliseconds = milliseconds < 0 ? needed : std::min(milliseconds, needed);
   }
@@ -198,7 +198,7 @@ int Watch::milliseconds_to_wait() {
 }
 
 // Runs `what` for an entry that is still watched; remove() of it waits meanwhile.
-void Watch::handle(std::uint64_t id, const std::function<void(Entry&)>& what) {
+void PeerMonitor::handle(std::uint64_t id, const std::function<void(Entry&)>& what) {
   std::shared_ptr<Entry> entry;
   {
     const std::lock_guard lock(mutex_);
@@ -214,7 +214,7 @@ void Watch::handle(std::uint64_t id, const std::function<void(Entry&)>& what) {
   call_done_.notify_all();
 }
 
-void Watch::end(Entry& entry, Ending how) {
+void PeerMonitor::end(Entry& entry, Ending how) {
   {
     const std::lock_guard lock(mutex_);
     leave_interest(entry.socket_fd);
@@ -226,7 +226,7 @@ void Watch::end(Entry& entry, Ending how) {
   if (is_watched(entry.id)) entry.calls.on_end(how);
 }
 
-void Watch::on_socket(Entry& entry, bool is_closed) {
+void PeerMonitor::on_socket(Entry& entry, bool is_closed) {
   if (!is_closed) return entry.calls.on_message();
   if (entry.pidfd < 0) return end(entry, Ending::kHungUp);
   {
@@ -237,7 +237,7 @@ void Watch::on_socket(Entry& entry, bool is_closed) {
   entry.calls.on_message();
 }
 
-void Watch::end_hung_up() {
+void PeerMonitor::end_hung_up() {
   std::array<std::uint64_t, 64> over{};
   std::size_t count = 0;
   {
@@ -252,7 +252,7 @@ void Watch::end_hung_up() {
   }
 }
 
-bool Watch::finish_if_idle() {
+bool PeerMonitor::finish_if_idle() {
   const std::lock_guard lock(mutex_);
   if (!entries_.empty()) return false;
   has_thread_ = false;
@@ -262,7 +262,7 @@ bool Watch::finish_if_idle() {
   return true;
 }
 
-void Watch::run() noexcept {
+void PeerMonitor::run() noexcept {
   std::array<epoll_event, 16> events;
   const int epoll_fd = [&] {
     const std::lock_guard lock(mutex_);  // until start_thread is through
@@ -290,34 +290,34 @@ void Watch::run() noexcept {
 
 }  // namespace
 
-Watching watch(int socket_fd, int pidfd, WatchCalls calls) {
+MonitoredPeer monitor_peer(int socket_fd, int pidfd, PeerCallbacks calls) {
   const auto entry = std::make_shared<Entry>();
   entry->socket_fd = socket_fd;
   entry->pidfd = pidfd;
   entry->calls = std::move(calls);
-  Watch::instance().add(entry);
-  return Watching(entry);
+  PeerMonitor::instance().add(entry);
+  return MonitoredPeer(entry);
 }
 
-void Watching::end() noexcept {
+void MonitoredPeer::end() noexcept {
   if (!entry_) return;
-  Watch::instance().remove(*entry_);
+  PeerMonitor::instance().remove(*entry_);
   entry_.reset();
 }
 
 #else
 
-struct Watching::Entry {};
+struct MonitoredPeer::Entry {};
 
-Watching watch(int, int, WatchCalls) { throw std::runtime_error("groups of processes need Linux"); }
+MonitoredPeer monitor_peer(int, int, PeerCallbacks) { throw std::runtime_error("groups of processes need Linux"); }
 
-void Watching::end() noexcept { entry_.reset(); }
+void MonitoredPeer::end() noexcept { entry_.reset(); }
 
 #endif
 
-Watching::Watching(std::shared_ptr<Entry> entry) noexcept : entry_(std::move(entry)) {}
+MonitoredPeer::MonitoredPeer(std::shared_ptr<Entry> entry) noexcept : entry_(std::move(entry)) {}
 
-Watching& Watching::operator=(Watching&& other) noexcept {
+MonitoredPeer& MonitoredPeer::operator=(MonitoredPeer&& other) noexcept {
   if (this != &other) {
     end();
     entry_ = std::move(other.entry_);

@@ -36,7 +36,8 @@ class Pidfd {
   bool has_ended() const noexcept;  // false where there is no pidfd
 
   // What completes "rank 2 (pid 812 on HOST) ...": "was killed by SIGKILL (signal 9)", "exited with status 3", "ended;
-  // the system does not tell how". Ask soon after the end: older systems tell only until the parent has looked.
+  // the system does not tell how". Ask soon after the end: older systems report it only until the parent has reaped the
+  // process.
   std::string how_it_ended() const;
 
  private:
@@ -52,7 +53,7 @@ class LivingProcess {
   LivingProcess() noexcept = default;  // of no process: never ends
   explicit LivingProcess(int pid);
 
-  // Whether all its threads have; false where the system does not tell.
+  // Whether all its threads have ended; false where the system does not report it.
   bool has_ended() const;
 
  private:
@@ -60,7 +61,8 @@ class LivingProcess {
   std::uint32_t started_at_ = 0;  // the low bits, which come again after a year; 0 if not known
 };
 
-// Which processes have numbers that this one can look up: those with an equal value; 0 where the system does not tell.
+// Which processes have numbers that this one can look up: those with an equal value; 0 where the system does not report
+// it.
 std::uint64_t pid_namespace() noexcept;
 
 // Return whether a process is stopped by SIGSTOP or a debugger: it does nothing until it is continued.

@@ -13,7 +13,7 @@ namespace ringlet::sync {
 // otherwise only that process releases them, one at a time. The owner reuses the block once all counts are zero, or
 // belong to processes that have ended. Everything is seq_cst, so accesses of a process to the block come before its
 // release, and that before the owner's next use.
-class HoldWord {
+class ProcessRefcount {
  public:
   void add(std::uint32_t holds) noexcept {
     fault_point();
