@@ -20,7 +20,7 @@ class alignas(kCacheLine) Slot {
   // What has to be equal on all ranks; written before publish().
   std::uint64_t call_fingerprint = 0;
   std::uint64_t buffers_fingerprint = 0;
-  // Places of the owner's first array, of where its result goes, and of the first result that it announced for others;
+  // Names of the owner's first array, of where its result goes, and of the first result that it announced for others;
   // here, so that a call on one array needs no other line.
   std::uint64_t input = 0;
   std::uint64_t output = 0;

@@ -169,7 +169,7 @@ void World::take_segment(int process, ReceivedMessage received) {
   }
 }
 
-// --- Places ----------------------------------------------------------------------------------------------------------
+// --- Buffer names ----------------------------------------------------------------------------------------------------
 
 BufferName World::known_buffer_name_of(const void* address) const noexcept {
   const auto* const wanted = static_cast<const std::byte*>(address);

@@ -52,7 +52,7 @@ class World {
  public:
   using Clock = sync::Clock;
 
-  // `token` is the same in all processes of a world and in no other. With may_cross, private memory is read across
+  // `token` is the same in all processes of a world and in no other. With may_use_cma, private memory is read across
   // processes where the system lets all of them.
   World(int index, std::vector<ProcessInfo> processes, std::string token, bool may_use_cma = true);
   World(const World&) = delete;
