@@ -1,6 +1,6 @@
 """Finds up to which payload an all-reduce should travel in the slots, for the table that AUTO looks it up in.
 
-Run as ``python -m bench.tune``; with ``--write`` it puts what it found into ``cpp/ringlet/collectives/algorithms/tuning.hpp``.
+Run as ``python -m bench.tune``; ``--write`` stores the result in ``cpp/ringlet/collectives/algorithms/tuning.hpp``.
 """
 
 from __future__ import annotations
