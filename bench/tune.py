@@ -1,6 +1,6 @@
 """Finds up to which payload an all-reduce should travel in the slots, for the table that AUTO looks it up in.
 
-Run as ``python -m bench.tune``; with ``--write`` it puts what it found into ``cpp/ringlet/collectives/tuning.hpp``.
+Run as ``python -m bench.tune``; ``--write`` stores the result in ``cpp/ringlet/collectives/algorithms/tuning.hpp``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench.machine import ROOT, Machine, Others, describe_machine
 
 __all__ = ["HEADER", "Comparison", "main", "present_limits", "rewritten", "winning_limit"]
 
-HEADER = ROOT / "cpp" / "ringlet" / "collectives" / "tuning.hpp"
+HEADER = ROOT / "cpp" / "ringlet" / "collectives" / "algorithms" / "tuning.hpp"
 
 # What a slot carries at most, and sizes below it; all are whole numbers of float32.
 _MOST_BYTES = 2000

@@ -14,10 +14,10 @@ set(package_dir ${library_dir}/cmake/ringlet)
 
 # What a program may include. All else is ours, and changes without notice.
 set(public_headers
-  collectives/call.hpp
-  collectives/controller.hpp
-  collectives/group.hpp
-  collectives/member.hpp
+  collectives/algorithms/single_controller.hpp
+  collectives/call/call.hpp
+  collectives/group/group.hpp
+  collectives/group/member.hpp
   core/dtype.hpp
   core/error.hpp
   core/op.hpp

@@ -1,15 +1,15 @@
 # The core library, but for the kernels of other CPU targets than the portable one.
 set(RINGLET_CORE_SOURCES
-  cpp/ringlet/sync/cores.cpp
   cpp/ringlet/sync/crew.cpp
   cpp/ringlet/sync/fault.cpp
-  cpp/ringlet/sync/fork.cpp
   cpp/ringlet/sync/futex.cpp
-  cpp/ringlet/sync/incarnation.cpp
-  cpp/ringlet/sync/process.cpp
   cpp/ringlet/sync/team.cpp
   cpp/ringlet/sync/wait.cpp
-  cpp/ringlet/sync/watch.cpp
+  cpp/ringlet/sync/process/cores.cpp
+  cpp/ringlet/sync/process/fork.cpp
+  cpp/ringlet/sync/process/incarnation.cpp
+  cpp/ringlet/sync/process/peer_monitor.cpp
+  cpp/ringlet/sync/process/process.cpp
   cpp/ringlet/memory/idle.cpp
   cpp/ringlet/memory/pool.cpp
   cpp/ringlet/memory/region.cpp
@@ -28,33 +28,33 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/tables/memory.cpp
   cpp/ringlet/tables/table.cpp
   cpp/ringlet/tables/writer.cpp
-  cpp/ringlet/collectives/all_reduce.cpp
-  cpp/ringlet/collectives/between.cpp
-  cpp/ringlet/collectives/bytes.cpp
-  cpp/ringlet/collectives/call.cpp
-  cpp/ringlet/collectives/chunks.cpp
-  cpp/ringlet/collectives/control.cpp
-  cpp/ringlet/collectives/controller.cpp
-  cpp/ringlet/collectives/crossing.cpp
-  cpp/ringlet/collectives/direct.cpp
-  cpp/ringlet/collectives/exchange.cpp
-  cpp/ringlet/collectives/gather.cpp
-  cpp/ringlet/collectives/group.cpp
-  cpp/ringlet/collectives/holds.cpp
-  cpp/ringlet/collectives/mail.cpp
-  cpp/ringlet/collectives/meeting.cpp
-  cpp/ringlet/collectives/member.cpp
-  cpp/ringlet/collectives/movement.cpp
-  cpp/ringlet/collectives/overlap.cpp
-  cpp/ringlet/collectives/parts.cpp
-  cpp/ringlet/collectives/pieces.cpp
-  cpp/ringlet/collectives/record.cpp
-  cpp/ringlet/collectives/reductions.cpp
-  cpp/ringlet/collectives/results.cpp
-  cpp/ringlet/collectives/retire.cpp
-  cpp/ringlet/collectives/ring.cpp
-  cpp/ringlet/collectives/round.cpp
-  cpp/ringlet/collectives/small.cpp
-  cpp/ringlet/collectives/split.cpp
-  cpp/ringlet/collectives/text.cpp
-  cpp/ringlet/collectives/world.cpp)
+  cpp/ringlet/collectives/algorithms/all_reduce.cpp
+  cpp/ringlet/collectives/algorithms/chunks.cpp
+  cpp/ringlet/collectives/algorithms/data_movement.cpp
+  cpp/ringlet/collectives/algorithms/direct.cpp
+  cpp/ringlet/collectives/algorithms/exchange.cpp
+  cpp/ringlet/collectives/algorithms/gather.cpp
+  cpp/ringlet/collectives/algorithms/pieces.cpp
+  cpp/ringlet/collectives/algorithms/reductions.cpp
+  cpp/ringlet/collectives/algorithms/ring.cpp
+  cpp/ringlet/collectives/algorithms/single_controller.cpp
+  cpp/ringlet/collectives/algorithms/small.cpp
+  cpp/ringlet/collectives/call/bytes.cpp
+  cpp/ringlet/collectives/call/call.cpp
+  cpp/ringlet/collectives/call/overlap.cpp
+  cpp/ringlet/collectives/call/results.cpp
+  cpp/ringlet/collectives/call/round.cpp
+  cpp/ringlet/collectives/call/staging.cpp
+  cpp/ringlet/collectives/group/control.cpp
+  cpp/ringlet/collectives/group/group.cpp
+  cpp/ringlet/collectives/group/member.cpp
+  cpp/ringlet/collectives/group/message_text.cpp
+  cpp/ringlet/collectives/group/reclaim.cpp
+  cpp/ringlet/collectives/group/split.cpp
+  cpp/ringlet/collectives/group/subgroups.cpp
+  cpp/ringlet/collectives/transport/call_record.cpp
+  cpp/ringlet/collectives/transport/cma.cpp
+  cpp/ringlet/collectives/transport/holds.cpp
+  cpp/ringlet/collectives/transport/messages.cpp
+  cpp/ringlet/collectives/transport/rendezvous.cpp
+  cpp/ringlet/collectives/transport/world.cpp)

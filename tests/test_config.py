@@ -49,7 +49,7 @@ def test_an_unknown_mode_is_refused_with_the_known_ones():
 def test_the_cmake_package_is_relocatable_and_beside_headers_and_library():
     package = Path(cmake_dir())
     installed = package.parents[2]
-    assert (installed / "include/ringlet/collectives/group.hpp").exists()
+    assert (installed / "include/ringlet/collectives/group/group.hpp").exists()
     assert (installed / "lib/libringlet.so").exists()
     texts = [file.read_text(encoding="utf-8") for file in package.glob("*.cmake")]
     assert any("ringlet::ringlet" in text for text in texts)

@@ -217,7 +217,10 @@ def test_the_wheel_holds_the_package_its_types_and_one_extension():
 def test_the_wheel_holds_the_headers_one_library_and_its_cmake_package():
     of_cpp = [f for f in installed_files() if f.parts[0] == "ringlet" and f.parts[1] in CPP_FOLDERS]
     headers = {f.relative_to("ringlet/include") for f in of_cpp if f.suffix == ".hpp"}
-    assert {PurePosixPath("ringlet/collectives/group.hpp"), PurePosixPath("ringlet/collectives/member.hpp")} <= headers
+    assert {
+        PurePosixPath("ringlet/collectives/group/group.hpp"),
+        PurePosixPath("ringlet/collectives/group/member.hpp"),
+    } <= headers
     assert all((ROOT / "cpp" / header).is_file() for header in headers)
     others = {f.name for f in of_cpp if f.suffix != ".hpp"}
     assert {"libringlet.so", "ringletConfig.cmake", "ringletConfigVersion.cmake", "ringletTargets.cmake"} <= others

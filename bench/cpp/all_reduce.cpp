@@ -53,7 +53,7 @@ class AllReduce final : public Subject {
   void clear(int rank) override { std::memset(inputs_.of(rank), 0, settings_.bytes); }
 
   collectives::Results call(collectives::Member& member) override {
-    collectives::Part part;
+    collectives::Buffer part;
     part.input = inputs_.of(member.rank());
     part.output = output_of(member.rank());
     part.count = count();

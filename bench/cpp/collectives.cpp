@@ -17,7 +17,7 @@
 namespace ringlet::bench {
 namespace {
 
-using collectives::Part;
+using collectives::Buffer;
 using collectives::Results;
 using core::DType;
 using core::Op;
@@ -88,7 +88,7 @@ class Call final : public Subject {
   }
 
   Results call(collectives::Member& member) override {
-    const Part part = part_of(member.rank());
+    const Buffer part = buffer_of(member.rank());
     switch (collective_) {
       case Collective::kReduce:
         return member.reduce(part, settings_.op, kRoot);
@@ -104,8 +104,8 @@ class Call final : public Subject {
         return member.scatter(
             part, gives(member.rank()) ? std::span<const std::int64_t>(rows_) : std::span<const std::int64_t>(), kRoot);
       case Collective::kBroadcast: {
-        const bool has_parts = gives(member.rank()) || variant_ != Variant::kShared;
-        return member.broadcast({&part, has_parts ? 1U : 0U}, has_parts, kRoot);
+        const bool has_buffers = gives(member.rank()) || variant_ != Variant::kShared;
+        return member.broadcast({&part, has_buffers ? 1U : 0U}, has_buffers, kRoot);
       }
       case Collective::kAllToAll:
         return member.all_to_all(part, {}, false);
@@ -172,8 +172,8 @@ class Call final : public Subject {
     return inputs_.of(rank) + (variant_ == Variant::kInPlace && is_gather() ? offset_of(rank) : 0);
   }
 
-  Part part_of(int rank) {
-    Part part;
+  Buffer buffer_of(int rank) {
+    Buffer part;
     part.dtype = settings_.dtype;
     part.output = output_of(rank);
     part.output_length = static_cast<std::int64_t>(output_count());

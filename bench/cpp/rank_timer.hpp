@@ -9,7 +9,7 @@
 
 #include "team.hpp"
 #include "text.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 
 namespace ringlet::bench {
 

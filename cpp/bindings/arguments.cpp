@@ -43,32 +43,32 @@ py::tuple arrays_of(const py::object& given) {
 
 Arguments::Arguments(const py::object& arrays, const py::object& outs, const core::Op* op)
     : arrays_(arrays_of(arrays)), outputs_(tuple_of(outs)) {
-  parts_.reserve(arrays_.size());
+  buffers_.reserve(arrays_.size());
   std::size_t num_dims = 0;
   for (const py::handle array : arrays_) {
-    parts_.push_back(part_of(array));
-    num_dims += parts_.back().shape.size();
+    buffers_.push_back(buffer_of(array));
+    num_dims += buffers_.back().shape.size();
   }
   // An array's shape may be assigned to while the call runs without the interpreter.
   dims_.reserve(num_dims);
-  for (collectives::Part& part : parts_) {
+  for (collectives::Buffer& buffer : buffers_) {
     const std::size_t first = dims_.size();
-    dims_.insert(dims_.end(), part.shape.begin(), part.shape.end());
-    part.shape = std::span<const std::int64_t>(dims_).subspan(first);
+    dims_.insert(dims_.end(), buffer.shape.begin(), buffer.shape.end());
+    buffer.shape = std::span<const std::int64_t>(dims_).subspan(first);
   }
   if (outs.is_none()) return;
-  if (outputs_.size() != parts_.size()) throw Unusable();
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const core::DType result = op == nullptr ? parts_[i].dtype : core::result_dtype(*op, parts_[i].dtype);
-    parts_[i].output = output_for(outputs_[i], parts_[i], result);
+  if (outputs_.size() != buffers_.size()) throw Unusable();
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const core::DType result = op == nullptr ? buffers_[i].dtype : core::result_dtype(*op, buffers_[i].dtype);
+    buffers_[i].output = output_for(outputs_[i], buffers_[i], result);
   }
 }
 
 void Arguments::check_memory() const {
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const collectives::Part& part = parts_[i];
-    const bool is_same = has_memory(arrays_[i], part.input, part.count) &&
-                         (part.output == nullptr || has_writeable_memory(outputs_[i], part.output, part.count));
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const collectives::Buffer& buffer = buffers_[i];
+    const bool is_same = has_memory(arrays_[i], buffer.input, buffer.count) &&
+                         (buffer.output == nullptr || has_writeable_memory(outputs_[i], buffer.output, buffer.count));
     if (!is_same) throw_changed();
   }
 }
@@ -79,28 +79,28 @@ void throw_changed() {
 }
 
 Argument::Argument(py::object array) : array_(std::move(array)) {
-  part_ = part_of(array_);
-  dims_.assign(part_.shape.begin(), part_.shape.end());
-  part_.shape = dims_;
+  buffer_ = buffer_of(array_);
+  dims_.assign(buffer_.shape.begin(), buffer_.shape.end());
+  buffer_.shape = dims_;
 }
 
 void Argument::set_output(py::object out, core::DType dtype, std::span<const std::int64_t> shape, std::size_t free_dim,
                           std::ptrdiff_t inside, std::ptrdiff_t around) {
   out_ = std::move(out);
   if (out_.is_none()) return;
-  const collectives::Part given = writeable_part_of(out_);
+  const collectives::Buffer given = writeable_buffer_of(out_);
   bool fits = given.dtype == dtype && given.shape.size() == shape.size();
   for (std::size_t dim = 0; fits && dim < shape.size(); ++dim) {
     fits = dim == free_dim || given.shape[dim] == shape[dim];
   }
   if (!fits) throw Unusable();
-  const auto* const input = static_cast<const std::byte*>(part_.input);
+  const auto* const input = static_cast<const std::byte*>(buffer_.input);
   const auto* const output = static_cast<const std::byte*>(given.input);
   const bool is_in_place =
       (inside != kApart && output == input + inside) || (around != kApart && input == output + around);
-  if (!is_in_place && !is_apart(input, part_.input_bytes(), output, given.input_bytes())) throw Unusable();
-  part_.output = const_cast<void*>(given.input);
-  if (free_dim != kNoDim) part_.output_length = given.shape[free_dim];
+  if (!is_in_place && !is_apart(input, buffer_.input_bytes(), output, given.input_bytes())) throw Unusable();
+  buffer_.output = const_cast<void*>(given.input);
+  if (free_dim != kNoDim) buffer_.output_length = given.shape[free_dim];
 }
 
 Argument Argument::described_by(py::object out) {
@@ -108,13 +108,13 @@ Argument Argument::described_by(py::object out) {
   argument.array_ = py::none();
   argument.out_ = std::move(out);
   if (argument.out_.is_none()) return argument;
-  collectives::Part& part = argument.part_;
-  part = writeable_part_of(argument.out_);
-  if (part.shape.empty()) throw Unusable();
-  argument.dims_.assign(part.shape.begin(), part.shape.end());
-  part.shape = argument.dims_;
-  part.output = const_cast<void*>(std::exchange(part.input, nullptr));
-  part.output_length = argument.dims_.front();
+  collectives::Buffer& buffer = argument.buffer_;
+  buffer = writeable_buffer_of(argument.out_);
+  if (buffer.shape.empty()) throw Unusable();
+  argument.dims_.assign(buffer.shape.begin(), buffer.shape.end());
+  buffer.shape = argument.dims_;
+  buffer.output = const_cast<void*>(std::exchange(buffer.input, nullptr));
+  buffer.output_length = argument.dims_.front();
   return argument;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 
 namespace ringlet::bindings {
 
@@ -21,7 +21,7 @@ class Arguments {
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
-  const std::vector<collectives::Part>& parts() const noexcept { return parts_; }
+  const std::vector<collectives::Buffer>& buffers() const noexcept { return buffers_; }
   pybind11::list outputs() const { return pybind11::list(outputs_); }
   // Throws ArgumentError if an array was given other memory, or an output made read-only, since this was made.
   void check_memory() const;
@@ -29,18 +29,18 @@ class Arguments {
  private:
   pybind11::tuple arrays_;
   pybind11::tuple outputs_;
-  std::vector<collectives::Part> parts_;
+  std::vector<collectives::Buffer> buffers_;
   std::vector<std::int64_t> dims_;
 };
 
-// What a plan says whose arrays have changed.
+// Error of a plan whose arrays have changed.
 [[noreturn]] void throw_changed();
 
 // One array, and an output whose shape may differ from its own.
 class Argument {
  public:
   explicit Argument(pybind11::object array);
-  // Of a rank that passes nothing: an output for rows of an array that only another rank knows, or None.
+  // For a rank that passes no input: an output for rows of an array of another rank, or None.
   static Argument described_by(pybind11::object out);
   Argument(Argument&&) = default;
   Argument& operator=(Argument&&) = default;
@@ -54,7 +54,7 @@ class Argument {
   void set_output(pybind11::object out, core::DType dtype, std::span<const std::int64_t> shape,
                   std::size_t free_dim = kNoDim, std::ptrdiff_t inside = kApart, std::ptrdiff_t around = kApart);
 
-  const collectives::Part& part() const noexcept { return part_; }
+  const collectives::Buffer& buffer() const noexcept { return buffer_; }
   // The shape with another length of one dimension.
   std::vector<std::int64_t> shape_with(std::size_t dim, std::int64_t length) const;
 
@@ -66,7 +66,7 @@ class Argument {
 
   pybind11::object array_;
   pybind11::object out_;
-  collectives::Part part_;
+  collectives::Buffer buffer_;
   std::vector<std::int64_t> dims_;
 };
 

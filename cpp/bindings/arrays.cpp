@@ -70,7 +70,7 @@ bool is_apart(const void* one, std::size_t one_bytes, const void* other, std::si
   return one_bytes == 0 || other_bytes == 0 || first + one_bytes <= second || second + other_bytes <= first;
 }
 
-collectives::Part part_of(py::handle input) {
+collectives::Buffer buffer_of(py::handle input) {
   const py::array array = array_of(input);
   const auto* const dims = reinterpret_cast<const std::int64_t*>(array.shape());
   return {.input = array.data(),
@@ -79,17 +79,17 @@ collectives::Part part_of(py::handle input) {
           .shape = {dims, static_cast<std::size_t>(array.ndim())}};
 }
 
-collectives::Part writeable_part_of(py::handle output) {
+collectives::Buffer writeable_buffer_of(py::handle output) {
   if (!array_of(output).writeable()) throw Unusable();
-  return part_of(output);
+  return buffer_of(output);
 }
 
-void* output_for(py::handle output, const collectives::Part& part, core::DType result) {
-  const collectives::Part given = writeable_part_of(output);
-  const bool is_in_place = given.input == part.input && given.input_bytes() == part.input_bytes();
+void* output_for(py::handle output, const collectives::Buffer& buffer, core::DType result) {
+  const collectives::Buffer given = writeable_buffer_of(output);
+  const bool is_in_place = given.input == buffer.input && given.input_bytes() == buffer.input_bytes();
   if (given.dtype != result ||
-      !std::equal(given.shape.begin(), given.shape.end(), part.shape.begin(), part.shape.end()) ||
-      !(is_in_place || is_apart(given.input, given.input_bytes(), part.input, part.input_bytes()))) {
+      !std::equal(given.shape.begin(), given.shape.end(), buffer.shape.begin(), buffer.shape.end()) ||
+      !(is_in_place || is_apart(given.input, given.input_bytes(), buffer.input, buffer.input_bytes()))) {
     throw Unusable();
   }
   return const_cast<void*>(given.input);

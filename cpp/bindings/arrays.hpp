@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "ringlet/collectives/call.hpp"
+#include "ringlet/collectives/call/call.hpp"
 #include "ringlet/core/dtype.hpp"
 #include "ringlet/memory/pool.hpp"
 
@@ -23,24 +23,24 @@ class Unusable : public std::exception {
 
 // A part over the memory of `input`: an array of a supported dtype, contiguous, aligned, in native byte order. The part
 // points into the array object: keep it alive.
-collectives::Part part_of(pybind11::handle input);
+collectives::Buffer buffer_of(pybind11::handle input);
 
 // The same of an array that may be written.
-collectives::Part writeable_part_of(pybind11::handle output);
+collectives::Buffer writeable_buffer_of(pybind11::handle output);
 
 // Whether two stretches of memory share no byte.
 bool is_apart(const void* one, std::size_t one_bytes, const void* other, std::size_t other_bytes);
 
 // The memory of an output for `part`: the same demands; writeable, of the result's shape and dtype, and either the
 // input itself or apart from it.
-void* output_for(pybind11::handle output, const collectives::Part& part, core::DType result);
+void* output_for(pybind11::handle output, const collectives::Buffer& buffer, core::DType result);
 
 // Whether an array still has the memory that it had when `data` and `count` were taken from it.
 bool has_memory(pybind11::handle array, const void* data, std::size_t count);
 // The same, and may still be written.
 bool has_writeable_memory(pybind11::handle array, const void* data, std::size_t count);
 
-// A read-only array on a block. NumPy refuses to make it writeable, because its owner is no array.
+// A read-only array on a block. NumPy refuses to make it writeable, because its owner is not an array.
 pybind11::object array_on(memory::Block block, core::DType dtype, std::span<const std::int64_t> shape);
 
 // Two arrays on a block: one to write to and one that NumPy refuses to make writeable. Each keeps the block alive and

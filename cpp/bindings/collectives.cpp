@@ -10,7 +10,7 @@
 #include "interpreter.hpp"
 #include "members.hpp"
 #include "registers.hpp"
-#include "ringlet/collectives/world.hpp"
+#include "ringlet/collectives/transport/world.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace py = pybind11;
@@ -21,8 +21,8 @@ namespace ringlet::bindings {
 namespace {
 
 using collectives::Algorithm;
+using collectives::Buffer;
 using collectives::Group;
-using collectives::Part;
 using collectives::Results;
 using Shape = std::vector<std::int64_t>;
 
@@ -35,11 +35,11 @@ Results results_of(const HeldMember& member, Call&& call) {
   return results;
 }
 
-py::list as_list(Results results, std::span<const Part> parts, const core::Op* op) {
-  py::list list(parts.size());
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const core::DType dtype = op == nullptr ? parts[i].dtype : core::result_dtype(*op, parts[i].dtype);
-    list[i] = array_on(std::move(results[i]), dtype, parts[i].shape);
+py::list as_list(Results results, std::span<const Buffer> buffers, const core::Op* op) {
+  py::list list(buffers.size());
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const core::DType dtype = op == nullptr ? buffers[i].dtype : core::result_dtype(*op, buffers[i].dtype);
+    list[i] = array_on(std::move(results[i]), dtype, buffers[i].shape);
   }
   return list;
 }
@@ -50,80 +50,81 @@ py::list all_reduce(HeldMember& member, const py::object& arrays, int op_number,
   const Algorithm algorithm = algorithm_of(algorithm_number);
   const Arguments arguments(arrays, outs, &op);
   Results results =
-      results_of(member, [&](sync::Poll* poll) { return member.all_reduce(arguments.parts(), op, algorithm, poll); });
-  return outs.is_none() ? as_list(std::move(results), arguments.parts(), &op) : arguments.outputs();
+      results_of(member, [&](sync::Poll* poll) { return member.all_reduce(arguments.buffers(), op, algorithm, poll); });
+  return outs.is_none() ? as_list(std::move(results), arguments.buffers(), &op) : arguments.outputs();
 }
 
 py::object reduce(HeldMember& member, py::object array, int op_number, int root, py::object out) {
   const core::Op op = op_of(op_number);
   Argument argument(std::move(array));
-  const core::DType result = core::result_dtype(op, argument.part().dtype);
-  const bool may_be_in_place = result == argument.part().dtype;
-  argument.set_output(std::move(out), result, argument.part().shape, Argument::kNoDim,
+  const core::DType result = core::result_dtype(op, argument.buffer().dtype);
+  const bool may_be_in_place = result == argument.buffer().dtype;
+  argument.set_output(std::move(out), result, argument.buffer().shape, Argument::kNoDim,
                       may_be_in_place ? 0 : Argument::kApart);
   Results results =
-      results_of(member, [&](sync::Poll* poll) { return member.reduce(argument.part(), op, root, poll); });
+      results_of(member, [&](sync::Poll* poll) { return member.reduce(argument.buffer(), op, root, poll); });
   if (member.rank() != root) return py::none();
-  return argument.take(std::move(results), result, argument.part().shape);
+  return argument.take(std::move(results), result, argument.buffer().shape);
 }
 
 // The shape of one of equal blocks along dimension 0.
 Shape block_shape(const Argument& argument, const HeldMember& member) {
-  if (argument.part().shape.empty()) throw Unusable();
-  return argument.shape_with(0, argument.part().shape[0] / member.group().num_ranks());
+  if (argument.buffer().shape.empty()) throw Unusable();
+  return argument.shape_with(0, argument.buffer().shape[0] / member.group().num_ranks());
 }
 
 py::object reduce_scatter(HeldMember& member, py::object array, int op_number, py::object out) {
   const core::Op op = op_of(op_number);
   Argument argument(std::move(array));
   const Shape shape = block_shape(argument, member);
-  const core::DType result = core::result_dtype(op, argument.part().dtype);
-  if (argument.part().shape[0] % member.group().num_ranks() != 0) {
-    throw core::ArgumentError("cannot cut " + std::to_string(argument.part().shape[0]) + " rows into " +
+  const core::DType result = core::result_dtype(op, argument.buffer().dtype);
+  if (argument.buffer().shape[0] % member.group().num_ranks() != 0) {
+    throw core::ArgumentError("cannot cut " + std::to_string(argument.buffer().shape[0]) + " rows into " +
                               std::to_string(member.group().num_ranks()) + " equal blocks, one for each rank.");
   }
-  const std::size_t block_bytes = argument.part().input_bytes() / static_cast<std::size_t>(member.group().num_ranks());
+  const std::size_t block_bytes =
+      argument.buffer().input_bytes() / static_cast<std::size_t>(member.group().num_ranks());
   const auto place = static_cast<std::ptrdiff_t>(block_bytes) * member.rank();
   argument.set_output(std::move(out), result, shape, Argument::kNoDim,
-                      result == argument.part().dtype ? place : Argument::kApart);
+                      result == argument.buffer().dtype ? place : Argument::kApart);
   Results results =
-      results_of(member, [&](sync::Poll* poll) { return member.reduce_scatter(argument.part(), op, poll); });
+      results_of(member, [&](sync::Poll* poll) { return member.reduce_scatter(argument.buffer(), op, poll); });
   return argument.take(std::move(results), result, shape);
 }
 
 py::object exclusive_scan(HeldMember& member, py::object array, int op_number, py::object out) {
   const core::Op op = op_of(op_number);
   Argument argument(std::move(array));
-  argument.set_output(std::move(out), argument.part().dtype, argument.part().shape, Argument::kNoDim, 0);
+  argument.set_output(std::move(out), argument.buffer().dtype, argument.buffer().shape, Argument::kNoDim, 0);
   Results results =
-      results_of(member, [&](sync::Poll* poll) { return member.exclusive_scan(argument.part(), op, poll); });
-  return argument.take(std::move(results), argument.part().dtype, argument.part().shape);
+      results_of(member, [&](sync::Poll* poll) { return member.exclusive_scan(argument.buffer(), op, poll); });
+  return argument.take(std::move(results), argument.buffer().dtype, argument.buffer().shape);
 }
 
 // The length along the axis of what a gather gave, from the records of all ranks.
 std::int64_t gathered_length(const HeldMember& member, int axis) {
   std::int64_t length = 0;
   for (int rank = 0; rank < member.group().num_ranks(); ++rank) {
-    length += member.record_of(rank).parts.front().shape[static_cast<std::size_t>(axis)];
+    length += member.record_of(rank).buffers.front().shape[static_cast<std::size_t>(axis)];
   }
   return length;
 }
 
 py::object gather(HeldMember& member, py::object array, std::optional<int> root, int axis, py::object out) {
   Argument argument(std::move(array));
-  const Part& part = argument.part();
-  if (axis < 0 || static_cast<std::size_t>(axis) >= part.shape.size()) throw core::ArgumentError("no such axis.");
+  const Buffer& buffer = argument.buffer();
+  if (axis < 0 || static_cast<std::size_t>(axis) >= buffer.shape.size()) throw core::ArgumentError("no such axis.");
   const auto dim = static_cast<std::size_t>(axis);
   // An output may hold the input in its place if all pieces are equal and follow each other.
-  const auto place = static_cast<std::ptrdiff_t>(part.input_bytes()) * member.rank();
-  argument.set_output(std::move(out), part.dtype, part.shape, dim, Argument::kApart,
+  const auto place = static_cast<std::ptrdiff_t>(buffer.input_bytes()) * member.rank();
+  argument.set_output(std::move(out), buffer.dtype, buffer.shape, dim, Argument::kApart,
                       axis == 0 ? place : Argument::kApart);
   Results results = results_of(member, [&](sync::Poll* poll) {
-    return root.has_value() ? member.gather(part, *root, axis, poll) : member.all_gather(part, axis, poll);
+    return root.has_value() ? member.gather(buffer, *root, axis, poll) : member.all_gather(buffer, axis, poll);
   });
   if (root.has_value() && member.rank() != *root) return py::none();
   const Shape shape = results.empty() ? Shape() : argument.shape_with(dim, gathered_length(member, axis));
-  return argument.take(std::move(results), part.dtype, shape);
+  return argument.take(std::move(results), buffer.dtype, shape);
 }
 
 py::object all_gather(HeldMember& member, py::object array, int axis, py::object out) {
@@ -141,12 +142,12 @@ Argument rows_to_scatter(const HeldMember& member, py::object array, py::object 
   const int num_ranks = member.group().num_ranks();
   if (rows.empty()) {
     rows.assign(static_cast<std::size_t>(num_ranks), shape[0]);
-    if (argument.part().shape[0] % num_ranks != 0) {
-      throw core::ArgumentError("cannot cut " + std::to_string(argument.part().shape[0]) + " rows into " +
+    if (argument.buffer().shape[0] % num_ranks != 0) {
+      throw core::ArgumentError("cannot cut " + std::to_string(argument.buffer().shape[0]) + " rows into " +
                                 std::to_string(num_ranks) + " equal blocks, one for each rank. Give counts.");
     }
   }
-  argument.set_output(std::move(out), argument.part().dtype, shape, 0);
+  argument.set_output(std::move(out), argument.buffer().dtype, shape, 0);
   return argument;
 }
 
@@ -155,31 +156,31 @@ py::object scatter(HeldMember& member, py::object array, int root, const std::op
   Argument argument = array.is_none() ? Argument::described_by(std::move(out))
                                       : rows_to_scatter(member, std::move(array), std::move(out), rows);
   Results results =
-      results_of(member, [&](sync::Poll* poll) { return member.scatter(argument.part(), rows, root, poll); });
-  if (results.empty()) return argument.take({}, argument.part().dtype, {});
+      results_of(member, [&](sync::Poll* poll) { return member.scatter(argument.buffer(), rows, root, poll); });
+  if (results.empty()) return argument.take({}, argument.buffer().dtype, {});
   const collectives::Call& call = member.record_of(root);
-  Shape shape(call.parts.front().shape.begin(), call.parts.front().shape.end());
+  Shape shape(call.buffers.front().shape.begin(), call.buffers.front().shape.end());
   shape[0] = call.numbers[static_cast<std::size_t>(member.rank())];
-  return argument.take(std::move(results), call.parts.front().dtype, shape);
+  return argument.take(std::move(results), call.buffers.front().dtype, shape);
 }
 
 py::list broadcast(HeldMember& member, const py::object& arrays, int root, const py::object& outs) {
   const Arguments arguments(arrays, outs, nullptr);
   Results results = results_of(
-      member, [&](sync::Poll* poll) { return member.broadcast(arguments.parts(), !arrays.is_none(), root, poll); });
+      member, [&](sync::Poll* poll) { return member.broadcast(arguments.buffers(), !arrays.is_none(), root, poll); });
   if (!outs.is_none()) return arguments.outputs();
-  return as_list(std::move(results), member.record_of(root).parts, nullptr);
+  return as_list(std::move(results), member.record_of(root).buffers, nullptr);
 }
 
 py::object all_to_all(HeldMember& member, py::object array, const std::optional<Shape>& counts, py::object out) {
   Argument argument(std::move(array));
-  const Part& part = argument.part();
-  if (part.shape.empty()) throw Unusable();
-  argument.set_output(std::move(out), part.dtype, part.shape, counts.has_value() ? 0 : Argument::kNoDim);
+  const Buffer& buffer = argument.buffer();
+  if (buffer.shape.empty()) throw Unusable();
+  argument.set_output(std::move(out), buffer.dtype, buffer.shape, counts.has_value() ? 0 : Argument::kNoDim);
   Results results = results_of(member, [&](sync::Poll* poll) {
-    return member.all_to_all(part, counts.value_or(Shape()), counts.has_value(), poll);
+    return member.all_to_all(buffer, counts.value_or(Shape()), counts.has_value(), poll);
   });
-  return argument.take(std::move(results), part.dtype, argument.shape_with(0, member.rows_received()));
+  return argument.take(std::move(results), buffer.dtype, argument.shape_with(0, member.rows_received()));
 }
 
 py::object permute(HeldMember& member, py::object array,
@@ -187,10 +188,10 @@ py::object permute(HeldMember& member, py::object array,
   Argument argument(std::move(array));
   Shape numbers;
   for (const auto& [source, target] : pairs) numbers.insert(numbers.end(), {source, target});
-  argument.set_output(std::move(out), argument.part().dtype, argument.part().shape);
+  argument.set_output(std::move(out), argument.buffer().dtype, argument.buffer().shape);
   Results results =
-      results_of(member, [&](sync::Poll* poll) { return member.permute(argument.part(), numbers, poll); });
-  return argument.take(std::move(results), argument.part().dtype, argument.part().shape);
+      results_of(member, [&](sync::Poll* poll) { return member.permute(argument.buffer(), numbers, poll); });
+  return argument.take(std::move(results), argument.buffer().dtype, argument.buffer().shape);
 }
 
 void barrier(HeldMember& member, const std::string& name) {
@@ -199,11 +200,11 @@ void barrier(HeldMember& member, const std::string& name) {
 }
 
 std::unique_ptr<HeldMember> split(HeldMember& member, std::optional<int> color, std::int64_t key) {
-  collectives::PartMember part;
+  collectives::SubgroupMember subgroup;
   sync::Poll* const poll = signal_poll();
-  without_interpreter([&] { part = member.split(color, key, poll); });
-  if (part.group == nullptr) return nullptr;
-  return std::make_unique<HeldMember>(std::move(part.group), part.rank);
+  without_interpreter([&] { subgroup = member.split(color, key, poll); });
+  if (subgroup.group == nullptr) return nullptr;
+  return std::make_unique<HeldMember>(std::move(subgroup.group), subgroup.rank);
 }
 
 int num_ranks(HeldMember& member) { return member.group().num_ranks(); }
@@ -228,7 +229,7 @@ std::shared_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::ui
                                   std::optional<double> seconds_left) {
   collectives::Options options{
       .timeout = timeout_of(timeout_seconds), .epoch = epoch, .from_interpreter = from_interpreter};
-  if (seconds_left.has_value()) options.left = timeout_of(*seconds_left);
+  if (seconds_left.has_value()) options.remaining = timeout_of(*seconds_left);
   std::shared_ptr<Group> group;
   sync::Poll* const poll = signal_poll();
   without_interpreter([&] { group = std::make_shared<Group>(num_ranks, options, std::move(world), poll); });

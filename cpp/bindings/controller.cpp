@@ -1,4 +1,4 @@
-#include "ringlet/collectives/controller.hpp"
+#include "ringlet/collectives/algorithms/single_controller.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace ringlet::bindings {
 
 namespace {
 
-using collectives::Part;
+using collectives::Buffer;
 
 // Letting other threads run takes longer than to combine so many bytes.
 constexpr std::size_t kAtOnce = std::size_t{16} << 10;
@@ -51,12 +51,12 @@ class Controller final : public Plan {
  public:
   Controller(const py::object& arrays, int op_number, const py::object& out, int workers)
       : op_(op_of(op_number)), workers_(workers), arguments_(arrays, py::none(), &op_), out_(out) {
-    const std::vector<Part>& parts = arguments_.parts();
-    if (parts.empty()) throw Unusable();
-    const Part& first = parts.front();
-    for (const Part& part : parts) {
-      if (part.dtype != first.dtype || !std::ranges::equal(part.shape, first.shape)) throw Unusable();
-      inputs_.push_back(part.input);
+    const std::vector<Buffer>& buffers = arguments_.buffers();
+    if (buffers.empty()) throw Unusable();
+    const Buffer& first = buffers.front();
+    for (const Buffer& buffer : buffers) {
+      if (buffer.dtype != first.dtype || !std::ranges::equal(buffer.shape, first.shape)) throw Unusable();
+      inputs_.push_back(buffer.input);
     }
     collectives::check_supported(op_, first.dtype);
     if (!out.is_none()) take_outputs(first);
@@ -64,7 +64,7 @@ class Controller final : public Plan {
 
   py::object run() override {
     check_memory();
-    const Part& first = arguments_.parts().front();
+    const Buffer& first = arguments_.buffers().front();
     const core::DType dtype = core::result_dtype(op_, first.dtype);
     memory::Block block;
     if (outputs_.empty()) block = memory::result_pool().allocate(first.count * core::size_of(dtype));
@@ -80,13 +80,13 @@ class Controller final : public Plan {
   }
 
  private:
-  void take_outputs(const Part& first) {
+  void take_outputs(const Buffer& first) {
     const bool is_array = py::isinstance<py::array>(out_);
     outs_ = is_array ? py::make_tuple(out_) : py::tuple(out_);
     if (!is_array && outs_.size() != inputs_.size()) throw Unusable();
     const core::DType dtype = core::result_dtype(op_, first.dtype);
     for (const py::handle out : outs_) {
-      const Part given = writeable_part_of(out);
+      const Buffer given = writeable_buffer_of(out);
       if (given.dtype != dtype || !std::ranges::equal(given.shape, first.shape)) throw Unusable();
       outputs_.push_back(const_cast<void*>(given.input));
     }
@@ -95,7 +95,7 @@ class Controller final : public Plan {
 
   void check_memory() const {
     arguments_.check_memory();
-    const std::size_t count = arguments_.parts().front().count;
+    const std::size_t count = arguments_.buffers().front().count;
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
       if (!has_writeable_memory(outs_[k], outputs_[k], count)) throw_changed();
     }
@@ -118,7 +118,8 @@ py::object reduce_buffers(const py::object& arrays, int op, const py::object& ou
 }
 
 py::object plan_reduce_buffers(const py::object& arrays, int op, const py::object& out, int workers) {
-  for (const py::handle array : py::tuple(arrays)) part_of(array);  // throws for numbers, as for all that is no array
+  for (const py::handle array : py::tuple(arrays))
+    buffer_of(array);  // throws for numbers, as for anything that is not an array
   return callable_of(std::make_unique<Controller>(arrays, op, out, workers));
 }
 

@@ -9,7 +9,7 @@
 
 namespace ringlet::bindings {
 
-// Empty for dtypes that the core does not know, and those in foreign byte order.
+// Empty for dtypes unknown to the core or in foreign byte order.
 std::optional<core::DType> find_dtype(const pybind11::dtype& dtype);
 
 // The descriptor of a dtype, a new reference.

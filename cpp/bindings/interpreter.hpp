@@ -13,7 +13,7 @@
 
 namespace ringlet::bindings {
 
-// Threads that come out of a collective together want the interpreter one after the other, each for a few microseconds.
+// Threads that finish a collective together each need the interpreter for a few microseconds.
 sync::Turnstile& interpreter_turnstile();
 
 // Lets other Python threads run until the end of the scope. Threads that take turns have a core each to wait awake on.

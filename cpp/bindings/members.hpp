@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "ringlet/collectives/group.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/group.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace ringlet::bindings {

@@ -31,8 +31,8 @@ class MemberPlan final : public Plan {
         op_(op),
         algorithm_(algorithm),
         out_(out) {
-    part_of(array);  // throws for numbers, whose values a plan could not follow
-    collectives::check_supported(op, arguments_.parts().front().dtype);
+    buffer_of(array);  // throws for numbers, whose values a plan could not follow
+    collectives::check_supported(op, arguments_.buffers().front().dtype);
   }
 
   py::object run() override {
@@ -40,11 +40,11 @@ class MemberPlan final : public Plan {
     arguments_.check_memory();
     collectives::Results results;
     sync::Poll* const poll = signal_poll();
-    without_interpreter([&] { results = member_.all_reduce(arguments_.parts(), op_, algorithm_, poll); },
+    without_interpreter([&] { results = member_.all_reduce(arguments_.buffers(), op_, algorithm_, poll); },
                         member_.takes_turns());
     if (results.empty()) return out_;
-    const collectives::Part& part = arguments_.parts().front();
-    return array_on(std::move(results.front()), core::result_dtype(op_, part.dtype), part.shape);
+    const collectives::Buffer& buffer = arguments_.buffers().front();
+    return array_on(std::move(results.front()), core::result_dtype(op_, buffer.dtype), buffer.shape);
   }
 
  private:

@@ -6,7 +6,7 @@
 #include "interpreter.hpp"
 #include "registers.hpp"
 #include "ringlet/sync/crew.hpp"
-#include "ringlet/sync/process.hpp"
+#include "ringlet/sync/process/process.hpp"
 
 namespace py = pybind11;
 using py::literals::operator""_a;
@@ -39,7 +39,7 @@ int wait_for_claim(sync::Crew& crew) {
 }
 
 void summon_all(sync::Crew& crew) {
-  without_interpreter([&] { crew.summon_all(); });  // so that those who wake can begin
+  without_interpreter([&] { crew.summon_all(); });  // so that woken threads can begin
 }
 
 void finish(sync::Crew& crew, int replica) {

@@ -1,4 +1,4 @@
-#include "ringlet/collectives/world.hpp"
+#include "ringlet/collectives/transport/world.hpp"
 
 #include <pybind11/stl.h>
 
@@ -13,7 +13,7 @@
 
 #include "arrays.hpp"
 #include "registers.hpp"
-#include "ringlet/collectives/holds.hpp"
+#include "ringlet/collectives/transport/holds.hpp"
 #include "ringlet/memory/shared_heap.hpp"
 
 namespace py = pybind11;
@@ -71,7 +71,7 @@ void register_world(py::module_& m) {
       .def_property_readonly("num_processes", &World::num_processes)
       .def_property_readonly("num_ranks", &World::num_ranks)
       .def_property_readonly("cores", &World::cores)
-      .def_property_readonly("can_cross", &World::can_cross);
+      .def_property_readonly("can_cross", &World::can_use_cma);
   m.def("empty_shared", empty_shared, "shape"_a, "dtype"_a);
   m.def("shared_statistics", shared_statistics);
   m.def("trim_shared", [] { return memory::SharedHeap::of_this_process().trim(); });

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <ringlet/collectives/member.hpp>
+#include <ringlet/collectives/group/member.hpp>
 
 namespace {
 
@@ -27,7 +27,7 @@ std::vector<float> vector_of(int rank, std::size_t count) {
   return values;
 }
 
-collectives::Part part_of(std::span<const float> values, const std::int64_t& length) {
+collectives::Buffer buffer_of(std::span<const float> values, const std::int64_t& length) {
   return {.input = values.data(), .count = values.size(), .dtype = core::DType::kFloat32, .shape = {&length, 1}};
 }
 
@@ -46,9 +46,9 @@ std::size_t work(collectives::Group& group, int rank, std::size_t count) {
   collectives::Member member = group.member(rank);
   const std::vector<float> mine = vector_of(rank, count);
   const auto length = static_cast<std::int64_t>(count);
-  const collectives::Part part = part_of(mine, length);
+  const collectives::Buffer buffer = buffer_of(mine, length);
   // Without an output, all ranks share one read-only result, which lives while its block is referenced.
-  const collectives::Results results = member.all_reduce({&part, 1}, core::Op::kSum);
+  const collectives::Results results = member.all_reduce({&buffer, 1}, core::Op::kSum);
   const auto* const sums = reinterpret_cast<const float*>(results.front()->data());
   if (rank == 0) {
     std::cout << "sum over " << group.num_ranks() << " ranks: " << sums[0] << " ... " << sums[count - 1] << std::endl;

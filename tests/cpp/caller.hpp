@@ -15,7 +15,7 @@
 #include "expected.hpp"
 #include "palette.hpp"
 #include "plan.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 
 namespace ringlet::stress {
 
@@ -73,9 +73,9 @@ class Caller {
   }
 
   // The part that this rank is in, as the plan says; null without a color.
-  collectives::PartMember split(const Plan& plan, sync::Poll* poll = nullptr) {
+  collectives::SubgroupMember split(const Plan& plan, sync::Poll* poll = nullptr) {
     const auto mine = static_cast<std::size_t>(rank_);
-    collectives::PartMember part = member_.split(plan.colors[mine], plan.keys[mine], poll);
+    collectives::SubgroupMember part = member_.split(plan.colors[mine], plan.keys[mine], poll);
     check((part.group != nullptr) == plan.colors[mine].has_value(), "who gives a color is in a part");
     if (part.group == nullptr) return part;
     int size = 0;
@@ -144,12 +144,12 @@ class Caller {
 
   void all_reduce(const Plan& plan, sync::Poll* poll) {
     std::vector<Buffers> buffers;
-    std::vector<collectives::Part> parts;
+    std::vector<collectives::Buffer> parts;
     std::vector<std::int64_t> lengths(plan.counts.begin(), plan.counts.end());
     for (std::size_t part = 0; part < plan.counts.size(); ++part) {
       const std::size_t count = plan.counts[part];
       buffers.push_back(buffers_for(plan, count, result_bytes(plan, count), place_for(plan), part));
-      parts.push_back(part_of(plan, buffers.back(), count, {&lengths[part], 1}));
+      parts.push_back(buffer_of(plan, buffers.back(), count, {&lengths[part], 1}));
     }
     const collectives::Results results = member_.all_reduce(parts, plan.op, plan.algorithm, poll);
     for (std::size_t part = 0; part < parts.size(); ++part) {
@@ -162,7 +162,7 @@ class Caller {
     const std::size_t count = plan.counts.front();
     const auto length = static_cast<std::int64_t>(count);
     const Buffers buffers = buffers_for(plan, count, result_bytes(plan, count), place_for(plan));
-    collectives::Part part = part_of(plan, buffers, count, {&length, 1});
+    collectives::Buffer part = buffer_of(plan, buffers, count, {&length, 1});
     part.input = input_of_giver(buffers, plan);
     const collectives::Results results = member_.reduce(part, plan.op, plan.root, poll);
     if (rank_ == plan.root) return Expected(plan, num_ranks_).check_reduction(buffers.result(results), 0, count);
@@ -176,7 +176,7 @@ class Caller {
     const auto length = static_cast<std::int64_t>(count);
     const Buffers buffers =
         buffers_for(plan, count, result_bytes(plan, share), place_for(plan, begin * core::size_of(plan.dtype)));
-    const collectives::Part part = part_of(plan, buffers, count, {&length, 1});
+    const collectives::Buffer part = buffer_of(plan, buffers, count, {&length, 1});
     const collectives::Results results = member_.reduce_scatter(part, plan.op, poll);
     Expected(plan, num_ranks_).check_reduction(buffers.result(results), begin, share);
   }
@@ -185,7 +185,7 @@ class Caller {
     const std::size_t count = plan.counts.front();
     const auto length = static_cast<std::int64_t>(count);
     const Buffers buffers = buffers_for(plan, count, result_bytes(plan, count), 0);
-    const collectives::Part part = part_of(plan, buffers, count, {&length, 1});
+    const collectives::Buffer part = buffer_of(plan, buffers, count, {&length, 1});
     const collectives::Results results = member_.exclusive_scan(part, plan.op, poll);
     Expected(plan, num_ranks_).check_scan(buffers.result(results), rank_, count);
   }
@@ -205,7 +205,7 @@ class Caller {
     const std::size_t count = plan.num_elements(plan.lengths[rank]);
     const std::size_t place = plan.elements_before_axis() == 1 ? static_cast<std::size_t>(before) * inner : kNowhere;
     const Buffers buffers = buffers_within(plan, count, result_bytes(plan, plan.num_elements(total)), place);
-    collectives::Part part = part_of(plan, buffers, count, shape);
+    collectives::Buffer part = buffer_of(plan, buffers, count, shape);
     const bool is_within = plan.output == Output::kInPlace && place != kNowhere && (is_for_all || rank_ == plan.root);
     part.input = is_within && shared_memory_ == nullptr ? buffers.output + place
                  : is_for_all                           ? buffers.input.get()
@@ -243,7 +243,7 @@ class Caller {
     shape[0] = is_root ? total : plan.lengths[rank];
     const std::size_t count = plan.num_elements(shape[0]);
     const Buffers buffers = buffers_for(plan, count, result_bytes(plan, own));
-    collectives::Part part = part_of(plan, buffers, count, shape);
+    collectives::Buffer part = buffer_of(plan, buffers, count, shape);
     if (plan.output != Output::kLibrary) part.output_length = plan.lengths[rank];
     if (!is_root) part.input = nullptr;
     if (!is_root && part.output == nullptr) part = {};
@@ -256,17 +256,17 @@ class Caller {
 
   void broadcast(const Plan& plan, sync::Poll* poll) {
     std::vector<Buffers> buffers;
-    std::vector<collectives::Part> parts;
+    std::vector<collectives::Buffer> parts;
     std::vector<std::int64_t> lengths(plan.counts.begin(), plan.counts.end());
     for (std::size_t part = 0; part < plan.counts.size(); ++part) {
       const std::size_t count = plan.counts[part];
       buffers.push_back(buffers_for(plan, count, result_bytes(plan, count), 0, part));
-      parts.push_back(part_of(plan, buffers.back(), count, {&lengths[part], 1}));
+      parts.push_back(buffer_of(plan, buffers.back(), count, {&lengths[part], 1}));
     }
-    const bool has_parts = rank_ == plan.root || plan.describes || plan.output != Output::kLibrary;
-    if (!has_parts) parts.clear();
-    const collectives::Results results = member_.broadcast(parts, has_parts, plan.root, poll);
-    check(member_.record_of(plan.root).parts.size() == plan.counts.size(), "as many arrays come as the root has");
+    const bool has_buffers = rank_ == plan.root || plan.describes || plan.output != Output::kLibrary;
+    if (!has_buffers) parts.clear();
+    const collectives::Results results = member_.broadcast(parts, has_buffers, plan.root, poll);
+    check(member_.record_of(plan.root).buffers.size() == plan.counts.size(), "as many arrays come as the root has");
     for (std::size_t part = 0; part < plan.counts.size(); ++part) {
       const std::byte* const result = results.empty() ? buffers[part].output : results[part]->data();
       check(Palette::of(plan.dtype).equals(result, first_of(plan.seed, plan.root, part), plan.counts[part]),
@@ -284,7 +284,7 @@ class Caller {
     shape[0] = std::accumulate(sent.begin(), sent.end(), std::int64_t{0});
     const std::size_t count = plan.num_elements(shape[0]);
     const Buffers buffers = buffers_for(plan, count, result_bytes(plan, plan.num_elements(received)));
-    collectives::Part part = part_of(plan, buffers, count, shape);
+    collectives::Buffer part = buffer_of(plan, buffers, count, shape);
     if (plan.output != Output::kLibrary) part.output_length = received;
     const collectives::Results results =
         member_.all_to_all(part, plan.is_ragged ? sent : std::span<const std::int64_t>(), plan.is_ragged, poll);
@@ -305,7 +305,8 @@ class Caller {
     const std::size_t count = plan.counts.front();
     const auto length = static_cast<std::int64_t>(count);
     const Buffers buffers = buffers_for(plan, count, result_bytes(plan, count));
-    const collectives::Results results = member_.permute(part_of(plan, buffers, count, {&length, 1}), plan.pairs, poll);
+    const collectives::Results results =
+        member_.permute(buffer_of(plan, buffers, count, {&length, 1}), plan.pairs, poll);
     const std::byte* const result = buffers.result(results);
     for (std::size_t i = 0; i < plan.pairs.size(); i += 2) {
       if (plan.pairs[i + 1] != rank_) continue;
@@ -317,8 +318,8 @@ class Caller {
     check(is_zero, "who is nobody's target gets zeros");
   }
 
-  static collectives::Part part_of(const Plan& plan, const Buffers& buffers, std::size_t count,
-                                   std::span<const std::int64_t> shape) {
+  static collectives::Buffer buffer_of(const Plan& plan, const Buffers& buffers, std::size_t count,
+                                       std::span<const std::int64_t> shape) {
     return {.input = buffers.input.get(),
             .output = buffers.output,
             .count = count,

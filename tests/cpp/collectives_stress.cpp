@@ -5,7 +5,7 @@
 #include "caller.hpp"
 #include "check.hpp"
 #include "plan.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 
 namespace {
 

@@ -12,8 +12,8 @@
 
 #include "check.hpp"
 #include "processes.hpp"
-#include "ringlet/collectives/group.hpp"
-#include "ringlet/sync/cores.hpp"
+#include "ringlet/collectives/group/group.hpp"
+#include "ringlet/sync/process/cores.hpp"
 #include "ringlet/sync/wait.hpp"
 
 namespace {

@@ -11,7 +11,7 @@
 #include "caller.hpp"
 #include "check.hpp"
 #include "plan.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace {
@@ -50,8 +50,8 @@ void be_refused(collectives::Member& member) {
   const std::vector<float> input(1000);
   const int num_ranks = member.group().num_ranks();
   const std::int64_t length = 1000;
-  const collectives::Part part{.input = input.data(), .count = input.size(), .shape = {&length, 1}};
-  collectives::Part odd = part;
+  const collectives::Buffer part{.input = input.data(), .count = input.size(), .shape = {&length, 1}};
+  collectives::Buffer odd = part;
   odd.count = static_cast<std::size_t>(num_ranks) + 1;
   const std::int64_t pairs[] = {0, 1, 0, 0};
   const std::vector<std::int64_t> rows(static_cast<std::size_t>(num_ranks), 1000);

@@ -10,7 +10,7 @@
 #include "check.hpp"
 #include "plan.hpp"
 #include "processes.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace {
@@ -88,10 +88,10 @@ bool run(const Layout& layout, int victim, std::uint64_t fault, std::uint64_t se
 int main(int argc, char** argv) {
   const std::uint64_t step = argc > 1 && std::strtoull(argv[1], nullptr, 10) < 10'000 ? 7 : 1;
   std::uint64_t stores = 0;
-  for (const bool may_cross : {true, false}) {
+  for (const bool may_use_cma : {true, false}) {
     for (const int victim : {0, 1}) {
       std::uint64_t fault = 1;
-      while (run({.ranks = {1, 1}, .may_cross = may_cross}, victim, fault, 11)) fault += step;
+      while (run({.ranks = {1, 1}, .may_use_cma = may_use_cma}, victim, fault, 11)) fault += step;
       stores += fault;
     }
   }

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "check.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/visit.hpp"
 
 namespace {
 
 using namespace ringlet;
 using collectives::Algorithm;
-using collectives::Part;
+using collectives::Buffer;
 using stress::check;
 
 // What one rank holds at element i of call `number`: small whole numbers, so that sums are exact in every dtype.
@@ -68,11 +68,11 @@ class Rank {
     const std::int64_t shape = static_cast<std::int64_t>(count);
     std::vector<T> output(into_outputs && number % 3 != 0 ? count : 0);
     T* const into = output.empty() ? input.data() : output.data();
-    const Part part{.input = input.data(),
-                    .output = into_outputs ? into : nullptr,
-                    .count = count,
-                    .dtype = dtype,
-                    .shape = {&shape, 1}};
+    const Buffer part{.input = input.data(),
+                      .output = into_outputs ? into : nullptr,
+                      .count = count,
+                      .dtype = dtype,
+                      .shape = {&shape, 1}};
     const auto results = member_.all_reduce({&part, 1}, core::Op::kSum, algorithm);
     const auto* const data = results.empty() ? reinterpret_cast<const std::byte*>(into) : results.front()->data();
     check_values<T>(data, member_.group().num_ranks(), number, count);
@@ -82,7 +82,7 @@ class Rank {
   template <class T>
   void reduce_many(std::size_t number, std::size_t count, core::DType dtype) {
     std::vector<std::vector<T>> arrays(3);
-    std::vector<Part> parts;
+    std::vector<Buffer> parts;
     const std::int64_t shape = static_cast<std::int64_t>(count);
     for (std::size_t k = 0; k < arrays.size(); ++k) {
       for (std::size_t i = 0; i < count; ++i) arrays[k].push_back(static_cast<T>(value_of(rank_, number + k, i)));
@@ -105,10 +105,10 @@ class Rank {
     for (std::size_t i = 0; i < count; ++i) input[i] = static_cast<T>(value_of(rank_, number, i));
     const std::int64_t shape = static_cast<std::int64_t>(count);
     constexpr auto kDType = sizeof(T) == 4 ? core::DType::kInt32 : core::DType::kInt64;  // moved, not computed with
-    const Part part{.input = input.data(), .count = count, .dtype = kDType, .shape = {&shape, 1}};
-    const bool has_parts = rank_ == root || describes;
-    const auto results = member_.broadcast({&part, has_parts ? 1U : 0U}, has_parts, root);
-    check(results.size() == 1 && member_.record_of(root).parts.front().count == count,
+    const Buffer part{.input = input.data(), .count = count, .dtype = kDType, .shape = {&shape, 1}};
+    const bool has_buffers = rank_ == root || describes;
+    const auto results = member_.broadcast({&part, has_buffers ? 1U : 0U}, has_buffers, root);
+    check(results.size() == 1 && member_.record_of(root).buffers.front().count == count,
           "one array comes, of the root's size");
     std::vector<T> received(count);
     if (count > 0) std::memcpy(received.data(), results.front()->data(), count * sizeof(T));

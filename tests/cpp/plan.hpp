@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "ringlet/collectives/call.hpp"
+#include "ringlet/collectives/call/call.hpp"
 
 namespace ringlet::stress {
 

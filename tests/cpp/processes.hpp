@@ -20,15 +20,15 @@
 #include <vector>
 
 #include "check.hpp"
-#include "ringlet/collectives/world.hpp"
-#include "ringlet/sync/process.hpp"
+#include "ringlet/collectives/transport/world.hpp"
+#include "ringlet/sync/process/process.hpp"
 
 namespace ringlet::stress {
 
 // How many ranks each process has, in order, and what the system allows them.
 struct Layout {
   std::vector<int> ranks;
-  bool may_cross = true;
+  bool may_use_cma = true;
   bool has_pidfds = true;
 
   int num_processes() const { return static_cast<int>(ranks.size()); }
@@ -131,7 +131,7 @@ class Processes {
       }
       infos.push_back(std::move(info));
     }
-    return std::make_shared<collectives::World>(process, std::move(infos), "stress", layout_.may_cross);
+    return std::make_shared<collectives::World>(process, std::move(infos), "stress", layout_.may_use_cma);
   }
 
   void kill(int process) {

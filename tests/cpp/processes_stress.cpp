@@ -18,18 +18,18 @@
 #include "check.hpp"
 #include "plan.hpp"
 #include "processes.hpp"
-#include "ringlet/collectives/control.hpp"
-#include "ringlet/collectives/holds.hpp"
-#include "ringlet/collectives/member.hpp"
-#include "ringlet/collectives/parts.hpp"
-#include "ringlet/collectives/world.hpp"
+#include "ringlet/collectives/group/control.hpp"
+#include "ringlet/collectives/group/member.hpp"
+#include "ringlet/collectives/group/subgroups.hpp"
+#include "ringlet/collectives/transport/holds.hpp"
+#include "ringlet/collectives/transport/world.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace {
 
 using namespace ringlet;
 using collectives::Group;
-using collectives::PartMember;
+using collectives::SubgroupMember;
 using stress::Caller;
 using stress::check;
 using stress::Layout;
@@ -61,7 +61,7 @@ void make_calls(Group& group, int rank, std::uint64_t seed, std::size_t times, s
     if (plan.kind != collectives::Kind::kSplit) {
       caller.make(plan, poll);
     } else {
-      const PartMember part = caller.split(plan, poll);
+      const SubgroupMember part = caller.split(plan, poll);
       const auto color = plan.colors[static_cast<std::size_t>(rank)];
       if (part.group != nullptr && times > 3) {
         make_calls(*part.group, part.rank, plan.seed + static_cast<std::uint64_t>(*color + 2), 3, nullptr);
@@ -282,7 +282,7 @@ void a_late_part_knows_the_first_cause() {
     const std::vector<int> ranks{0, 1};
     memory::Block memory = world.allocate(collectives::ControlBlock::bytes_for(2, 3));
     collectives::ControlBlock::make(memory->data(), 2, 3);
-    Group part(Group::PartOf{group, ranks, std::move(memory)});
+    Group part(Group::SubgroupOf{group, ranks, std::move(memory)});
     try {
       part.member(1).barrier();
       check(false, "a part of a group that has failed makes no calls");
@@ -301,13 +301,13 @@ void a_late_group_knows_who_ended_first() {
   Processes processes({.ranks = {1, 1, 1}});
   processes.start([&](int process) {
     const std::shared_ptr<collectives::World> world = processes.world(process);
-    world->meet(collectives::JoinLimit::after(kTimeout, kTimeout));
+    world->rendezvous(collectives::JoinLimit::after(kTimeout, kTimeout));
     if (process == 2) std::_Exit(3);
     if (process == 0) {
       const memory::Block memory = world->allocate(collectives::ControlBlock::bytes_for(3, 3));
       collectives::ControlBlock::make(memory->data(), 3, 3);
       collectives::header_of(memory->data()).holds[1].add(1);
-      world->send_control(world->place_of(memory->data()));
+      world->send_control(world->buffer_name_of(memory->data()));
       while (!world->is_gone(2) || processes.board().calls.load() == 0) usleep(100);
       std::_Exit(0);
     }
@@ -353,19 +353,19 @@ void a_loss_is_told_whoever_else_is_late() {
 int main(int argc, char** argv) {
   const std::size_t calls = stress::calls_of(argc, argv, 100'000) / 100;
   const std::vector<std::vector<int>> homes{{1, 1}, {2, 2}, {1, 1, 1}, {1, 2, 1}, {1, 1, 1, 1, 1}, {3}, {1}};
-  for (const bool may_cross : {true, false}) {
+  for (const bool may_use_cma : {true, false}) {
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
-      for (const auto& ranks : homes) results_are_right({.ranks = ranks, .may_cross = may_cross}, calls / 8, seed);
+      for (const auto& ranks : homes) results_are_right({.ranks = ranks, .may_use_cma = may_use_cma}, calls / 8, seed);
     }
   }
   for (std::uint64_t failure = 0; failure < calls / 20; ++failure) {
-    failures_reach_all_processes({.ranks = homes[failure % 5], .may_cross = failure / kNumFates % 2 == 0}, failure);
+    failures_reach_all_processes({.ranks = homes[failure % 5], .may_use_cma = failure / kNumFates % 2 == 0}, failure);
   }
   for (int time = 0; time < 5; ++time) a_late_part_knows_the_first_cause();
   a_loss_is_told_whoever_else_is_late();
   for (int time = 0; time < 5; ++time) a_late_group_knows_who_ended_first();
   for (std::uint64_t kill = 0; kill < calls / 10; ++kill) {
     const auto& ranks = homes[kill % 5];
-    a_loss_is_told({.ranks = ranks, .may_cross = kill % 3 != 0, .has_pidfds = kill % 7 != 0}, kill);
+    a_loss_is_told({.ranks = ranks, .may_use_cma = kill % 3 != 0, .has_pidfds = kill % 7 != 0}, kill);
   }
 }

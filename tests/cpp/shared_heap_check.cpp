@@ -18,10 +18,10 @@ using memory::SharedHeap;
 using stress::check;
 
 // The first byte of a header says whether the block is lent.
-class CountingLender final : public memory::Lender {
+class CountingPolicy final : public memory::ReclaimPolicy {
  public:
   void lend(const SharedBlock& block) const noexcept override { *block.header() = std::byte{1}; }
-  bool has_back(const SharedBlock& block) const noexcept override {
+  bool is_reclaimable(const SharedBlock& block) const noexcept override {
     ++looks;
     return *block.header() == std::byte{0};
   }
@@ -36,16 +36,16 @@ constexpr std::size_t kBytes = 4096;
 
 void many_blocks_keep_their_bytes_and_cost_no_walk() {
   SharedHeap heap;
-  const auto lender = std::make_shared<CountingLender>();
+  const auto policy = std::make_shared<CountingPolicy>();
   std::vector<SharedBlock> blocks;
   for (std::size_t i = 0; i < kBlocks; ++i) {
-    blocks.push_back(heap.allocate(kBytes, lender));
+    blocks.push_back(heap.allocate(kBytes, policy));
     std::memset(blocks.back().data, static_cast<int>(i % 251), kBytes);
   }
-  check(lender->looks < kBlocks * 100, "looks at a few blocks, and at all of them once a second");
+  check(policy->looks < kBlocks * 100, "looks at a few blocks, and at all of them once a second");
   check(heap.statistics().lent_blocks == kBlocks, "all are lent");
   for (std::size_t i = 0; i < 100; ++i) {
-    const SharedBlock block = heap.allocate(kBytes, lender);
+    const SharedBlock block = heap.allocate(kBytes, policy);
     std::memset(block.data, 255, kBytes);
     give_back(block);
   }
@@ -64,13 +64,13 @@ void many_blocks_keep_their_bytes_and_cost_no_walk() {
 // Blocks that come back in the order in which they were lent, or in any: memory does not grow without limit.
 void blocks_that_come_back_in_any_order_are_used_again(bool oldest_first) {
   SharedHeap heap;
-  const auto lender = std::make_shared<CountingLender>();
+  const auto policy = std::make_shared<CountingPolicy>();
   constexpr std::size_t kAlive = 500;
   std::vector<SharedBlock> alive;
   std::vector<std::byte*> seen;
   stress::Random random(1);
   for (std::size_t i = 0; i < 20'000; ++i) {
-    alive.push_back(heap.allocate(kBytes, lender));
+    alive.push_back(heap.allocate(kBytes, policy));
     seen.push_back(alive.back().data);
     if (alive.size() <= kAlive) continue;
     const auto gone = alive.begin() + static_cast<std::ptrdiff_t>(oldest_first ? 0 : random.below(kAlive));

@@ -10,7 +10,7 @@
 #include "caller.hpp"
 #include "check.hpp"
 #include "plan.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace {
@@ -18,7 +18,7 @@ namespace {
 using namespace ringlet;
 using collectives::Group;
 using collectives::Kind;
-using collectives::PartMember;
+using collectives::SubgroupMember;
 using stress::Caller;
 using stress::check;
 using stress::Planner;
@@ -31,14 +31,14 @@ Kind draw_kind(Random& random) { return stress::kAllKinds[random.below(stress::k
 
 // A rank of a group or of a part of it. All ranks of one part draw alike.
 struct Place {
-  PartMember member;  // keeps a part alive; of the group that everything began with, empty
+  SubgroupMember member;  // keeps a part alive; of the group that everything began with, empty
   Caller caller;
   Random random;
   int num_ranks;
 
   Place(Group& group, int rank, std::uint64_t seed)
       : member{nullptr, rank}, caller(group.member(rank)), random(seed), num_ranks(group.num_ranks()) {}
-  Place(PartMember part, std::uint64_t seed)
+  Place(SubgroupMember part, std::uint64_t seed)
       : member(std::move(part)),
         caller(member.group->member(member.rank)),
         random(seed),
@@ -52,7 +52,7 @@ struct Place {
   std::unique_ptr<Place> split() {
     const stress::Plan plan = Planner(random, num_ranks).draw(Kind::kSplit);
     const auto rank = static_cast<std::size_t>(caller.member().rank());
-    PartMember part = caller.split(plan);
+    SubgroupMember part = caller.split(plan);
     if (part.group == nullptr) return nullptr;
     return std::make_unique<Place>(std::move(part), plan.seed * 8 + static_cast<std::uint64_t>(*plan.colors[rank] + 1));
   }

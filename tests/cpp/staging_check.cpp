@@ -9,8 +9,8 @@
 
 #include "check.hpp"
 #include "processes.hpp"
-#include "ringlet/collectives/group.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/group.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/memory/shared_heap.hpp"
 
@@ -38,7 +38,7 @@ void on_ranks(const Layout& layout, Body&& body) {
   }
 }
 
-void call(collectives::Member& member, Kind kind, const collectives::Part& part, core::Op op) {
+void call(collectives::Member& member, Kind kind, const collectives::Buffer& part, core::Op op) {
   if (kind == Kind::kAllReduce) {
     member.all_reduce({&part, 1}, op, collectives::Algorithm::kAuto, nullptr);
   } else if (kind == Kind::kReduce) {
@@ -58,12 +58,12 @@ void a_wider_result_in_place_is_right_or_refused(const Layout& layout, Kind kind
     const auto number = [](std::size_t i, std::size_t of_rank) { return static_cast<int>(i % 1000 + of_rank * 7); };
     for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<std::int16_t>(number(i, rank));
     const auto length = static_cast<std::int64_t>(count);
-    collectives::Part part{.input = numbers,
-                           .output = memory.data(),
-                           .count = count,
-                           .dtype = core::DType::kInt16,
-                           .shape = {&length, 1},
-                           .output_length = 0};
+    collectives::Buffer part{.input = numbers,
+                             .output = memory.data(),
+                             .count = count,
+                             .dtype = core::DType::kInt16,
+                             .shape = {&length, 1},
+                             .output_length = 0};
     if (kind == Kind::kReduce && rank != 0) part.output = nullptr;
     try {
       call(member, kind, part, core::Op::kMean);
@@ -86,7 +86,7 @@ void a_wider_result_in_place_is_right_or_refused(const Layout& layout, Kind kind
 // it back.
 void stages_of_large_calls_go_with_the_next_call(Kind kind) {
   constexpr std::size_t kCount = std::size_t{4} << 20;
-  on_ranks({.ranks = {1, 1}, .may_cross = false}, [&](collectives::Member member) {
+  on_ranks({.ranks = {1, 1}, .may_use_cma = false}, [&](collectives::Member member) {
     const std::vector<std::int32_t> input(kCount, member.rank() + 1);
     std::vector<std::int32_t> output(kCount);
     const std::int64_t length = kCount;
@@ -113,7 +113,7 @@ void stages_of_large_calls_go_with_the_next_call(Kind kind) {
 
 int main() {
   for (const Kind kind : {Kind::kAllReduce, Kind::kReduce, Kind::kReduceScatter}) {
-    for (const Layout& layout : {Layout{.ranks = {1, 1}}, Layout{.ranks = {1, 1}, .may_cross = false},
+    for (const Layout& layout : {Layout{.ranks = {1, 1}}, Layout{.ranks = {1, 1}, .may_use_cma = false},
                                  Layout{.ranks = {2, 1}}, Layout{.ranks = {1, 1, 1}}}) {
       for (const std::size_t count : {12, 6000, 120'000, 600'000}) {
         a_wider_result_in_place_is_right_or_refused(layout, kind, count);

@@ -13,7 +13,7 @@
 #include "check.hpp"
 #include "plan.hpp"
 #include "processes.hpp"
-#include "ringlet/collectives/member.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/core/error.hpp"
 
 namespace {
@@ -107,7 +107,7 @@ bool run(const Case& which, int victim, std::uint64_t fault) {
       group.emplace(which.layout.num_ranks(), collectives::Options{.timeout = kTimeout}, processes.world(process));
       collectives::Member member = group->member(process);
       if (!which.in_part) return make_calls(member, fault, sizes);
-      const collectives::PartMember part = member.split(process < 2 ? 0 : 1);
+      const collectives::SubgroupMember part = member.split(process < 2 ? 0 : 1);
       make_calls(part.group->member(part.rank), fault, sizes);
     });
     if (process == victim) return;
@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
   const std::uint64_t step = calls >= 500'000 ? 1 : calls >= 10'000 ? 37 : 61;
   const Case kCases[] = {
       {.layout = {.ranks = {1, 1}}},
-      {.layout = {.ranks = {1, 1}, .may_cross = false}, .keeps_group = true},
+      {.layout = {.ranks = {1, 1}, .may_use_cma = false}, .keeps_group = true},
       {.layout = {.ranks = {1, 1, 1}}, .keeps_group = true},
       {.layout = {.ranks = {1, 1, 1}}, .in_part = true},
   };

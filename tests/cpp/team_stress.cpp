@@ -15,7 +15,7 @@
 #include "expected.hpp"
 #include "palette.hpp"
 #include "plan.hpp"
-#include "ringlet/collectives/controller.hpp"
+#include "ringlet/collectives/algorithms/single_controller.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/sync/team.hpp"
 

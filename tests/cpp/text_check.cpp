@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "ringlet/collectives/control.hpp"
-#include "ringlet/collectives/text.hpp"
+#include "ringlet/collectives/group/control.hpp"
+#include "ringlet/collectives/group/message_text.hpp"
 
 namespace {
 

@@ -19,11 +19,11 @@ class Lanes {
   static std::uint32_t extend(std::uint32_t crc, Bytes bytes) {
     std::uint32_t reg = ~crc;
     const std::byte* at = bytes.data();
-    std::size_t left = bytes.size();
-    take_lanes<kLong>(reg, at, left);
-    take_lanes<kShort>(reg, at, left);
-    for (; left >= 8; at += 8, left -= 8) reg = Cpu::word(reg, word_at(at));
-    for (; left > 0; ++at, --left) reg = Cpu::byte(reg, static_cast<std::uint8_t>(*at));
+    std::size_t remaining = bytes.size();
+    take_lanes<kLong>(reg, at, remaining);
+    take_lanes<kShort>(reg, at, remaining);
+    for (; remaining >= 8; at += 8, remaining -= 8) reg = Cpu::word(reg, word_at(at));
+    for (; remaining > 0; ++at, --remaining) reg = Cpu::byte(reg, static_cast<std::uint8_t>(*at));
     return ~reg;
   }
 
@@ -33,10 +33,10 @@ class Lanes {
   static constexpr std::size_t kShort = 128;
 
   template <std::size_t kLane>
-  static void take_lanes(std::uint32_t& reg, const std::byte*& at, std::size_t& left) {
+  static void take_lanes(std::uint32_t& reg, const std::byte*& at, std::size_t& remaining) {
     static constexpr crc_math::ByteTable kOneLane(crc_math::zeros(kLane));
     static constexpr crc_math::ByteTable kTwoLanes(crc_math::zeros(2 * kLane));
-    for (; left >= 3 * kLane; at += 3 * kLane, left -= 3 * kLane) {
+    for (; remaining >= 3 * kLane; at += 3 * kLane, remaining -= 3 * kLane) {
       std::uint32_t first = reg;
       std::uint32_t second = 0;
       std::uint32_t third = 0;

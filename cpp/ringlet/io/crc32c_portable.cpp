@@ -29,15 +29,15 @@ constexpr Tables kTables = make_tables();
 std::uint32_t extend(std::uint32_t crc, Bytes bytes) {
   std::uint32_t reg = ~crc;
   const std::byte* at = bytes.data();
-  std::size_t left = bytes.size();
-  for (; left >= 8; at += 8, left -= 8) {
+  std::size_t remaining = bytes.size();
+  for (; remaining >= 8; at += 8, remaining -= 8) {
     std::uint64_t word;
     std::memcpy(&word, at, sizeof word);
     word ^= reg;
     reg = 0;
     for (std::size_t byte = 0; byte < 8; ++byte) reg ^= kTables[7 - byte][word >> (8 * byte) & 255];
   }
-  for (; left > 0; ++at, --left) reg = (reg >> 8) ^ kTables[0][(reg ^ static_cast<std::uint32_t>(*at)) & 255];
+  for (; remaining > 0; ++at, --remaining) reg = (reg >> 8) ^ kTables[0][(reg ^ static_cast<std::uint32_t>(*at)) & 255];
   return ~reg;
 }
 

@@ -46,8 +46,8 @@ const void* tree_block(const Row& row, const void* const* inputs, std::size_t nu
   alignas(kLineBytes) float lanes[kMaxLanes][kTreeBlockBytes / sizeof(float)];
   std::size_t depth = 0;
   for (std::size_t rank = 0; rank < num_inputs;) {
-    const std::size_t left = num_inputs - rank;
-    const int loop = left >= 8 ? 3 : left >= 4 ? 2 : left >= 2 ? 1 : 0;
+    const std::size_t remaining = num_inputs - rank;
+    const int loop = remaining >= 8 ? 3 : remaining >= 4 ? 2 : remaining >= 2 ? 1 : 0;
     const std::size_t width = std::size_t{1} << loop;
     void* const top = stack[depth].values;
     if (row.decode == nullptr) {

@@ -47,7 +47,7 @@ class SignalsBlocked {
 
 // What the pool shares with its thread, the reaper.
 struct Pool::State {
-  // Held while regions are unmapped, which may take long and must not hold up those who allocate. Taken before `mutex`.
+  // Held while regions are unmapped, which may take long and must not block allocations. Taken before `mutex`.
   std::mutex dropping;
   std::mutex mutex;  // guards all that follows
   Clock::duration keep_idle;

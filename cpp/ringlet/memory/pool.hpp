@@ -9,7 +9,7 @@
 
 namespace ringlet::memory {
 
-// Pooled memory; it goes back to the pool when the last holder lets go.
+// Pooled memory; it returns to the pool when the last holder releases it.
 using Block = std::shared_ptr<Region>;
 
 struct PoolStatistics {

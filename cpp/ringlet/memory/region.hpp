@@ -15,7 +15,7 @@ class Region {
   static constexpr std::size_t kAlignment = 64;
 
   explicit Region(std::size_t bytes);  // throws std::bad_alloc
-  // Somebody else's memory, which outlives this.
+  // Memory owned elsewhere, which outlives this.
   Region(std::byte* data, std::size_t bytes) noexcept : data_(data), size_(bytes), is_owned_(false) {}
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;

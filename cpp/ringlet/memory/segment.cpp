@@ -59,7 +59,7 @@ bool is_within_file_limit(std::size_t bytes) {
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
-// What the system could give without ending somebody for it; as much as there can be where it does not tell.
+// The memory available without invoking the OOM killer; the maximum where the system does not report it.
 std::size_t available_bytes() {
   std::ifstream file("/proc/meminfo");
   for (std::string word; file >> word;) {

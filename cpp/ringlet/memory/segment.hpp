@@ -6,9 +6,9 @@
 
 namespace ringlet::memory {
 
-// A file without a name, of a size that nobody can change any more, and its mapping. It is gone with its last
-// descriptor and mapping, however their owners end. It takes memory only where some was reserved: to touch any other
-// place is an error, which may end the process where there is no memory left.
+// An unnamed file of sealed size, and its mapping. The system frees it with its last descriptor and mapping, however
+// their owners end. It takes memory only where some was reserved: access to any other place is an error, which may end
+// the process if no memory is left.
 class Segment {
  public:
   // Of `bytes` bytes, none of them reserved. Throws core::SharedMemoryError.
@@ -38,7 +38,7 @@ class Segment {
   void reserve(std::size_t offset, std::size_t bytes);
   // For how much of it there is memory, of whatever parts.
   std::size_t reserved_bytes() const noexcept;
-  // Gives it back. Nobody may use the range until it is reserved again.
+  // Releases it. The range must not be used until it is reserved again.
   void release(std::size_t offset, std::size_t bytes) noexcept;
   // Maps every page of a range now, where the system can: else the first touch of each costs a fault.
   void populate(std::size_t offset, std::size_t bytes) noexcept;

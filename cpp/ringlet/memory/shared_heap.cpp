@@ -40,7 +40,7 @@ SharedHeap& SharedHeap::of_this_process() {
   return *heap;
 }
 
-SharedBlock SharedHeap::allocate(std::size_t bytes, std::shared_ptr<const Lender> lender) {
+SharedBlock SharedHeap::allocate(std::size_t bytes, std::shared_ptr<const ReclaimPolicy> policy) {
   const std::size_t size = shelf_of(bytes);
   const std::scoped_lock lock(mutex_);
   Shelf& shelf = shelves_[size];
@@ -48,18 +48,18 @@ SharedBlock SharedHeap::allocate(std::size_t bytes, std::shared_ptr<const Lender
   collect_some(shelf, now);
   auto back = shelf.lent.begin();
   int looks = 0;
-  while (back != shelf.lent.end() && !back->lender->has_back(back->block)) {
+  while (back != shelf.lent.end() && !back->policy->is_reclaimable(back->block)) {
     back = ++looks < kLooks ? std::next(back) : shelf.lent.end();
   }
   if (back != shelf.lent.end()) {
     if (back == shelf.next_look) ++shelf.next_look;
-    back->lender = std::move(lender);
+    back->policy = std::move(policy);
     shelf.lent.splice(shelf.lent.begin(), shelf.lent, back);
   } else {
-    shelf.lent.push_front({take(size), std::move(lender)});
+    shelf.lent.push_front({take(size), std::move(policy)});
   }
   const Lent& lent = shelf.lent.front();
-  lent.lender->lend(lent.block);
+  lent.policy->lend(lent.block);
   const SharedBlock block = lent.block;
   if (now >= next_look_) {
     collect(now);
@@ -75,7 +75,7 @@ void SharedHeap::collect_some(Shelf& shelf, Clock::time_point now) {
   for (int look = 0; look < kLooks && !shelf.lent.empty(); ++look) {
     if (shelf.next_look == shelf.lent.end()) shelf.next_look = shelf.lent.begin();
     const auto lent = shelf.next_look++;
-    if (!lent->lender->has_back(lent->block)) continue;
+    if (!lent->policy->is_reclaimable(lent->block)) continue;
     shelf.idle.push_back({lent->block, now, true});
     shelf.lent.erase(lent);
   }
@@ -90,15 +90,16 @@ SharedHeap::Lent* SharedHeap::find_lent(const std::byte* address) noexcept {
   return nullptr;
 }
 
-void SharedHeap::hand_over(const std::byte* address, std::shared_ptr<const Lender> lender) {
+void SharedHeap::hand_over(const std::byte* address, std::shared_ptr<const ReclaimPolicy> policy) {
   const std::scoped_lock lock(mutex_);
-  if (Lent* const lent = find_lent(address)) std::swap(lent->lender, lender);  // the old one dies without the lock
+  if (Lent* const lent = find_lent(address)) std::swap(lent->policy, policy);  // the old one dies without the lock
 }
 
-void SharedHeap::hand_over(const std::byte* address,
-                           const std::function<std::shared_ptr<const Lender>(std::shared_ptr<const Lender>)>& make) {
+void SharedHeap::hand_over(
+    const std::byte* address,
+    const std::function<std::shared_ptr<const ReclaimPolicy>(std::shared_ptr<const ReclaimPolicy>)>& make) {
   const std::scoped_lock lock(mutex_);
-  if (Lent* const lent = find_lent(address)) lent->lender = make(lent->lender);
+  if (Lent* const lent = find_lent(address)) lent->policy = make(lent->policy);
 }
 
 void SharedHeap::give_up(const std::byte* address) noexcept {
@@ -175,7 +176,7 @@ void SharedHeap::collect(Clock::time_point now) {
     shelf.next_look = shelf.lent.end();
     for (auto lent = shelf.lent.begin(); lent != shelf.lent.end();) {
       const auto next = std::next(lent);
-      if (lent->lender->has_back(lent->block)) {
+      if (lent->policy->is_reclaimable(lent->block)) {
         shelf.idle.push_back({lent->block, now, true});
         shelf.lent.erase(lent);
       }

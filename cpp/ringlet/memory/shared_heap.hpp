@@ -16,7 +16,7 @@
 
 namespace ringlet::memory {
 
-// Data in a segment, with a page before it for those who share it.
+// Data in a segment, preceded by one page of bookkeeping for the processes that share it.
 struct SharedBlock {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
@@ -25,13 +25,13 @@ struct SharedBlock {
   std::byte* header() const noexcept { return data - kHeaderBytes; }
 };
 
-// Says when blocks may be used again: those who hold them are other processes, too, and may end in any way.
-class Lender {
+// Decides when blocks may be reused: their holders include other processes, which may end at any time.
+class ReclaimPolicy {
  public:
-  virtual ~Lender() = default;
+  virtual ~ReclaimPolicy() = default;
   // The block is free: writes its header such that this process holds it.
   virtual void lend(const SharedBlock& block) const noexcept = 0;
-  virtual bool has_back(const SharedBlock& block) const noexcept = 0;
+  virtual bool is_reclaimable(const SharedBlock& block) const noexcept = 0;
 };
 
 // Where an address of this process lies in a segment of it.
@@ -62,13 +62,13 @@ class SharedHeap {
   SharedHeap();
 
   // At least `bytes` bytes, aligned to a cache line. Throws core::SharedMemoryError.
-  SharedBlock allocate(std::size_t bytes, std::shared_ptr<const Lender> lender);
+  SharedBlock allocate(std::size_t bytes, std::shared_ptr<const ReclaimPolicy> policy);
 
-  // Leaves it to another lender when the block that is held at this address may be used again.
-  void hand_over(const std::byte* address, std::shared_ptr<const Lender> lender);
-  // The same; `make` gets the lender so far.
+  // Replaces the reclaim policy of the block that is held at this address.
+  void hand_over(const std::byte* address, std::shared_ptr<const ReclaimPolicy> policy);
+  // The same; `make` gets the current policy.
   void hand_over(const std::byte* address,
-                 const std::function<std::shared_ptr<const Lender>(std::shared_ptr<const Lender>)>& make);
+                 const std::function<std::shared_ptr<const ReclaimPolicy>(std::shared_ptr<const ReclaimPolicy>)>& make);
   // The block at this address is never used again.
   void give_up(const std::byte* address) noexcept;
 
@@ -91,7 +91,7 @@ class SharedHeap {
  private:
   struct Lent {
     SharedBlock block;
-    std::shared_ptr<const Lender> lender;
+    std::shared_ptr<const ReclaimPolicy> policy;
   };
   struct Idle {
     SharedBlock block;

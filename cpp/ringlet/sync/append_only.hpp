@@ -8,8 +8,8 @@
 
 namespace ringlet::sync {
 
-// Written by one thread at a time, read by all. What a place held before its number was counted nobody looks at; who
-// sees the count sees what was stored before it.
+// Written by one thread at a time, read by all. Entries beyond the count are never read; a reader that sees the count
+// sees what was stored before it.
 template <class T>
 class AppendOnly {
  public:
@@ -31,8 +31,8 @@ class AppendOnly {
   std::atomic<std::size_t> size_{0};
 };
 
-// Pointers by number, each set once, by one thread at a time; null until then. Who sees a pointer sees what was done to
-// its target before it was set.
+// Pointers by number, each set once, by one thread at a time; null until then. A reader of a pointer sees all writes to
+// its target from before it was set.
 template <class T>
 class PointerTable {
  public:

@@ -1,4 +1,4 @@
-// Who may change a chunk of memory, and whether a copy of it is whole.
+// Write ownership of a chunk of memory, and consistency of its copies.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace ringlet::sync {
 
-// A chunk is memory that several processes read and change. Its word tells how often it was changed, which seat holds
-// it (see tables/writer.hpp), and whether the holder is changing it. Nobody writes the chunk but its holder, between
+// A chunk is memory that several processes read and change. Its word records how often it was changed, which seat holds
+// it (see tables/writer.hpp), and whether the holder is changing it. Only its holder writes the chunk, between
 // begin_change() and end_change(), and with store_shared() alone.
 //
 // A reader looks at the word, copies the chunk with load_shared(), and looks again. If it saw no change under way at
@@ -40,15 +40,15 @@ class ChunkWord {
     return last >> kCountShift == first.bits_ >> kCountShift && (last & kChangingBit) == 0;
   }
 
-  // Takes a chunk that nobody held. release: who sees the holder also sees what it wrote into its seat before. acquire
-  // pairs with the release of who held the chunk before: what that one wrote is here.
+  // Takes a chunk without a holder. release: a process that sees the holder also sees what it wrote into its seat
+  // before. acquire pairs with the release by the previous holder: its writes are visible here.
   bool try_hold(State seen, std::size_t seat) noexcept {
     fault_point();
     return word_.compare_exchange_strong(seen.bits_, seen.bits_ | (seat + 1) << 1, std::memory_order_acq_rel);
   }
 
-  // The rest is the holder's. All release: who sees the word sees what was written before it, and who is killed has
-  // not gone on to the next of these before all of that is done.
+  // The rest is the holder's. All release: a process that sees the word sees what was written before it, and a killed
+  // process has not begun the next of these before all of that is done.
   void begin_change() noexcept { store(own() | kChangingBit); }
   void end_change() noexcept { store(((own() >> kCountShift) + 1) << kCountShift); }
   void give_back() noexcept { store(own() & ~(kHolderBits | kChangingBit)); }
@@ -59,7 +59,7 @@ class ChunkWord {
   static constexpr std::uint64_t kChangingBit = 1;
   static constexpr std::uint64_t kHolderBits = std::uint64_t{kMostSeats} << 1;
 
-  // relaxed: nobody but the holder writes the word.
+  // relaxed: only the holder writes the word.
   std::uint64_t own() const noexcept { return word_.load(std::memory_order_relaxed); }
   void store(std::uint64_t bits) noexcept {
     fault_point();

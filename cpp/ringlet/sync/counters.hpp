@@ -1,4 +1,4 @@
-// Small counters, each alone on its cache line.
+// Small counters, each on its own cache line.
 #pragma once
 
 #include <atomic>
@@ -12,9 +12,9 @@ namespace ringlet::sync {
 
 // The chunks of one rank's share: which are taken, and how many chunks, of any share, the owner has finished. Both are
 // wanted by the same readers at the same time, so they share a line.
-class alignas(kCacheLine) Share {
+class alignas(kCacheLine) WorkQueue {
  public:
-  // The owner, before it publishes its arrival. relaxed: everybody waits for that before looking here.
+  // The owner, before it publishes its arrival. relaxed: every rank waits for the arrival before reading this.
   void reset() noexcept {
     fault_point();
     next_.store(0, std::memory_order_relaxed);
@@ -56,8 +56,7 @@ class alignas(kCacheLine) StepCounter {
   std::atomic<std::uint64_t> done_{0};
 };
 
-// How often something was done, by anybody. relaxed: it orders nothing, and who is killed before it counts is not
-// counted.
+// An event count over all processes. relaxed: it orders nothing, and a process killed before it counts is not counted.
 class alignas(kCacheLine) Tally {
  public:
   std::uint64_t add() noexcept { return count_.fetch_add(1, std::memory_order_relaxed) + 1; }  // the new count

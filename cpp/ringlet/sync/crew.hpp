@@ -13,8 +13,8 @@
 namespace ringlet::sync {
 
 // Replicas are claimed in order from a counter, by the thread that opened the run and by helper threads that park here.
-// At most one helper is on its way at a time; whoever claims a replica while more are left summons the next, so a run
-// whose replicas never block costs one wake, however many there are.
+// At most one helper is being woken at a time; a thread that claims a replica while more remain wakes the next helper,
+// so a run whose replicas never block costs one wake for any number of replicas.
 class Crew {
  public:
   static constexpr int kNone = -1;

@@ -11,14 +11,14 @@
 
 namespace ringlet::sync {
 
-// Whoever changes a word that others wait for calls notify() after the change. Whoever waits calls enlist(), looks at
-// the word once more, and only then parks. Every operation here and on the words waited for is seq_cst, so in the
-// single order of all of them either the change comes before the second look, which sees it, or enlist() comes before
-// notify(), which wakes the sleeper: no change is slept through, and notify() costs one load while nobody sleeps.
+// A thread that changes an awaited word calls notify() after the change. A waiting thread calls enlist(), reads the
+// word once more, and only then parks. Every operation here and on the words waited for is seq_cst, so in the single
+// order of all of them either the change comes before the second look, which sees it, or enlist() comes before
+// notify(), which wakes the sleeper: no wakeup is lost, and notify() costs one load while no thread sleeps.
 //
-// It works between processes. One that dies asleep is counted for ever, so that every notify() makes a system call: no
-// more than that, and its group has failed. One that dies between a change and notify() wakes nobody: whoever learns of
-// the death notifies in its place.
+// It works between processes. A process that dies asleep stays counted, so every notify() makes a system call: that is
+// the only cost, and its group has failed. One that dies between a change and notify() wakes no thread: the process
+// that detects the death notifies in its place.
 class alignas(kCacheLine) Event {
  public:
   std::uint32_t enlist() noexcept {

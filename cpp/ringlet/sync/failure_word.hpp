@@ -1,4 +1,4 @@
-// Who failed a group first, and why.
+// The first failure of a group: its author and cause.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,9 @@
 
 namespace ringlet::sync {
 
-// Whoever wants to fail a group writes the text where it alone writes, then claims this word, which names that place.
-// The first claim wins and is never taken back. So whoever sees a claim sees the whole text, and who dies in between
-// has not failed the group.
+// A process that fails a group writes the text to its own area, then claims this word, which names that area. The first
+// claim wins and is permanent. So a reader of the claim sees the whole text, and a process that dies in between has not
+// failed the group.
 class alignas(kCacheLine) FailureWord {
  public:
   struct Claim {

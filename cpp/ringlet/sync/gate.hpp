@@ -10,19 +10,19 @@
 namespace ringlet::sync {
 
 // A rank whose buffers others may read must not leave while they do. So the ranks of a call agree: it goes (all have
-// arrived, nobody leaves before the work is done) or it is called off (nobody touches a buffer).
+// arrived, no rank leaves before the work is done) or it is called off (no rank accesses a buffer).
 //
-// A rank that sees all arrived and then no leaver just goes. A rank that wants to leave first says so
-// (Round::propose_to_leave), then looks whether all have arrived, and proposes to the gate: go if they have, else call
-// off. A rank that sees all arrived but also a leaver proposes go. The first proposal wins. Why nobody goes while the
-// call is called off: who went without asking had seen all arrived before any leaver had spoken, so every leaver looked
-// later still, saw all arrived, too, and proposed go. All operations are seq_cst, so "before" means one order for
-// everybody.
+// A rank that sees all arrived and then no leaver proceeds. A rank that intends to leave first sets a flag
+// (Round::propose_to_leave), then checks whether all have arrived, and proposes to the gate: go if they have, else call
+// off. A rank that sees all arrived but also a leaver proposes go. The first proposal wins. Why no rank proceeds in a
+// call that is called off: a rank that proceeded without the gate saw all arrived before any leaver set its flag, so
+// every leaver checked later, also saw all arrived, and proposed go. All operations are seq_cst, so "before" refers to
+// a single total order.
 //
 // One gate serves every second call, like a slot.
 class alignas(kCacheLine) Gate {
  public:
-  // Each proposes, and gives whether the call goes.
+  // Each proposes, and returns whether the call goes.
   bool propose_to_go(std::uint64_t sequence) noexcept { return decide(sequence, kGoesBit); }
   bool propose_to_call_off(std::uint64_t sequence) noexcept { return decide(sequence, kCalledOffBit); }
 

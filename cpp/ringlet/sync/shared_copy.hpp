@@ -18,8 +18,8 @@ static_assert(SharedWord::is_always_lock_free && sizeof(SharedWord) == sizeof(st
 
 // Words are copied four a turn: the time of a turn with one word depends on where the compiler happens to put it.
 
-// Copies bytes from anywhere in words that somebody may be storing. What was stored in a word is what its reader sees,
-// and with it, acquire, all that came before store_shared().
+// Copies bytes from any position in words that another process may be storing. What was stored in a word is what its
+// reader sees, and with it, acquire, all that came before store_shared().
 inline void load_shared(const std::byte* from, std::span<std::byte> to) noexcept {
   std::size_t skipped = reinterpret_cast<std::uintptr_t>(from) % sizeof(SharedWord);
   const auto* word = reinterpret_cast<const SharedWord*>(from - skipped);

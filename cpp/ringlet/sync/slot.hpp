@@ -1,4 +1,4 @@
-// The mailbox in which one rank tells the others what it calls.
+// The slot in which one rank publishes its call.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ class alignas(kCacheLine) Slot {
  public:
   // What has to be equal on all ranks; written before publish().
   std::uint64_t call_fingerprint = 0;
-  std::uint64_t parts_fingerprint = 0;
-  // Places of the owner's first array, of where its result goes, and of the first result that it announced for others;
+  std::uint64_t buffers_fingerprint = 0;
+  // Names of the owner's first array, of where its result goes, and of the first result that it announced for others;
   // here, so that a call on one array needs no other line.
   std::uint64_t input = 0;
   std::uint64_t output = 0;

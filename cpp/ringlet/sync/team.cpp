@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "ringlet/sync/fork.hpp"
+#include "ringlet/sync/process/fork.hpp"
 #include "ringlet/sync/wait.hpp"
 
 namespace ringlet::sync {
@@ -73,7 +73,7 @@ void Team::take_chunks(int worker) noexcept {
     const int owner = (worker + i) % work.num_workers;
     const std::size_t first = first_of(owner);
     const std::size_t share = first_of(owner + 1) - first;
-    Share& chunks = shares_[static_cast<std::size_t>(owner)];
+    WorkQueue& chunks = shares_[static_cast<std::size_t>(owner)];
     for (std::size_t taken = 0; (taken = chunks.take(share)) < share;) work.run(work.context, first + taken);
   }
 }

@@ -12,14 +12,14 @@
 
 namespace ringlet::sync {
 
-// One piece of work after the other, each cut into numbered chunks. Helpers are started when they are first wanted,
-// stay for the life of the process, and sleep between pieces of work; they never touch an interpreter. After a fork the
-// child starts its own.
+// One piece of work after the other, each cut into numbered chunks. Helpers are started on first use, stay for the life
+// of the process, and sleep between pieces of work; they never touch an interpreter. After a fork the child starts its
+// own.
 //
 // Terms. A piece of work is *open* while chunks of it may be taken. A helper *enters* before it looks whether work is
-// open, and leaves after its last chunk. The owner closes the work and then waits until nobody is inside. In the single
-// order of these operations either a helper that enters sees that the work is closed, or the owner sees it inside: so
-// no helper touches work that its owner has gone away from.
+// open, and leaves after its last chunk. The owner closes the work and then waits until no helper is inside. In the
+// single order of these operations either a helper that enters sees that the work is closed, or the owner sees it
+// inside: so no helper touches work that its owner has left.
 class Team {
  public:
   using Chunk = void (*)(void* context, std::size_t chunk) noexcept;
@@ -46,9 +46,9 @@ class Team {
   void take_chunks(int worker) noexcept;
   bool has_news(int number, std::uint64_t seen) const noexcept;
 
-  std::mutex owner_;  // held by who has the team's help
+  std::mutex owner_;  // held by the thread that uses the team
   Work work_;
-  std::array<Share, kMostWorkers> shares_;  // of the owner, then of the helpers
+  std::array<WorkQueue, kMostWorkers> shares_;  // of the owner, then of the helpers
   Event opened_;
   std::atomic<std::uint64_t> turn_{0};  // odd while work is open
   std::atomic<int> wanted_{0};          // helpers numbered below this may enter

@@ -1,4 +1,4 @@
-// Doing something no more often than now and then.
+// Rate limit of an action: at most once per interval.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ class TimeMark {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // True for one caller, and then for nobody until `interval` has gone by. relaxed: it orders nothing.
+  // Return true for one caller, and then false for all until `interval` has passed. relaxed: it orders nothing.
   bool pass(Clock::duration interval) noexcept {
     const auto now = Clock::now().time_since_epoch().count();
     auto next = next_.load(std::memory_order_relaxed);

@@ -12,9 +12,9 @@
 namespace ringlet::sync {
 
 // A hint in front of a lock whose waiters sleep: threads that come to it in quick succession hold it for a few
-// microseconds each, and being woken takes longer than that. Whoever wants the lock first waits here, awake and for a
-// bounded time, until the thread that came before has let it go. The lock alone keeps threads apart: a thread that goes
-// on when its time is over, or has never heard of the turnstile, does no harm.
+// microseconds each, and being woken takes longer than that. A thread spins here for a bounded time before it takes the
+// lock, until the previous thread has released it. Mutual exclusion comes from the lock alone: a thread that stops
+// waiting, or never enters the turnstile, does no harm.
 class alignas(kCacheLine) Turnstile {
  public:
   // Before taking the lock.
@@ -28,7 +28,7 @@ class alignas(kCacheLine) Turnstile {
       inside = 0;
       if (inside_.compare_exchange_strong(inside, me)) return;
     } while (Clock::now() < end);
-    inside_.store(me);  // who stays so long is not coming back soon: the next one need not wait for it
+    inside_.store(me);  // a holder that stays this long will not leave soon: the next thread need not wait for it
   }
 
   // After letting it go.
@@ -38,7 +38,7 @@ class alignas(kCacheLine) Turnstile {
   }
 
  private:
-  // A number for each thread; never 0, which is nobody.
+  // A number for each thread; never 0, which means no thread.
   static std::uint64_t ticket() noexcept {
     static std::atomic<std::uint64_t> next{1};
     thread_local const std::uint64_t mine = next.fetch_add(1);

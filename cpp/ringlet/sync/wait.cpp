@@ -7,7 +7,7 @@
 #include <unistd.h>
 #endif
 
-#include "ringlet/sync/cores.hpp"
+#include "ringlet/sync/process/cores.hpp"
 
 namespace ringlet::sync {
 

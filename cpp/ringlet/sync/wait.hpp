@@ -23,7 +23,7 @@ inline void pause() noexcept {
 // What a waiting thread does before it parks on a futex.
 struct Patience {
   int spins = 0;                       // looks with a pause between them: only useful while every rank has a core
-  std::chrono::nanoseconds yields{0};  // time spent giving the core to whoever wants it
+  std::chrono::nanoseconds yields{0};  // time spent yielding the core to other threads
 };
 
 // How many cores the threads of this process may run on.

@@ -13,13 +13,13 @@
 #include "ringlet/sync/cache_line.hpp"
 #include "ringlet/sync/chunk_word.hpp"
 #include "ringlet/sync/counters.hpp"
-#include "ringlet/sync/owner_word.hpp"
+#include "ringlet/sync/process/owner_word.hpp"
 
 namespace ringlet::tables {
 
 inline constexpr std::size_t kMostDims = 64;  // as many as NumPy has
 
-// What the table is; written by who makes it, before anybody else has it.
+// Describes the table; written by its creator before any other process can map it.
 struct Header {
   std::uint64_t magic;
   std::uint64_t pid_namespace;

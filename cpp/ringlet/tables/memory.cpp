@@ -18,8 +18,8 @@ constexpr std::uint64_t kMagic = 0x32656c6261546c52;  // "RlTable2"
   throw core::ArgumentError("this descriptor is of no table that this process can use: " + why + ".");
 }
 
-// From here on nothing in the header is looked at again, but the count of updates: what another process does to it
-// leads nobody astray.
+// From here on nothing in the header is looked at again, but the count of updates: later changes to it by another
+// process have no effect here.
 Layout read_layout(const memory::Segment& segment) {
   if (segment.size() < sizeof(Header)) refuse("its file is too small");
   const Header& header = *reinterpret_cast<const Header*>(segment.data());

@@ -7,8 +7,8 @@
 #include "ringlet/memory/segment.hpp"
 #include "ringlet/sync/chunk_word.hpp"
 #include "ringlet/sync/counters.hpp"
-#include "ringlet/sync/incarnation.hpp"
-#include "ringlet/sync/process.hpp"
+#include "ringlet/sync/process/incarnation.hpp"
+#include "ringlet/sync/process/process.hpp"
 #include "ringlet/tables/layout.hpp"
 
 namespace ringlet::tables {
@@ -17,7 +17,7 @@ class Memory {
  public:
   // Gives the descriptor of a table of zeros. Throws ArgumentError and SharedMemoryError.
   static sync::Descriptor create(const Layout& layout);
-  // Maps it. Throws ArgumentError if it is no table, or one of processes that this one cannot tell from each other.
+  // Maps it. Throws ArgumentError if it is not a table, or its processes are in another PID namespace.
   explicit Memory(sync::Descriptor table);
 
   const Layout& layout() const noexcept { return layout_; }

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "ringlet/sync/process.hpp"
+#include "ringlet/sync/process/process.hpp"
 #include "ringlet/tables/changes.hpp"
 #include "ringlet/tables/memory.hpp"
 #include "ringlet/tables/writer.hpp"
@@ -26,7 +26,7 @@ class Table {
   // How many updates and scatters are complete. Their chunks may be there before they are counted.
   std::uint64_t version() const noexcept { return memory_.updates().count(); }
 
-  // Rows from `begin` on. Each byte is copied once, if nobody writes meanwhile.
+  // Rows from `begin` on. Each byte is copied once if there is no concurrent write.
   void read(std::size_t begin, std::span<std::byte> rows, sync::Poll* poll);
   void update(Change kind, std::size_t begin, std::span<const std::byte> values, sync::Poll* poll);
 

@@ -49,7 +49,7 @@ void Waiting::for_any_seat() {
   if (!is_one_free) pass_time();
 }
 
-// A hold takes microseconds, unless its thread has lost its core, or is no more.
+// A hold takes microseconds, unless its thread was preempted or has exited.
 void Waiting::pass_time() {
   constexpr std::chrono::microseconds kYields{100};
   constexpr std::chrono::nanoseconds kShortestPause = std::chrono::microseconds(50);

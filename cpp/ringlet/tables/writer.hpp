@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "ringlet/sync/process.hpp"
+#include "ringlet/sync/process/process.hpp"
 #include "ringlet/sync/wait.hpp"
 #include "ringlet/tables/memory.hpp"
 
@@ -31,12 +31,12 @@ namespace ringlet::tables {
 // It can be done again from the beginning, for it does not touch the journal. And it is done by one thread at a time,
 // the one that has put its own process in the place of the ended one as owner of the seat (see OwnerWord); if that is
 // killed, too, the seat has an ended owner again, and all else is as it was. A seat gets another writer only after it
-// was given up, with no word naming it. So every word that is held names a seat whose owner lives and goes on, or can
-// be replaced by whoever waits: nobody waits for the dead.
+// was given up, with no word naming it. So every word that is held names a seat whose owner lives and runs, or can be
+// replaced by a waiting thread: no thread waits for an ended process.
 //
 // A thread holds at most one word, and waits for nothing while it does: no circle of waiting can form.
 
-// How long to wait for somebody who lives.
+// How long to wait for a live process.
 struct Patience {
   sync::Clock::duration timeout;  // for one chunk, or a seat
   sync::Poll* poll;               // may be null

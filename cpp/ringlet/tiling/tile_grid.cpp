@@ -26,14 +26,14 @@ std::string tuple_text(std::span<const std::int64_t> values) {
                              " entries. Give one number of tiles for each dimension, 1 where it stays whole.");
 }
 
-[[noreturn]] void refuse_dimension(std::span<const std::int64_t> shape, std::size_t dim, std::int64_t parts) {
+[[noreturn]] void refuse_dimension(std::span<const std::int64_t> shape, std::size_t dim, std::int64_t buffers) {
   const std::int64_t size = shape[dim];
   const std::string problem = "cannot cut dimension " + std::to_string(dim) + " of shape " + tuple_text(shape) +
-                              " into " + std::to_string(parts);
-  if (parts < 1) throw core::PartitionError(problem + " tiles. Give a number of at least 1.");
-  const std::int64_t padded = size < parts ? parts : (size + parts - 1) / parts * parts;
+                              " into " + std::to_string(buffers);
+  if (buffers < 1) throw core::PartitionError(problem + " tiles. Give a number of at least 1.");
+  const std::int64_t padded = size < buffers ? buffers : (size + buffers - 1) / buffers * buffers;
   throw core::PartitionError(problem + " equal tiles: " + std::to_string(size) + " is not a multiple of " +
-                             std::to_string(parts) + ". Choose a divisor of " + std::to_string(size) +
+                             std::to_string(buffers) + ". Choose a divisor of " + std::to_string(size) +
                              ", or pad the dimension to " + std::to_string(padded) + " first.");
 }
 

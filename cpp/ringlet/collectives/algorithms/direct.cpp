@@ -1,0 +1,130 @@
+#include "ringlet/collectives/algorithms/direct.hpp"
+
+#include <algorithm>
+
+#include "ringlet/collectives/call/bytes.hpp"
+#include "ringlet/collectives/call/overlap.hpp"
+#include "ringlet/kernels/kernels.hpp"
+
+namespace ringlet::collectives {
+
+namespace {
+
+// Where the bytes from `offset` on of a part's result go: the root's output, the shared result, or the output of every
+// rank.
+void find_outputs(Round& round, int announcer, std::size_t part, std::size_t offset) {
+  auto& outputs = round.mine().outputs;
+  outputs.clear();
+  const auto add = [&](MappedBuffer output) { outputs.push_back(output.here + offset); };
+  if (round.call().kind == Kind::kReduce) {
+    add(round.output(round.call().root, part));
+  } else if (!round.call().has_outputs) {
+    add(round.mapped_result(announcer, part));
+  } else {
+    for (int rank = 0; rank < round.num_ranks(); ++rank) {
+      if (round.is_written(rank, part)) add(round.output(rank, part));
+    }
+  }
+}
+
+// Lines that were just read are in the cache, so results that replace their inputs are stored plainly.
+kernels::Store store_of(Round& round, std::size_t part) {
+  const int root = round.call().root;
+  std::size_t bytes = round.call().result_bytes(round.call().buffers[part]);
+  if (round.call().kind == Kind::kReduce) {
+    if (round.input_name(root, part) == round.output_name(root, part)) return kernels::Store::kPlain;
+  } else if (round.call().has_outputs) {
+    for (int rank = 0; rank < round.num_ranks(); ++rank) {
+      if (round.input_name(rank, part) == round.output_name(rank, part)) return kernels::Store::kPlain;
+    }
+    bytes *= static_cast<std::size_t>(round.num_ranks());
+  }
+  return store_for(bytes);
+}
+
+void reduce_block(Round& round, const Run& block, kernels::Store store) {
+  const Call& call = round.call();
+  const Buffer& part = call.buffers[block.part];
+  const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
+  const std::size_t offset = block.begin * core::size_of(part.dtype);
+  const std::size_t bytes = block.count * core::size_of(part.dtype);
+  const std::size_t result_element = core::size_of(call.result_dtype(part));
+  auto& inputs = round.mine().inputs;
+  inputs.clear();
+  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+    inputs.push_back(round.fetch(round.input(static_cast<int>(rank), block.part) + offset, bytes, rank, num_ranks));
+  }
+  find_outputs(round, 0, block.part, block.begin * result_element);
+  kernels::active().reduce(call.op, part.dtype, inputs, block.count, round.mine().outputs, store);
+}
+
+void reduce_run(Round& round, const Run& run) {
+  const Call& call = round.call();
+  const Buffer& part = call.buffers[run.part];
+  const std::size_t element = std::max(core::size_of(part.dtype), core::size_of(call.result_dtype(part)));
+  const kernels::Store store = round.is_all_here() ? store_of(round, run.part) : kernels::Store::kPlain;
+  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks())) / element;
+  for (std::size_t done = 0; done < run.count;) {
+    const std::size_t count = std::min(block, run.count - done);
+    reduce_block(round, {run.part, run.begin + done, count}, store);
+    done += count;
+  }
+}
+
+void copy_run(Round& round, const Run& run) {
+  const int root = round.call().root;
+  const Buffer& part = round.call_of(root).buffers[run.part];
+  const std::size_t offset = run.begin * core::size_of(part.dtype);
+  const std::size_t bytes = run.count * core::size_of(part.dtype);
+  const kernels::Store store = store_for(part.input_bytes());
+  const MappedBuffer input = round.input(root, run.part) + offset;
+  if (!round.call().has_outputs) {
+    return round.copy(input, bytes, round.mapped_result(root, run.part) + offset, store);
+  }
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    if (round.is_written(rank, run.part)) round.copy(input, bytes, round.output(rank, run.part) + offset, store);
+  }
+}
+
+}  // namespace
+
+Results direct_all_reduce(Round& round) {
+  const bool is_shared = !round.call().has_outputs;
+  if (is_shared && round.rank() == 0) round.announce_results(false);
+  Chunks& chunks = round.mine().chunks;
+  chunks.plan(round.call(), round.num_ranks());
+  round.arrive_for_work();
+  if (!is_shared) check_overlap(round);
+  round.process_chunks(chunks, [&](const Run& run) { reduce_run(round, run); });
+  return is_shared ? round.take_results(0) : Results{};
+}
+
+void direct_all_reduce_of_arrived(Round& round) {
+  Chunks& chunks = round.mine().chunks;
+  // noexcept, as in check_overlap: from here on this rank cannot leave before the work is done.
+  [&]() noexcept { chunks.plan(round.call(), round.num_ranks()); }();
+  round.process_chunks(chunks, [&](const Run& run) { reduce_run(round, run); });
+}
+
+void direct_reduce(Round& round) {
+  Chunks& chunks = round.mine().chunks;
+  chunks.plan(round.call(), round.num_ranks());
+  round.arrive_for_work();
+  check_overlap(round);
+  round.process_chunks(chunks, [&](const Run& run) { reduce_run(round, run); });
+}
+
+Results direct_broadcast(Round& round) {
+  const int root = round.call().root;
+  const bool is_shared = !round.call().has_outputs;
+  if (is_shared && round.rank() == root) round.announce_results(false);
+  round.arrive_for_work();
+  if (!is_shared) check_overlap(round);
+  Chunks& chunks = round.mine().chunks;
+  // noexcept, as in check_overlap: from here on this rank cannot leave before the work is done.
+  [&]() noexcept { chunks.plan(round.call_of(root), round.num_ranks()); }();
+  round.process_chunks(chunks, [&](const Run& run) { copy_run(round, run); });
+  return is_shared ? round.take_results(root) : Results{};
+}
+
+}  // namespace ringlet::collectives

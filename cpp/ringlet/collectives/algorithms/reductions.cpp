@@ -1,0 +1,274 @@
+#include "ringlet/collectives/algorithms/reductions.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "ringlet/collectives/algorithms/small.hpp"
+#include "ringlet/collectives/call/bytes.hpp"
+#include "ringlet/collectives/call/overlap.hpp"
+#include "ringlet/kernels/kernels.hpp"
+
+namespace ringlet::collectives {
+
+namespace {
+
+constexpr std::size_t kScanBlockBytes = 4096;
+
+// Elements `begin` and on of all inputs, which are in the share of `owner`.
+void reduce_block(Round& round, std::size_t owner, Range range, std::size_t share) {
+  const Call& call = round.call();
+  const Buffer& part = call.buffers.front();
+  const std::size_t element = core::size_of(part.dtype);
+  const std::size_t result_element = core::size_of(call.result_dtype(part));
+  const MappedBuffer target = round.output(static_cast<int>(owner), 0) + (range.begin - owner * share) * result_element;
+  if (!round.may_write(target)) return;
+  const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
+  const std::size_t count = range.end - range.begin;
+  auto& inputs = round.mine().inputs;
+  inputs.clear();
+  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+    const MappedBuffer input = round.input(static_cast<int>(rank), 0) + range.begin * element;
+    inputs.push_back(round.fetch(input, count * element, rank, num_ranks));
+  }
+  void* const output = target.here;
+  // What was just read is in the cache, so a result in its place is stored plainly.
+  const bool is_plain = output == inputs[owner];
+  kernels::active().reduce(call.op, part.dtype, inputs, count, {&output, 1},
+                           is_plain ? kernels::Store::kPlain : store_for(part.count * result_element));
+}
+
+// Results of each block of rank's share of the input, which may begin and end inside the shares of two ranks.
+void reduce_range(Round& round, Range range, std::size_t share) {
+  const Buffer& part = round.call().buffers.front();
+  const std::size_t element = std::max(core::size_of(part.dtype), core::size_of(round.call().result_dtype(part)));
+  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks())) / element;
+  while (range.begin < range.end) {
+    const std::size_t owner = range.begin / share;
+    const std::size_t count = std::min({block, range.end - range.begin, (owner + 1) * share - range.begin});
+    reduce_block(round, owner, {range.begin, range.begin + count}, share);
+    range.begin += count;
+  }
+}
+
+template <class T>
+void store(T value, std::byte* to) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+// The largest and the smallest values of the formats of one byte, by looking at all of them; infinities where there
+// are.
+std::byte extreme_code(core::DType dtype, bool wants_largest) {
+  std::byte best{};
+  float best_value = wants_largest ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
+  for (int code = 0; code < 256; ++code) {
+    const auto candidate = static_cast<std::byte>(code);
+    float value = 0;
+    kernels::active().widen(dtype, &candidate, 1, &value);
+    if (wants_largest ? value > best_value : value < best_value) {
+      best = candidate;
+      best_value = value;
+    }
+  }
+  return best;
+}
+
+template <class T>
+void store_identity(core::Op op, std::byte* to) {
+  using Limits = std::numeric_limits<T>;
+  const T largest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  const T smallest = Limits::has_infinity ? -Limits::infinity() : Limits::min();
+  switch (op) {
+    case core::Op::kMin:
+      return store(largest, to);
+    case core::Op::kMax:
+      return store(smallest, to);
+    case core::Op::kProd:
+      return store(T{1}, to);
+    default:
+      return;
+  }
+}
+
+// What changes nothing when it is combined with a value: `to` holds zero, which is the identity
+// of SUM, OR and XOR.
+void write_identity(core::Op op, core::DType dtype, std::byte* to) {
+  using core::DType;
+  if (op == core::Op::kAnd || (op == core::Op::kMin && dtype == DType::kBool)) {
+    const bool is_boolean = dtype == DType::kBool;
+    std::memset(to, is_boolean ? 1 : 0xFF, core::size_of(dtype));
+    return;
+  }
+  switch (dtype) {
+    case DType::kBool:
+      return;
+    case DType::kInt8:
+      return store_identity<std::int8_t>(op, to);
+    case DType::kInt16:
+      return store_identity<std::int16_t>(op, to);
+    case DType::kInt32:
+      return store_identity<std::int32_t>(op, to);
+    case DType::kInt64:
+      return store_identity<std::int64_t>(op, to);
+    case DType::kUInt8:
+      return store_identity<std::uint8_t>(op, to);
+    case DType::kUInt16:
+      return store_identity<std::uint16_t>(op, to);
+    case DType::kUInt32:
+      return store_identity<std::uint32_t>(op, to);
+    case DType::kUInt64:
+      return store_identity<std::uint64_t>(op, to);
+    case DType::kFloat32:
+    case DType::kComplex64:  // the imaginary part stays zero
+      return store_identity<float>(op, to);
+    case DType::kFloat64:
+    case DType::kComplex128:
+      return store_identity<double>(op, to);
+    default:
+      break;
+  }
+  if (core::is_extreme(op) && core::size_of(dtype) == 1) {
+    *to = extreme_code(dtype, op == core::Op::kMin);
+    return;
+  }
+  float value = 0;
+  store_identity<float>(op, reinterpret_cast<std::byte*>(&value));
+  kernels::active().finish(core::Op::kProd, dtype, &value, 1, 1, to);
+}
+
+// Copies the first element to all others, twice as many each time.
+void repeat_first(std::byte* data, std::size_t element_bytes, std::size_t count) {
+  for (std::size_t done = 1; done < count; done *= 2) {
+    std::memcpy(data + done * element_bytes, data, std::min(done, count - done) * element_bytes);
+  }
+}
+
+// The scan of some elements: `input_of(rank)` and `output_of(rank)` give where they are; a null output is left out.
+template <class InputOf, class OutputOf>
+void scan_block(const Call& call, int num_ranks, std::size_t count, InputOf&& input_of, OutputOf&& output_of) {
+  const kernels::Kernels& kernels = kernels::active();
+  const core::DType dtype = call.buffers.front().dtype;
+  alignas(64) std::byte first[kScanBlockBytes];
+  alignas(64) std::byte second[kScanBlockBytes];
+  std::byte* so_far = first;
+  std::byte* next = second;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    // The input comes before the output, which may be the same memory.
+    if (rank == 0) {
+      kernels.widen(dtype, input_of(rank), count, next);
+    } else if (rank + 1 < num_ranks) {
+      kernels.combine(call.op, dtype, so_far, input_of(rank), count, next);
+    }
+    if (std::byte* const output = output_of(rank); output != nullptr) {
+      if (rank == 0) {
+        std::memset(output, 0, core::size_of(dtype));
+        write_identity(call.op, dtype, output);
+        repeat_first(output, core::size_of(dtype), count);
+      } else {
+        kernels.finish(call.op, dtype, so_far, count, 1, output);
+      }
+    }
+    std::swap(so_far, next);
+  }
+}
+
+// Calls f(begin, count) for blocks of elements whose partial results fit the scratch of scan_block.
+template <class F>
+void for_each_block(core::DType dtype, Range range, F&& f) {
+  const std::size_t block = kScanBlockBytes / core::size_of(core::partial_dtype(dtype));
+  for (std::size_t begin = range.begin; begin < range.end; begin += block) f(begin, std::min(block, range.end - begin));
+}
+
+void small_scan(Round& round) {
+  const Buffer& part = round.call().buffers.front();
+  const std::size_t element = core::size_of(part.dtype);
+  for_each_block(part.dtype, {0, part.count}, [&](std::size_t begin, std::size_t count) {
+    scan_block(
+        round.call(), round.rank() + 1, count, [&](int rank) { return round.payload_of(rank, begin * element); },
+        [&](int rank) { return rank == round.rank() ? at(part.output, begin * element) : nullptr; });
+  });
+}
+
+// Elements of all ranks that fit the lanes, if inputs have to be read through them.
+void scan_lanes(Round& round, Range range) {
+  const Buffer& part = round.call().buffers.front();
+  const std::size_t element = core::size_of(part.dtype);
+  const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
+  const std::size_t bytes = (range.end - range.begin) * element;
+  auto& inputs = round.mine().inputs;
+  auto& outputs = round.mine().outputs;
+  inputs.clear();
+  outputs.clear();
+  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+    const MappedBuffer input = round.input(static_cast<int>(rank), 0) + range.begin * element;
+    const MappedBuffer output = round.output(static_cast<int>(rank), 0) + range.begin * element;
+    inputs.push_back(round.fetch(input, bytes, rank, num_ranks));
+    outputs.push_back(output.here);
+  }
+  for_each_block(part.dtype, {0, range.end - range.begin}, [&](std::size_t begin, std::size_t count) {
+    scan_block(
+        round.call(), round.num_ranks(), count,
+        [&](int rank) { return at(inputs[static_cast<std::size_t>(rank)], begin * element); },
+        [&](int rank) { return at(outputs[static_cast<std::size_t>(rank)], begin * element); });
+  });
+}
+
+void scan_range(Round& round, Range range) {
+  const std::size_t element = core::size_of(round.call().buffers.front().dtype);
+  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks())) / element;
+  while (range.begin < range.end) {
+    const std::size_t end = std::min(range.end - range.begin, block) + range.begin;
+    scan_lanes(round, {range.begin, end});
+    range.begin = end;
+  }
+}
+
+// The outputs and the inputs of all ranks lie apart, but for an output in its own place.
+void check_places(Round& round, std::size_t share) {
+  const Call& call = round.call();
+  const Buffer& part = call.buffers.front();
+  const std::size_t bytes = share * core::size_of(call.result_dtype(part));
+  const bool may_be_in_place = call.result_dtype(part) == part.dtype;
+  OverlapCheck overlap(round);
+  for (int rank = 0; rank < round.num_ranks(); ++rank) {
+    const BufferName output = round.own_output_name(rank, 0);
+    overlap.add_output(rank, output, bytes);
+    overlap.add_input_around(rank, round.own_input_name(rank, 0), part.input_bytes(),
+                             may_be_in_place ? output : BufferName(), static_cast<std::size_t>(rank) * bytes, bytes);
+  }
+  overlap.check();
+}
+
+}  // namespace
+
+void reduce_scatter(Round& round) {
+  const Call& call = round.call();
+  const Buffer& part = call.buffers.front();
+  const std::size_t share = part.count / static_cast<std::size_t>(round.num_ranks());
+  if (fits_slot(call)) {
+    send_payload(round);
+    round.arrive();
+    check_places(round, share);
+    return small_reduce_scatter(round);
+  }
+  const Ranges ranges(part.count, core::size_of(part.dtype), round.num_ranks());
+  round.arrive_for_work();
+  check_places(round, share);
+  round.process_chunks(ranges, [&](Range range) { reduce_range(round, range, share); });
+}
+
+void exclusive_scan(Round& round) {
+  const Buffer& part = round.call().buffers.front();
+  if (fits_slot(round.call())) {
+    send_payload(round);
+    round.arrive();
+    check_overlap(round);
+    return small_scan(round);
+  }
+  const Ranges ranges(part.count, core::size_of(part.dtype), round.num_ranks());
+  round.arrive_for_work();
+  check_overlap(round);
+  round.process_chunks(ranges, [&](Range range) { scan_range(round, range); });
+}
+
+}  // namespace ringlet::collectives

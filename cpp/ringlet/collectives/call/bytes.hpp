@@ -1,0 +1,65 @@
+// Copies of bytes between buffers.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "ringlet/collectives/algorithms/chunks.hpp"
+#include "ringlet/collectives/call/round.hpp"
+#include "ringlet/kernels/kernels.hpp"
+
+namespace ringlet::collectives {
+
+inline const std::byte* at(const void* data, std::size_t bytes) { return static_cast<const std::byte*>(data) + bytes; }
+inline std::byte* at(void* data, std::size_t bytes) { return static_cast<std::byte*>(data) + bytes; }
+
+// How results of so many bytes, all together, are stored.
+inline kernels::Store store_for(std::size_t result_bytes) {
+  return result_bytes > kernels::streaming_threshold_bytes() ? kernels::Store::kStream : kernels::Store::kPlain;
+}
+
+inline void copy(const void* from, std::size_t bytes, void* to, kernels::Store store) {
+  if (from != to && bytes > 0) kernels::active().copy(from, bytes, to, store);
+}
+
+// Bytes of everything behind one index of dimension 0.
+std::size_t row_bytes(const Buffer& part);
+
+// Refuses the call if a rank's output has another length than its result. All ranks look at all outputs, so that all
+// refuse, or none.
+void check_output_length(Round& round, int rank, std::int64_t given, std::int64_t wanted, std::string_view what);
+
+// Where ranks' pieces lie when they are laid end to end.
+class Extents {
+ public:
+  Extents() = default;
+  template <class SizeOf>
+  Extents(int num_pieces, SizeOf&& size_of) : ends_(static_cast<std::size_t>(num_pieces)) {
+    std::size_t end = 0;
+    for (std::size_t piece = 0; piece < ends_.size(); ++piece) ends_[piece] = end += size_of(piece);
+  }
+
+  std::size_t total() const { return ends_.empty() ? 0 : ends_.back(); }
+  std::size_t begin(std::size_t piece) const { return piece == 0 ? 0 : ends_[piece - 1]; }
+  std::size_t size(std::size_t piece) const { return ends_[piece] - begin(piece); }
+
+  // Calls f(piece, begin in the piece, size) for the pieces that a range touches.
+  template <class F>
+  void visit(Range range, F&& f) const {
+    auto piece = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), range.begin) - ends_.begin());
+    while (range.begin < range.end) {
+      const std::size_t size = std::min(range.end, ends_[piece]) - range.begin;
+      if (size > 0) f(piece, range.begin - begin(piece), size);
+      range.begin += size;
+      ++piece;
+    }
+  }
+
+ private:
+  std::vector<std::size_t> ends_;
+};
+
+}  // namespace ringlet::collectives

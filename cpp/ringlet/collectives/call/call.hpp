@@ -1,0 +1,91 @@
+// The arguments of one call of one rank.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ringlet/core/dtype.hpp"
+#include "ringlet/core/op.hpp"
+#include "ringlet/memory/pool.hpp"
+
+namespace ringlet::collectives {
+
+enum class Kind : std::uint8_t {
+  kAllReduce,
+  kReduce,
+  kReduceScatter,
+  kExclusiveScan,
+  kAllGather,
+  kGather,
+  kScatter,
+  kBroadcast,
+  kAllToAll,
+  kPermute,
+  kBarrier,
+  kSplit,
+};
+enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kSmall };
+
+constexpr bool is_reduction(Kind kind) { return kind <= Kind::kExclusiveScan; }
+// Where pieces of unequal size along one dimension, Call::axis, come together.
+constexpr bool is_gather(Kind kind) { return kind == Kind::kAllGather || kind == Kind::kGather; }
+
+// One array of a call. Memory is the caller's: contiguous, aligned to its elements, alive until the call returns.
+// Without an output the result goes to memory of the library.
+struct Buffer {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t count = 0;
+  core::DType dtype = core::DType::kFloat32;
+  std::span<const std::int64_t> shape;  // for comparison and messages; its product is `count`
+  std::int64_t output_length = 0;       // of the output along the dimension in which ranks may differ
+
+  std::size_t input_bytes() const noexcept { return count * core::size_of(dtype); }
+};
+
+// One block for each result that no output was given for.
+using Results = std::vector<memory::Block>;
+
+// The record of a call, kept by the group so that other ranks may read it after this rank has failed and left.
+struct Call {
+  Kind kind = Kind::kBarrier;
+  core::Op op = core::Op::kSum;
+  Algorithm algorithm = Algorithm::kAuto;
+  int root = 0;
+  int axis = 0;  // of a gather
+  bool has_outputs = false;
+  bool has_buffers = true;  // false: a receiver of a broadcast or scatter, which takes shape and dtype from the root
+  bool is_ragged = false;
+  std::vector<Buffer> buffers;
+  std::vector<std::int64_t> dims;     // storage of the buffers' shapes
+  std::vector<std::int64_t> numbers;  // scatter, all-to-all: rows for each rank; permute: pairs; split: see there
+  std::string name;                   // of a barrier
+  // The number of the call that the rank's series began with, where this one is in a series: see Member::begin_series.
+  std::uint32_t series = 0;
+
+  // An empty call of this kind; keeps the memory that it has.
+  void reset(Kind new_kind);
+  // Copies the buffers and their shapes; reuses its memory.
+  void set_buffers(std::span<const Buffer> from);
+
+  core::DType result_dtype(const Buffer& part) const {
+    return is_reduction(kind) ? core::result_dtype(op, part.dtype) : part.dtype;
+  }
+  std::size_t result_bytes(const Buffer& part) const { return part.count * core::size_of(result_dtype(part)); }
+  std::size_t total_input_bytes() const;
+
+  // Equal on ranks that make the same call. Two fingerprints, because a receiver of a broadcast has only the first.
+  std::uint64_t call_fingerprint() const;
+  std::uint64_t buffers_fingerprint() const;
+
+  // For people: all_reduce(SUM, float32[3,2]).
+  std::string describe() const;
+};
+
+// Throws ArgumentError if there is no such operation on this dtype.
+void check_supported(core::Op op, core::DType dtype);
+
+}  // namespace ringlet::collectives

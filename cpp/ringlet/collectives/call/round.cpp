@@ -1,0 +1,302 @@
+#include "ringlet/collectives/call/round.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ringlet/collectives/group/message_text.hpp"
+#include "ringlet/collectives/transport/world.hpp"
+#include "ringlet/core/error.hpp"
+#include "ringlet/sync/process/fork.hpp"
+#include "ringlet/sync/process/process.hpp"
+
+namespace ringlet::collectives {
+
+namespace {
+
+constexpr std::string_view kStopped = ", stopped";
+
+std::string place_in_series(std::uint32_t series, std::uint64_t sequence) {
+  if (series == 0) return ", outside of a series";
+  return ", call " + std::to_string(static_cast<std::uint32_t>(sequence) - series + 1) + " of a series";
+}
+
+// For the call before one that all ranks have arrived at: no rank reads from it any more. Blocks larger than the pieces
+// of large all-reduces return to the heap, which caches them for a while.
+void drop_large_stages(RankState::Set& set) {
+  constexpr std::size_t kLargestKept = std::size_t{4} << 20;
+  for (memory::Block* const block : {&set.staged_inputs, &set.staged_outputs}) {
+    if (*block != nullptr && (*block)->size() > kLargestKept) block->reset();
+  }
+}
+
+}  // namespace
+
+Round::Round(Group& group, int rank, sync::Poll* poll)
+    : group_(group), rank_(rank), state_(group.states_[static_cast<std::size_t>(rank)].get()), interruption_(poll) {
+  if (group.fork_generation_ != sync::fork_generation()) {
+    throw core::AbortedError(
+        "this group was made before the process was forked: its ranks are threads of the parent. Make a new group in "
+        "the child, or start processes with the 'spawn' method.");
+  }
+  if (group.has_failed()) group.raise_failure();
+  if (!mine().is_busy.claim()) {
+    throw core::ArgumentError("rank " + std::to_string(rank) +
+                              " is inside a call on another thread. Drive each rank by one thread at a time.");
+  }
+  sequence_ = mine().sequence + 1;  // counts once it is published: a call that throws before did not take place
+  set_ = sequence_ % kSets;
+  queue_of(rank).reset();
+}
+
+Round::~Round() {
+  if (is_between_processes()) let_go();
+  mine().is_busy.set(false);
+}
+
+Call& Round::begin(Kind kind) {
+  RankState::Set& set = mine().sets[set_];
+  set.subgroup.reset();
+  set.result_names.clear();
+  set.kept.clear();
+  set.call.reset(kind);
+  set.call.series = mine().series;
+  return set.call;
+}
+
+bool Round::all_have_arrived() const noexcept {
+  for (const RankBoard& board : group_.control_->boards()) {
+    if (!board.slots[set_].has_arrived(sequence_)) return false;
+  }
+  return true;
+}
+
+bool Round::misses_departed() const noexcept {
+  if (!(*group_.control_)->has_departures.is_set()) return false;
+  for (const RankBoard& board : group_.control_->boards()) {
+    // In this order: a rank that arrived and then departed is not missing.
+    if (board.has_departed.is_set() && !board.slots[set_].has_arrived(sequence_)) return true;
+  }
+  return false;
+}
+
+bool Round::is_hopeless() noexcept {
+  saw_departed_ = saw_departed_ || misses_departed();  // the error names departed ranks even if they arrive now
+  return saw_departed_ || group_.has_failed();
+}
+
+void Round::publish(Purpose purpose) {
+  sync::Slot& slot = own_board().slots[set_];
+  const Call& own = call();
+  slot.call_fingerprint = own.call_fingerprint();
+  slot.buffers_fingerprint = own.has_buffers ? own.buffers_fingerprint() : 0;
+  if (is_between_processes()) {
+    or_fail([&] { name_buffers(purpose); });
+  } else if (!own.buffers.empty()) {
+    slot.input = BufferName::of_private(own.buffers.front().input).bits();
+    slot.output = BufferName::of_private(own.buffers.front().output).bits();
+  }
+  mine().sequence = sequence_;
+  slot.publish(sequence_);
+}
+
+void Round::arrive() { await_others(Purpose::kSlots); }
+
+void Round::arrive_to_tell() { await_others(Purpose::kNames); }
+
+void Round::await_others(Purpose purpose) {
+  publish(purpose);
+  if (all_have_arrived()) {
+    (*group_.control_)->event.notify();
+  } else {
+    const bool in_time = wait_for(group_.options_.timeout, [this] { return all_have_arrived() || is_hopeless(); });
+    if (!all_have_arrived()) give_up(!in_time);
+  }
+  compare();
+  drop_large_stages(mine().sets[(sequence_ - 1) % kSets]);
+}
+
+void Round::arrive_for_work() { await_others_for_work(Purpose::kWork); }
+
+void Round::arrive_for_exchange(bool across) {
+  exchanges_across_ = across;
+  await_others_for_work(Purpose::kExchange);
+}
+
+void Round::await_others_for_work(Purpose purpose) {
+  publish(purpose);
+  Control& control = **group_.control_;
+  bool goes = false;
+  if (all_have_arrived()) {
+    control.event.notify();
+    goes = !control.has_leavers.is_set() || control.gates[set_].propose_to_go(sequence_);
+    if (!goes) give_up(false);
+  } else {
+    const bool in_time = wait_for(group_.options_.timeout, [this] { return all_have_arrived() || is_hopeless(); });
+    goes = all_have_arrived() && !interruption_.has_come() && !is_hopeless() && !control.has_leavers.is_set();
+    if (!goes && propose_to_leave()) give_up(!in_time);
+  }
+  compare();
+  if (!is_between_processes()) return;
+  drop_large_stages(mine().sets[(sequence_ - 1) % kSets]);
+  goes_ = true;
+  resolve_buffers();
+}
+
+bool Round::propose_to_leave() {
+  Control& control = **group_.control_;
+  control.has_leavers.set(true);
+  sync::Gate& gate = control.gates[set_];
+  return !(all_have_arrived() ? gate.propose_to_go(sequence_) : gate.propose_to_call_off(sequence_));
+}
+
+bool Round::is_finished(std::size_t chunks) const noexcept {
+  std::size_t done = 0;
+  for (const RankBoard& board : group_.control_->boards()) done += board.queues[set_].done();
+  return done == chunks;
+}
+
+// Tells how many chunks this rank has finished, and waits until all are.
+void Round::finish_work(std::size_t finished, std::size_t num_chunks, bool is_cut_off) {
+  queue_of(rank_).publish_done(finished);
+  if (is_cut_off) give_up_unreachable();
+  if (is_finished(num_chunks)) {
+    (*group_.control_)->event.notify();
+  } else {
+    wait_to_the_end([&] { return is_finished(num_chunks); });
+  }
+}
+
+void Round::finish() {
+  if (!interruption_.has_come()) return;
+  fail_interrupted();
+  interruption_.rethrow();
+}
+
+void Round::fail_interrupted() { group_.fail(Group::Cause::kAborted, name_of_call() + " was interrupted."); }
+
+void Round::give_up(bool timed_out) {
+  finish();
+  if (timed_out) {
+    group_.fail(Group::Cause::kDeadline,
+                name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " + missing_ranks() +
+                    ". Find out what they do, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
+  } else if (saw_departed_) {
+    group_.fail(Group::Cause::kMismatch, name_of_call() +
+                                             " waits for ranks that make no more calls: " + missing_ranks() +
+                                             ". Make the same calls in the same order on every rank.");
+  }
+  // The rank that cancelled the call records the cause before it leaves; if its process ends first, that is the cause.
+  const auto limit = std::min<sync::Clock::duration>(group_.options_.timeout, kLeavingLimit);
+  const bool is_stated = wait_for(limit, [this] { return group_.has_failed(); });
+  finish();
+  if (!is_stated) {
+    group_.fail(Group::Cause::kAborted,
+                name_of_call() + " was called off by a rank that did not say why within " + seconds_text(limit) + ".");
+  }
+  group_.raise_failure(name_of_call());
+}
+
+void Round::compare() {
+  const sync::Slot& own = own_board().slots[set_];
+  bool all_equal = true;
+  for (const RankBoard& board : group_.control_->boards()) {
+    const sync::Slot& other = board.slots[set_];
+    all_equal &= other.call_fingerprint == own.call_fingerprint && other.buffers_fingerprint == own.buffers_fingerprint;
+  }
+  if (all_equal) return;
+  // Receivers of a broadcast or scatter may omit the buffers.
+  bool matches = true;
+  const sync::Slot& root = slot_of(call().root);
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    const sync::Slot& other = slot_of(rank);
+    matches &= other.call_fingerprint == own.call_fingerprint &&
+               (other.buffers_fingerprint == root.buffers_fingerprint || !call_of(rank).has_buffers);
+  }
+  if (matches) return;
+  bool is_one_series = true;
+  for (int rank = 0; rank < num_ranks(); ++rank) is_one_series &= call_of(rank).series == call().series;
+  std::vector<std::string> calls;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    const Call& other = call_of(rank);
+    calls.push_back(other.describe() + (is_one_series ? "" : place_in_series(other.series, sequence_)));
+  }
+  finish();
+  group_.fail(Group::Cause::kMismatch,
+              "the ranks did not make the same call (their call number " + std::to_string(sequence_) +
+                  "):" + ranks_and_texts(calls) +
+                  "\nMake the same calls in the same order, with equal shapes and dtypes, on every rank.");
+  group_.raise_failure();
+}
+
+void Round::wait_for_steps(int rank, std::uint64_t steps) {
+  wait_to_the_end([&] { return board_of(rank).steps.has_reached(steps); });
+}
+
+void Round::finish_step() {
+  if (is_left_behind()) give_up_unreachable();
+  own_board().steps.publish(++mine().ring_steps);
+  (*group_.control_)->event.notify();
+}
+
+void Round::wait_for_all_steps() {
+  finish_step();
+  for (int rank = 0; rank < num_ranks(); ++rank) wait_for_steps(rank, mine().ring_steps);
+}
+
+void Round::refuse(const std::string& problem) {
+  call_off();
+  finish();
+  group_.fail(Group::Cause::kArgument, problem);
+  group_.raise_failure();
+}
+
+void Round::fail_late_work() {
+  std::string stopped;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    const std::string process = process_text(rank);
+    if (!process.ends_with(kStopped)) continue;
+    stopped += (stopped.empty() ? "rank " : ", rank ") + std::to_string(rank) + " (" + process + ")";
+  }
+  group_.fail(Group::Cause::kDeadline, name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " +
+                                           (stopped.empty() ? "other ranks" : stopped) +
+                                           " to finish their part of it. Find out what they do, or " +
+                                           "allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
+}
+
+// Between processes, the process of a rank elsewhere, and whether it is stopped; else nothing.
+std::string Round::process_text(int rank) const {
+  if (group_.world_ == nullptr || group_.is_here(rank)) return {};
+  const int pid = group_.world_->pid_of(process_of(rank));
+  return "pid " + std::to_string(pid) + (sync::is_stopped(pid) ? std::string(kStopped) : "");
+}
+
+std::string Round::name_of_call() const {
+  return state_->sets[set_].call.describe() + ", call " + std::to_string(sequence_) + " of rank " +
+         std::to_string(rank_) + ",";
+}
+
+std::string Round::missing_ranks() const {
+  constexpr int kMostShown = 16;
+  std::string text;
+  int num_missing = 0;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    const RankBoard& board = group_.control_->board(rank);
+    if (board.slots[set_].has_arrived(sequence_) || ++num_missing > kMostShown) continue;
+    const std::uint64_t made = std::max(board.slots[0].sequence(), board.slots[1].sequence());
+    text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + " (";
+    if (board.has_departed.is_set()) {
+      text += board.departure.get() + " ";
+    } else if (const std::string process = process_text(rank); !process.empty()) {
+      text += process + ", ";
+    }
+    text += "after " + std::to_string(made) + (made == 1 ? " call)" : " calls)");
+  }
+  if (num_missing > kMostShown) text += " and " + std::to_string(num_missing - kMostShown) + " more";
+  return text.empty() ? "ranks that came at the last moment" : text;
+}
+
+}  // namespace ringlet::collectives

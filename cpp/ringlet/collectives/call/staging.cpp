@@ -1,0 +1,399 @@
+// Staging of buffers between processes: see Round.
+//
+// Before a rank arrives it names its buffers, and writes the record of its call where others can read it. Buffers in
+// shared memory are read and written by all ranks. Private inputs are read across processes where the system allows
+// that and they are large enough to be worth it; else shared memory stands for them, and they are copied there before
+// the work. Private outputs are written by their own rank only: by that rank itself, or, for sums that all ranks
+// compute together, from shared memory that stands for the output until the work is done.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringlet/collectives/algorithms/tuning.hpp"
+#include "ringlet/collectives/call/bytes.hpp"
+#include "ringlet/collectives/call/round.hpp"
+#include "ringlet/collectives/transport/world.hpp"
+#include "ringlet/core/error.hpp"
+#include "ringlet/sync/fault.hpp"
+
+namespace ringlet::collectives {
+
+namespace {
+
+constexpr std::size_t kLine = 64;
+// Stays in the second-level cache together with what it is copied from.
+constexpr std::size_t kScratchBytes = std::size_t{512} << 10;
+constexpr std::size_t kSmallestLane = 4096;
+
+std::size_t padded(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+bool is_from_root(Kind kind) { return kind == Kind::kBroadcast || kind == Kind::kScatter; }
+bool is_to_root(Kind kind) { return kind == Kind::kReduce || kind == Kind::kGather; }
+
+bool has_input(const Call& call, int rank) { return !is_from_root(call.kind) || rank == call.root; }
+bool has_output(const Call& call, int rank) { return !is_to_root(call.kind) || rank == call.root; }
+
+// The rank that allocates the shared results.
+int announcer_of(const Call& call) { return is_from_root(call.kind) || call.kind == Kind::kGather ? call.root : 0; }
+
+// Size of the output of a rank, from its call.
+std::size_t output_bytes(const Call& call, const Buffer& part, int num_ranks) {
+  switch (call.kind) {
+    case Kind::kReduceScatter:
+      return call.result_bytes(part) / static_cast<std::size_t>(num_ranks);
+    case Kind::kAllGather:
+    case Kind::kGather: {
+      std::size_t bytes = core::size_of(part.dtype);
+      for (std::size_t dim = 0; dim < part.shape.size(); ++dim) {
+        const bool is_free = static_cast<int>(dim) == call.axis;
+        bytes *= static_cast<std::size_t>(is_free ? part.output_length : part.shape[dim]);
+      }
+      return bytes;
+    }
+    case Kind::kScatter:
+      return static_cast<std::size_t>(part.output_length) * row_bytes(part);
+    case Kind::kAllToAll:
+      return call.is_ragged ? static_cast<std::size_t>(part.output_length) * row_bytes(part) : part.input_bytes();
+    default:
+      return call.result_bytes(part);
+  }
+}
+
+}  // namespace
+
+// --- Before arriving -------------------------------------------------------------------------------------------------
+
+void Round::name_buffers(Purpose purpose) {
+  RankState::Set& set = mine().sets[set_];
+  World& world = *group_.world_;
+  set.inputs.clear();
+  set.outputs.clear();
+  for (const Buffer& part : set.call.buffers) {
+    // An empty buffer has no name: no rank needs to reach it.
+    const bool reads = has_input(set.call, rank_) && part.input != nullptr && part.count > 0;
+    const bool writes =
+        has_output(set.call, rank_) && part.output != nullptr && output_bytes(set.call, part, num_ranks()) > 0;
+    // A payload that travels in the slot needs names for its buffers only to see whether they overlap.
+    const auto name = [&](const void* data) {
+      return purpose == Purpose::kSlots ? world.known_buffer_name_of(data)
+                                        : world.buffer_name_of(data, interruption_.poll());
+    };
+    set.inputs.push_back(reads ? name(part.input) : BufferName());
+    set.outputs.push_back(writes ? name(part.output) : BufferName());
+  }
+  set.own_inputs = set.inputs;
+  set.own_outputs = set.outputs;
+  if (purpose == Purpose::kWork) {
+    stage_inputs();
+    stage_outputs();
+  }
+  if (purpose == Purpose::kExchange) stage_shares();
+  if (purpose != Purpose::kSlots && purpose != Purpose::kNames && world.can_use_cma() && mine().scratch == nullptr) {
+    const std::size_t lanes = static_cast<std::size_t>(num_ranks()) * kSmallestLane;
+    mine().scratch = std::make_unique<memory::Region>(std::max(kScratchBytes, lanes));
+  }
+  write_own_record();
+  sync::Slot& slot = own_board().slots[set_];
+  slot.input = set.inputs.empty() ? 0 : set.inputs.front().bits();
+  slot.output = set.outputs.empty() ? 0 : set.outputs.front().bits();
+  slot.result = set.result_names.empty() ? 0 : set.result_names.front().bits();
+}
+
+// RING reads the buffers of neighbours in pieces too small for that.
+bool Round::is_to_be_staged(BufferName place, std::size_t bytes) const noexcept {
+  if (place.is_null() || place.is_shared() || bytes == 0) return false;
+  return bytes <= largest_staged(num_ranks()) || !group_.world_->can_use_cma() ||
+         state_->sets[set_].call.algorithm == Algorithm::kRing;
+}
+
+// Sums that all ranks compute together go to private outputs through shared memory.
+bool Round::is_output_to_be_staged(BufferName place, std::size_t bytes) const noexcept {
+  const Kind kind = state_->sets[set_].call.kind;
+  const bool is_private = !place.is_null() && !place.is_shared() && bytes > 0;
+  return is_to_be_staged(place, bytes) || (is_private && is_reduction(kind) && kind != Kind::kReduceScatter);
+}
+
+void Round::stage_inputs() {
+  RankState::Set& set = mine().sets[set_];
+  std::size_t total = 0;
+  for (std::size_t index = 0; index < set.inputs.size(); ++index) {
+    const std::size_t bytes = set.call.buffers[index].input_bytes();
+    if (is_to_be_staged(set.inputs[index], bytes)) total += padded(bytes);
+  }
+  if (total == 0) return;
+  if (set.staged_inputs == nullptr || set.staged_inputs->size() < total) {
+    set.staged_inputs = nullptr;
+    set.staged_inputs = group_.world_->allocate(total);
+  }
+  const BufferName stage = group_.world_->buffer_name_of(set.staged_inputs->data(), interruption_.poll());
+  std::size_t used = 0;
+  for (std::size_t index = 0; index < set.inputs.size(); ++index) {
+    const Buffer& part = set.call.buffers[index];
+    if (!is_to_be_staged(set.inputs[index], part.input_bytes())) continue;
+    std::memcpy(set.staged_inputs->data() + used, part.input, part.input_bytes());
+    set.inputs[index] = (stage + used).as_staged();
+    used += padded(part.input_bytes());
+  }
+}
+
+void Round::stage_outputs() {
+  RankState::Set& set = mine().sets[set_];
+  const auto bytes_of = [&](std::size_t index) { return output_bytes(set.call, set.call.buffers[index], num_ranks()); };
+  std::size_t total = 0;
+  for (std::size_t index = 0; index < set.outputs.size(); ++index) {
+    if (is_output_to_be_staged(set.outputs[index], bytes_of(index))) total += padded(bytes_of(index));
+  }
+  if (total == 0) return;
+  if (set.staged_outputs == nullptr || set.staged_outputs->size() < total) {
+    set.staged_outputs = nullptr;
+    set.staged_outputs = group_.world_->allocate(total);
+  }
+  const BufferName stage = group_.world_->buffer_name_of(set.staged_outputs->data(), interruption_.poll());
+  std::size_t used = 0;
+  for (std::size_t index = 0; index < set.outputs.size(); ++index) {
+    if (!is_output_to_be_staged(set.outputs[index], bytes_of(index))) continue;
+    set.outputs[index] = (stage + used).as_staged();
+    used += padded(bytes_of(index));
+  }
+}
+
+// A record that is too long for its area lies in a block of its own: then the area holds length 0 and the name of the
+// block.
+void Round::write_own_record() {
+  RankState::Set& set = mine().sets[set_];
+  const RecordContents telling{set.call, set.inputs, set.outputs, set.own_inputs, set.own_outputs, set.result_names};
+  const std::size_t words = record_words(telling);
+  RecordArea& area = group_.control_->record(rank_, set_);
+  if (words < area.size()) {
+    area[0] = words;
+    write_record(telling, std::span(area).subspan(1));
+    return;
+  }
+  const std::size_t bytes = words * sizeof(std::uint64_t);
+  if (set.record == nullptr || set.record->size() < bytes) set.record = group_.world_->allocate(bytes);
+  write_record(telling, {reinterpret_cast<std::uint64_t*>(set.record->data()), words});
+  area[0] = 0;
+  area[1] = group_.world_->buffer_name_of(set.record->data(), interruption_.poll()).bits();
+  area[2] = words;
+}
+
+// --- After all have arrived ------------------------------------------------------------------------------------------
+
+RemoteCall& Group::remote_call(RankState& state, int rank, std::uint64_t sequence) {
+  RemoteCall& foreign = state.remote_calls[static_cast<std::size_t>(rank)];
+  if (foreign.sequence == sequence) return foreign;
+  const RecordArea& area = control_->record(rank, sequence % kSets);
+  if (area[0] != 0) {
+    read_record(std::span(area).subspan(1), foreign);
+  } else {
+    const auto* const words = reinterpret_cast<const std::uint64_t*>(world_->address_of(BufferName(area[1])));
+    read_record({words, area[2]}, foreign);
+  }
+  foreign.sequence = sequence;
+  return foreign;
+}
+
+BufferName Round::further_name(int rank, std::size_t part, bool is_input) {
+  if (!is_between_processes()) {
+    const Buffer& found = call_of(rank).buffers[part];
+    return BufferName::of_private(is_input ? found.input : found.output);
+  }
+  // A receiver of a broadcast may have no buffers.
+  const auto place_in = [&](const std::vector<BufferName>& places) {
+    return part < places.size() ? places[part] : BufferName();
+  };
+  if (group_.is_here(rank)) return place_in(is_input ? set_of(rank).inputs : set_of(rank).outputs);
+  const RemoteCall& foreign = group_.remote_call(mine(), rank, sequence_);
+  return place_in(is_input ? foreign.inputs : foreign.outputs);
+}
+
+BufferName Round::own_name(int rank, std::size_t part, bool is_input) {
+  if (group_.is_here(rank)) return (is_input ? set_of(rank).own_inputs : set_of(rank).own_outputs)[part];
+  const RemoteCall& foreign = group_.remote_call(mine(), rank, sequence_);
+  return (is_input ? foreign.own_inputs : foreign.own_outputs)[part];
+}
+
+MappedBuffer Round::map_buffer(int rank, BufferName place) {
+  if (place.is_null()) return {nullptr, place, rank};
+  if (place.is_shared()) return {group_.world_->address_of(place, interruption_.poll()), place, rank};
+  const bool is_here = group_.is_here(rank);
+  is_all_here_ = is_all_here_ && is_here;
+  return {is_here ? place.address() : nullptr, place, rank};
+}
+
+// Maps the buffers of all ranks into this process.
+void Round::resolve_buffers() {
+  try {
+    const Call& own = call();
+    const bool is_told_by_root = is_from_root(own.kind);
+    const std::size_t num_buffers = is_told_by_root ? call_of(own.root).buffers.size() : own.buffers.size();
+    mine().mapped_inputs.clear();
+    mine().mapped_outputs.clear();
+    for (std::size_t part = 0; part < num_buffers; ++part) {
+      for (int rank = 0; rank < num_ranks(); ++rank) {
+        mine().mapped_inputs.push_back(map_buffer(rank, input_name(rank, part)));
+        mine().mapped_outputs.push_back(map_buffer(rank, output_name(rank, part)));
+      }
+    }
+    resolve_results(announcer_of(own), num_buffers);
+    announcer_ = announcer_of(own);
+  } catch (const sync::Interrupted&) {
+    fail_interrupted();
+    leave_together();
+  } catch (const std::exception& error) {
+    group_.fail(Group::Cause::kAborted, name_of_call() + " failed: " + error.what());
+    leave_together();
+  }
+}
+
+void Round::resolve_results(int announcer, std::size_t num_buffers) {
+  mine().results.clear();
+  mine().num_results = num_buffers;
+  const BufferName first(slot_of(announcer).result);
+  const bool has_one = num_buffers <= 1 && call().kind != Kind::kScatter && call().algorithm != Algorithm::kRing;
+  if (has_one) {
+    mine().results.push_back(map_buffer(announcer, first));
+    return;
+  }
+  const std::vector<BufferName>& places = group_.is_here(announcer)
+                                              ? set_of(announcer).result_names
+                                              : group_.remote_call(mine(), announcer, sequence_).results;
+  for (const BufferName place : places) mine().results.push_back(map_buffer(announcer, place));
+}
+
+// --- The work --------------------------------------------------------------------------------------------------------
+
+std::size_t Round::block_bytes(std::size_t num_lanes) const noexcept {
+  if (is_all_here_) return SIZE_MAX;
+  return state_->scratch->size() / num_lanes / kLine * kLine;
+}
+
+void Round::read_from(MappedBuffer from, std::size_t bytes, std::byte* to) {
+  const int process = process_of(from.rank);
+  if (group_.world_->is_gone(process) || is_left_behind()) throw Unreachable();
+  if (group_.world_->read(process, from.name, bytes, to) != CmaResult::kDone) throw Unreachable();
+}
+
+const std::byte* Round::fetch(MappedBuffer from, std::size_t bytes, std::size_t lane, std::size_t num_lanes) {
+  if (from.here != nullptr || bytes == 0) return from.here;
+  std::byte* const to = mine().scratch->data() + lane * block_bytes(num_lanes);
+  read_from(from, bytes, to);
+  return to;
+}
+
+bool Round::may_write(MappedBuffer to) const noexcept {
+  if (!is_private_output(to)) return !writes_own_output_;
+  return writes_own_output_ && to.rank == rank_;
+}
+
+void Round::copy(MappedBuffer from, std::size_t bytes, MappedBuffer to, kernels::Store store) {
+  if (bytes == 0 || !may_write(to)) return;
+  if (from.here != nullptr) {
+    sync::fault_point();
+    return collectives::copy(from.here, bytes, to.here, store);
+  }
+  if (from.name == to.name && process_of(from.rank) == process_of(to.rank)) return;  // in place
+  read_from(from, bytes, to.here);
+}
+
+// A rank that has left the call may have reused its buffers. A process that ended, or runs another program now, may
+// have left its number to another one.
+void Round::check_sources() const {
+  if (is_left_behind()) throw Unreachable();
+  if (is_all_here_) return;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (!group_.is_here(rank) && !group_.world_->is_connected(process_of(rank))) throw Unreachable();
+  }
+}
+
+// Where all ranks get the same, staged outputs are the same bytes: one of them is written, that of the lowest rank
+// which has one, and all take theirs from there.
+bool Round::shares_staged_output() const noexcept {
+  const Call& own = state_->sets[set_].call;
+  return own.algorithm != Algorithm::kRing &&
+         (own.kind == Kind::kAllReduce || own.kind == Kind::kAllGather || own.kind == Kind::kBroadcast);
+}
+
+bool Round::is_written(int rank, std::size_t part) {
+  if (!is_between_processes() || !shares_staged_output() || !output(rank, part).name.is_staged()) return true;
+  for (int lower = 0; lower < rank; ++lower) {
+    if (output(lower, part).name.is_staged()) return false;
+  }
+  return true;
+}
+
+// The staged memory is its owner's at its next call but one: all have arrived at the next, and so have taken theirs.
+void Round::take_staged() {
+  const RankState::Set& set = mine().sets[set_];
+  for (std::size_t part = 0; part < set.outputs.size(); ++part) {
+    if (!set.outputs[part].is_staged()) continue;
+    int source = rank_;
+    for (int rank = 0; shares_staged_output() && rank < rank_; ++rank) {
+      if (!output(rank, part).name.is_staged()) continue;
+      source = rank;
+      break;
+    }
+    const std::size_t bytes = output_bytes(set.call, set.call.buffers[part], num_ranks());
+    std::memcpy(set.call.buffers[part].output, output(source, part).here, bytes);
+  }
+}
+
+void Round::leave_work() {
+  take_staged();
+  own_board().left_seq.publish(sequence_);
+}
+
+bool Round::others_have_left() const noexcept {
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (rank == rank_ || group_.world_->is_gone(process_of(rank))) continue;
+    if (!group_.control_->board(rank).left_seq.has_reached(sequence_)) return false;
+  }
+  return true;
+}
+
+// No rank completes a call before all of its work is done, so a rank that is past this call has failed.
+bool Round::is_left_behind() const noexcept {
+  if (!is_between_processes() || !group_.has_failed()) return false;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (rank != rank_ && group_.control_->board(rank).over.has_reached(sequence_)) return true;
+  }
+  return false;
+}
+
+bool Round::only_stopped_ones_stay() const {
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    const int process = process_of(rank);
+    if (rank == rank_ || group_.world_->is_gone(process)) continue;
+    if (group_.control_->board(rank).left_seq.has_reached(sequence_)) continue;
+    if (group_.is_here(rank) || !sync::is_stopped(group_.world_->pid_of(process))) return false;
+  }
+  return true;
+}
+
+void Round::leave_together() {
+  wait_for_leavers([] { return false; });
+  raise_after_leaving();
+}
+
+void Round::raise_after_leaving() {
+  if (!others_have_left()) group_.keep_outputs(rank_, sequence_);
+  finish();
+  group_.raise_failure(name_of_call());
+}
+
+// The process behind the memory has ended, which will be noticed; else the system has changed its mind.
+void Round::give_up_unreachable() {
+  constexpr std::chrono::seconds kNoticed{1};
+  const bool is_noticed = wait_for(kNoticed, [&] { return group_.has_failed(); });
+  if (interruption_.has_come()) {
+    fail_interrupted();
+  } else if (!is_noticed) {
+    group_.fail(Group::Cause::kAborted, name_of_call() + " cannot reach the memory of another process any more.");
+  }
+  leave_together();
+}
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,93 @@
+// The control block of a group: the state that all its ranks share.
+//
+// It lies on the heap (ranks that are threads of one process) or in shared memory, which each process maps at an
+// address of its own (see world.hpp). So nothing in it is a pointer or owns anything. Private state of a rank is in its
+// RankState.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+
+#include "ringlet/collectives/group/fixed_text.hpp"
+#include "ringlet/sync/counters.hpp"
+#include "ringlet/sync/event.hpp"
+#include "ringlet/sync/failure_word.hpp"
+#include "ringlet/sync/gate.hpp"
+#include "ringlet/sync/slot.hpp"
+
+namespace ringlet::collectives {
+
+// Calls use two sets of everything in turn. A rank that begins call s has seen all ranks arrive at call s - 1, so all
+// of them have left call s - 2, whose set it takes.
+inline constexpr std::size_t kSets = 2;
+
+// State that a rank publishes. Other ranks read it between its arrival and its next call but one.
+struct alignas(sync::kCacheLine) RankBoard {
+  std::array<sync::Slot, kSets> slots;
+  std::array<sync::WorkQueue, kSets> queues;
+  sync::StepCounter steps;
+  sync::StepCounter left_seq;  // the last call whose buffers it no longer works on: see Round::wait_to_the_end
+  sync::StepCounter over;      // the last call whose memory it no longer accesses: see Group::retire
+  sync::Flag has_departed;
+  FixedText<184> departure;  // why; written before has_departed is set
+};
+
+// Text of a failure, written by a process before it claims the failure word.
+struct FailureNote {
+  FixedText<3832> text;
+  FixedText<248> reason;  // how a process ended
+};
+
+// The record of a call for ranks of other processes: see call_record.hpp.
+using RecordArea = std::array<std::uint64_t, 1024>;
+
+struct alignas(sync::kCacheLine) Control {
+  static constexpr std::uint64_t kMagic = 0x72696E676C657431;  // "ringlet1"
+
+  std::uint64_t magic = kMagic;
+  std::uint64_t size_bytes = 0;
+  std::int32_t num_ranks = 0;
+  std::int32_t num_processes = 0;
+  std::array<sync::Gate, kSets> gates;
+  sync::Event event;
+  sync::Flag has_leavers;  // a rank intends to leave a call: see Gate
+  sync::Flag has_departures;
+  sync::FailureWord failure;
+};
+static_assert(std::is_trivially_destructible_v<Control> && std::is_trivially_destructible_v<RankBoard>);
+
+// The block: Control, a RankBoard for each rank; between processes also a FailureNote for each process and kSets
+// RecordAreas for each rank.
+class ControlBlock {
+ public:
+  ControlBlock() = default;
+  // Makes a block in `memory`, which is aligned to a cache line and has bytes_for() of them. Without processes: for the
+  // threads of one.
+  static ControlBlock make(std::byte* memory, int num_ranks, int num_processes);
+  // The block that another process has made; throws core::MismatchError if it is not a control block of this shape.
+  static ControlBlock find(std::byte* memory, int num_ranks, int num_processes);
+  static std::size_t bytes_for(int num_ranks, int num_processes);
+
+  Control* operator->() const noexcept { return control_; }
+  Control& operator*() const noexcept { return *control_; }
+  RankBoard& board(int rank) const noexcept { return boards_[rank]; }
+  std::span<RankBoard> boards() const noexcept { return {boards_, static_cast<std::size_t>(control_->num_ranks)}; }
+  FailureNote& note(int process) const noexcept { return notes_[process]; }
+  RecordArea& record(int rank, std::size_t set) const noexcept {
+    return records_[static_cast<std::size_t>(rank) * kSets + set];
+  }
+
+ private:
+  ControlBlock(std::byte* memory, int num_ranks, int num_processes);
+
+  Control* control_ = nullptr;
+  RankBoard* boards_ = nullptr;
+  FailureNote* notes_ = nullptr;
+  RecordArea* records_ = nullptr;
+};
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,26 @@
+// Failing in the middle of a call.
+#pragma once
+
+#include <new>
+#include <string>
+
+#include "ringlet/collectives/group/group.hpp"
+#include "ringlet/core/error.hpp"
+
+namespace ringlet::collectives {
+
+// Between the rounds of a call the others wait for this rank, so that it cannot fail alone.
+template <class F>
+auto or_abort(Group& group, int rank, F&& f) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    group.abort("rank " + std::to_string(rank) + " ran out of memory in the middle of a call.");
+    throw;
+  } catch (const core::SharedMemoryError& error) {
+    group.abort("rank " + std::to_string(rank) + " ran out of shared memory in the middle of a call: " + error.what());
+    throw;
+  }
+}
+
+}  // namespace ringlet::collectives

@@ -1,0 +1,71 @@
+// Handle of another process of this host: liveness and exit status.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ringlet::sync {
+
+// A file descriptor that is closed with its object.
+class Descriptor {
+ public:
+  Descriptor() noexcept = default;
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}  // takes `fd` over; -1 for none
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor() { close(); }
+
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+  int release() noexcept;  // the caller closes it
+  void close() noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+// A handle that keeps meaning the same process, even after its pid is reused.
+class Pidfd {
+ public:
+  Pidfd() noexcept = default;  // of no process: never ends
+  Pidfd(int fd, int pid);      // takes `fd` over; -1 where the system gives none: `pid` is then a name only
+  static Pidfd open(int pid);  // std::system_error if there is no such process, or the system has no pidfds
+
+  int fd() const noexcept { return descriptor_.get(); }  // readable once the process has ended
+  int pid() const noexcept { return pid_; }
+  bool has_ended() const noexcept;  // false where there is no pidfd
+
+  // What completes "rank 2 (pid 812 on HOST) ...": "was killed by SIGKILL (signal 9)", "exited with status 3", "ended;
+  // the system does not tell how". Ask soon after the end: older systems report it only until the parent has reaped the
+  // process.
+  std::string how_it_ended() const;
+
+ private:
+  Descriptor descriptor_;
+  int pid_ = -1;
+  std::uint64_t oom_kills_before_ = 0;
+};
+
+// A process by its number and the time at which it started: needs no handle, but the process must be known to live when
+// this is made.
+class LivingProcess {
+ public:
+  LivingProcess() noexcept = default;  // of no process: never ends
+  explicit LivingProcess(int pid);
+
+  // Whether all its threads have ended; false where the system does not report it.
+  bool has_ended() const;
+
+ private:
+  int pid_ = -1;
+  std::uint32_t started_at_ = 0;  // the low bits, which come again after a year; 0 if not known
+};
+
+// Which processes have numbers that this one can look up: those with an equal value; 0 where the system does not report
+// it.
+std::uint64_t pid_namespace() noexcept;
+
+// Return whether a process is stopped by SIGSTOP or a debugger: it does nothing until it is continued.
+bool is_stopped(int pid);
+
+}  // namespace ringlet::sync
