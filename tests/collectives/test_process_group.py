@@ -61,7 +61,7 @@ def test_a_variable_that_is_no_number_is_named(monkeypatch):
         ({"rank": 0, "num_ranks": 1001}, "at most 1000 processes, not 1001 with one rank each: .* with ranks="),
         ({"rank": "0", "num_ranks": 2}, "rank is '0': expected a whole number below 2"),
         ({"rank": 0, "num_ranks": 1.5}, "num_ranks is 1.5: expected a whole number"),
-        ({"rank": 0, "ranks": [0], "num_ranks": 1}, "give one of them"),
+        ({"rank": 0, "ranks": [0], "num_ranks": 1}, "pass only one of them"),
         ({"ranks": [], "num_ranks": 1}, "expected at least one rank, without duplicates"),
         ({"ranks": [1, 1], "num_ranks": 2}, "expected at least one rank, without duplicates"),
         ({"ranks": [0, 3], "num_ranks": 2}, "rank 3 is not in this group"),

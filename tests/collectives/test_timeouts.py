@@ -28,5 +28,5 @@ def test_none_is_the_default_and_zero_is_never() -> None:
 
 @pytest.mark.parametrize("seconds", [-1, float("nan")])
 def test_a_bad_argument_is_refused(seconds: Any) -> None:
-    with pytest.raises(ValueError, match="0 for never, or None for the default"):
+    with pytest.raises(ValueError, match="0 for no limit, or None for the default"):
         resolve_timeout(seconds)

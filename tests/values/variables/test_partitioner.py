@@ -75,5 +75,5 @@ def test_a_limit_of_zero_shards_is_none_as_in_tensorflow():
 
 
 def test_the_base_says_what_it_lacks():
-    with pytest.raises(NotImplementedError, match="lacks __call__"):
+    with pytest.raises(NotImplementedError, match="does not define __call__"):
         Partitioner()((1,), "float32")

@@ -150,5 +150,5 @@ def test_a_variable_has_its_first_value():
 
 
 def test_a_class_without_a_value_says_so():
-    with pytest.raises(NotImplementedError, match="does not say how"):
+    with pytest.raises(NotImplementedError, match="does not define"):
         ScatterNdUpdates().scatter_nd_add([[0]], [1.0])
