@@ -23,6 +23,8 @@ import ringlet
 import ringlet.coordinator
 import ringlet.data
 from ringlet.errors import DeadlineExceededError, PSUnavailableError
+from ringlet.strategy.parameter_servers import ParameterServers
+from tests.coordinator.in_forks import ForkTasks, Spring
 from tests.processes.forked import Job, footprint
 from tests.processes.harness import descriptors_of, eventually, threads_of
 
@@ -50,8 +52,14 @@ class Round:
         self.chance = random.Random(f"{seed} {event}")
         self.event = event
         self.num_workers, self.num_ps = self.chance.randint(1, 3), self.chance.randint(1, 2)
+        # Forks start much faster than interpreters. They end with their connection: not while they are stopped.
+        is_real = event == "stall worker" or event.startswith("kill coordinator") or self.chance.random() < 0.3
+        self.spring = None if is_real else Spring(is_fork=True)
         resolver = ringlet.cluster_resolver.LocalClusterResolver(workers=self.num_workers, ps=self.num_ps)
         self.strategy = ringlet.ParameterServerStrategy(resolver)
+        if self.spring is not None:
+            tasks = ForkTasks(self.spring, self.num_workers, self.num_ps)
+            self.strategy.extended._known_servers = ParameterServers(tasks)
         with self.strategy.scope():
             self.counts = ringlet.Variable(np.zeros((CALLS, 3)))
             self.others = [ringlet.Variable(0) for _ in range(self.num_ps)]  # one at least on each
@@ -238,6 +246,8 @@ def body_of(seed: int, event: str) -> Callable[[int, Callable[[Any], None]], Non
         begin = time.monotonic()
         job.coordinator.shutdown()
         seconds = time.monotonic() - begin
+        if job.spring is not None:
+            job.spring.close()
         if seconds > 20.0:  # 2 s where the machine is not busy
             wrong += f"; shutdown took {seconds:.0f} s"
         return wrong
