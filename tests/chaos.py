@@ -33,6 +33,7 @@ KINDS = {
     "processes": "tests.processes.chaos",
     "strategies": "tests.strategy.chaos",
     "launcher": "tests.launcher.chaos",
+    "launch": "tests.launcher.launch_chaos",
     "coordinator": "tests.coordinator.chaos",
     "saves": "tests.train.chaos",
 }
@@ -97,7 +98,7 @@ def main() -> int:
     seed = options.seed
     with _own_world():
         while (begin := time.monotonic()) < end:
-            event = random.Random(seed).choice(events)
+            event = random.Random(f"{seed} event").choice(events)
             wrong = run_round(options.kind, seed, event)
             print(*(text[-4000:] for text in wrong), sep="\n", end="\n" if wrong else "", flush=True)
             rounds[event] += 1

@@ -25,6 +25,7 @@ import ringlet.data
 from ringlet.errors import DeadlineExceededError, PSUnavailableError
 from ringlet.strategy.parameter_servers import ParameterServers
 from tests.coordinator.in_forks import ForkTasks, Spring
+from tests.coordinator.in_servers import Servers
 from tests.processes.forked import Job, footprint
 from tests.processes.harness import descriptors_of, eventually, threads_of
 
@@ -52,14 +53,8 @@ class Round:
         self.chance = random.Random(f"{seed} {event}")
         self.event = event
         self.num_workers, self.num_ps = self.chance.randint(1, 3), self.chance.randint(1, 2)
-        # Forks start much faster than interpreters. They end with their connection: not while they are stopped.
-        is_real = event == "stall worker" or event.startswith("kill coordinator") or self.chance.random() < 0.3
-        self.spring = None if is_real else Spring(is_fork=True)
-        resolver = ringlet.cluster_resolver.LocalClusterResolver(workers=self.num_workers, ps=self.num_ps)
-        self.strategy = ringlet.ParameterServerStrategy(resolver)
-        if self.spring is not None:
-            tasks = ForkTasks(self.spring, self.num_workers, self.num_ps)
-            self.strategy.extended._known_servers = ParameterServers(tasks)
+        self.spring, self.servers = None, None
+        self.strategy = self._new_strategy()
         with self.strategy.scope():
             self.counts = ringlet.Variable(np.zeros((CALLS, 3)))
             self.others = [ringlet.Variable(0) for _ in range(self.num_ps)]  # one at least on each
@@ -69,6 +64,39 @@ class Round:
         self.tasks = self.strategy.extended._cluster()
         self.victim = -1
         self.begin_anew()
+
+    def _new_strategy(self) -> ringlet.ParameterServerStrategy:
+        """Make one whose tasks are interpreters, forks, which start faster, or servers that come by themselves."""
+        # Forks and servers end with their connection: not while they are stopped.
+        kinds = ["interpreters"] if self.event in _ONLY_INTERPRETERS else ["interpreters", "forks", "servers"]
+        kind = self.chance.choice(kinds if self.event != "kill coordinator" else ["interpreters", "servers"])
+        if kind == "servers":
+            self.servers = Servers(self.num_workers, self.num_ps)
+            resolver = ringlet.cluster_resolver.SimpleClusterResolver(self.servers.spec, task_type="chief", task_id=0)
+            return ringlet.ParameterServerStrategy(resolver)
+        resolver = ringlet.cluster_resolver.LocalClusterResolver(workers=self.num_workers, ps=self.num_ps)
+        strategy = ringlet.ParameterServerStrategy(resolver)
+        if kind == "forks":
+            self.spring = Spring(is_fork=True)
+            tasks = ForkTasks(self.spring, self.num_workers, self.num_ps)
+            strategy.extended._known_servers = ParameterServers(tasks)
+        return strategy
+
+    def close(self) -> str:
+        """End the job; return what was wrong with its end."""
+        begin = time.monotonic()
+        self.coordinator.shutdown()
+        seconds = time.monotonic() - begin
+        if self.spring is not None:
+            self.spring.close()
+        if self.servers is not None:
+            # One that has been killed has come again, perhaps after the end: it waits for the next coordinator.
+            is_killed = self.event.startswith("kill")
+            left = self.servers.close(0.2 if is_killed else PATIENCE_SECONDS)
+            if left and not is_killed:
+                return f"the servers {left} have not ended with their coordinator"
+        # 2 s where the machine is not busy.
+        return f"shutdown took {seconds:.0f} s" if seconds > 20.0 else ""
 
     def begin_anew(self) -> None:
         """Count from 0 again."""
@@ -167,7 +195,9 @@ class Round:
 
     def lost(self, error: PSUnavailableError) -> str:
         """Return what is wrong with the error of a lost parameter server, and with what comes after it."""
-        if error.task_index != self.victim or error.reason != "was killed by SIGKILL (signal 9)":
+        # Of a server, which is not a child of this process, the system does not tell how it ended.
+        reason = error.reason if self.servers is None else "was killed by SIGKILL (signal 9)"
+        if error.task_index != self.victim or reason != "was killed by SIGKILL (signal 9)":
             return f"blamed parameter server {error.task_index}, not {self.victim}: {error}"
         if f"parameter server {self.victim} (/job:ps/task:{self.victim}, pid " not in str(error):
             return f"does not name the parameter server: {error}"
@@ -211,6 +241,7 @@ _ACTS: dict[str, Callable[[Round], None]] = {
     "kill stopped ps": lambda job: job.send("ps", signal.SIGSTOP, signal.SIGKILL),
     "kill worker and ps": _kill_ps_and_worker,
 }
+_ONLY_INTERPRETERS = ("stall worker", "kill coordinator beside stopped")
 # What happens to the coordinator, or in it.
 EVENTS = [*_ACTS, "raise", "interrupt", "pause coordinator", "kill coordinator", "kill coordinator beside stopped"]
 
@@ -243,14 +274,8 @@ def body_of(seed: int, event: str) -> Callable[[int, Callable[[Any], None]], Non
             job.coordinator.join()
             job.begin_anew()
             wrong = job.run()
-        begin = time.monotonic()
-        job.coordinator.shutdown()
-        seconds = time.monotonic() - begin
-        if job.spring is not None:
-            job.spring.close()
-        if seconds > 20.0:  # 2 s where the machine is not busy
-            wrong += f"; shutdown took {seconds:.0f} s"
-        return wrong
+        end = job.close()
+        return wrong or end
 
     def body(index: int, tell: Callable[[Any], None]) -> None:
         descriptors, threads = descriptors_of(), threads_of()

@@ -57,7 +57,9 @@ class Spring:
                 self._wait = functools.partial(os.waitpid, os.fork(), 0)
                 if not self._wait.args[0]:
                     self._orders.close()
-                    spring(theirs)
+                    with contextlib.suppress(OSError):  # closed before its last answer was read
+                        spring(theirs)
+                    os._exit(0)
                 return
             program = f"import socket; from {__name__} import spring; spring(socket.socket(fileno={theirs.fileno()}))"
             process = subprocess.Popen([sys.executable, "-c", program], pass_fds=[theirs.fileno()])

@@ -51,12 +51,13 @@ class Plan:
     count: int
     crosses: str
     is_split: bool
+    calls: int  # made before something happens
     pause: float
     victims: list[int]
 
     @classmethod
     def draw(cls, seed: int, event: str, most_ranks: int = 5) -> Plan:
-        chance = random.Random(seed)
+        chance = random.Random(f"{seed} {event}")
         num_ranks = chance.randint(3 if event.endswith("two") or "beside" in event else 2, most_ranks)
         dtype = np.dtype(chance.choice(DTYPES))
         blocks = int(2 ** chance.uniform(0, 23)) // dtype.itemsize // num_ranks
@@ -68,7 +69,8 @@ class Plan:
             max(blocks, 1) * num_ranks,
             chance.choice("110"),
             num_ranks > 2 and chance.random() < 0.4,
-            chance.uniform(0, 0.05),
+            chance.choice([0, 1, chance.randrange(30)]),
+            chance.uniform(0, 0.02),
             chance.sample(range(num_ranks), 2 if event.endswith("two") or "beside" in event else 1),
         )
 
@@ -224,11 +226,16 @@ def body_of(plan: Plan, program: type[Program], phase: mmap.mmap) -> Callable[[i
                     tell(["wrong", step])
                     return
                 step += 1
+                if rank == 0:
+                    phase[1] = min(step, 255)
             tell(["done", step])
             return
         except (WorkerLostError, DeadlineExceededError, CollectiveAborted) as error:
             lost = getattr(error, "rank", -1) // calls.replicas
             answer = [type(error).__name__, str(error), lost, getattr(error, "pid", None)]
+        except ValueError as error:  # its own
+            tell([type(error).__name__, str(error), rank, os.getpid()])
+            return
         try:
             calls.is_over(False)
             answer[1] += ", but the next call returned"
@@ -255,7 +262,7 @@ def run_round(seed: int, event: str, folder: Path) -> list[str]:
 
 def run_plan(plan: Plan, program: type[Program]) -> list[str]:
     """Run a program as the ranks of one job; return what was wrong with it."""
-    phase = mmap.mmap(-1, 1)
+    phase = mmap.mmap(-1, 2)  # what to do, and how many calls rank 0 has made
     job = Job(plan.num_ranks, body_of(plan, program, phase))
     try:
         wrong = _disturb(plan, job, phase)
@@ -285,7 +292,7 @@ def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str] | None:
         return None
     if joined != ["joined"] * plan.num_ranks:
         return [f"did not join: {joined}"]
-    time.sleep(plan.pause)
+    _await_calls(plan, phase)
     if plan.event == "pause":
         chance = random.Random(plan.seed)
         for _ in range(10):
@@ -301,6 +308,8 @@ def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str] | None:
     for rank in plan.kills:
         job.kill(rank)
     survivors = [rank for rank in everyone if rank not in plan.victims]
+    if plan.event == "raise" and (text := _refused(plan, job.pids, plan.victims[0], told(plan.victims[0]))):
+        return [text]
     wrong = [text for rank in survivors if (text := _refused(plan, job.pids, rank, told(rank)))]
     for rank in plan.stops:
         job.kill(rank, signal.SIGCONT)
@@ -313,12 +322,23 @@ def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str] | None:
     return wrong
 
 
+def _await_calls(plan: Plan, phase: mmap.mmap) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while phase[1] < plan.calls and time.monotonic() < end:
+        time.sleep(0.0005)
+    time.sleep(plan.pause)
+
+
 def _refused(plan: Plan, pids: list[int], rank: int, answer: Any) -> str:
     """Whatever is wrong with the error that a rank has raised."""
     if not isinstance(answer, list) or len(answer) != 4:
         return f"rank {rank} told {answer}"
     kind, text, lost, pid = answer
-    if plan.kills:
+    if plan.event == "raise" and rank in plan.victims:
+        right = (kind, text) == ("ValueError", "chaos")
+    elif plan.event == "raise":  # the process has caught its error, and ended
+        right = kind == "WorkerLostError" and pid == pids[lost] and lost in plan.victims and "with status 0" in text
+    elif plan.kills:
         right = kind == "WorkerLostError" and lost in plan.kills and pid == pids[lost] and "SIGKILL" in text
     else:
         # Ranks of a part have numbers of their own there: the pid tells them apart.

@@ -1,4 +1,7 @@
-"""Random training jobs of MultiWorkerMirroredStrategy, disturbed as the collectives are (`tests.chaos`)."""
+"""Random training jobs of MultiWorkerMirroredStrategy, disturbed as the collectives are (`tests.chaos`).
+
+Or one of the replicas raises an error: its worker raises the same, and the others one that names the worker.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,13 @@ import ringlet
 import ringlet.data
 import ringlet.strategy.multi_worker  # loaded once for all jobs
 from ringlet import VariableAggregation, VariableSynchronization
-from tests.processes.chaos import EVENTS, Plan, run_plan
+from tests.processes import chaos
+from tests.processes.chaos import Plan, run_plan
 from tests.strategy.workers import environment
 
 __all__ = ["EVENTS", "run_round"]
 
+EVENTS = [*chaos.EVENTS, "raise"]
 OPERATIONS = ["all_reduce", "many", "all_gather", "train", "train", "assign", "read", "metric"]
 OPERATIONS += ["reduce", "mean", "rows", "gather", "next", "next", "batch"]
 ROWS = 3
@@ -37,12 +42,15 @@ class Steps:
 
     def __init__(self, plan: Plan, rank: int) -> None:
         self.plan = plan
-        self.replicas = random.Random(plan.seed).choice([1, 1, 2])
+        self.replicas = random.Random(f"{plan.seed} replicas").choice([1, 1, 2])
         job_id = f"chaos {os.getppid()}"
         crosses = {"RINGLET_CROSS_MEMORY": plan.crosses}
         os.environ.update(environment(rank, plan.num_ranks, self.replicas, job_id, **crosses))
         options = ringlet.experimental.CommunicationOptions(timeout_seconds=plan.timeout_seconds)
         self.strategy = ringlet.MultiWorkerMirroredStrategy(communication_options=options)
+        own = random.Random(f"{plan.seed} failure")
+        self.fails_at = own.randrange(30) if plan.event == "raise" and rank in plan.victims else -1
+        self.fails_in = rank * self.replicas + own.randrange(self.replicas)
         self.size = self.strategy.num_replicas_in_sync
         self.mine = [rank * self.replicas + local for local in range(self.replicas)]
         self.count = min(plan.count, 1 << 18)
@@ -68,6 +76,8 @@ class Steps:
     def make(self, step: int) -> bool:
         """Make one call; return whether its result is right."""
         chance = random.Random(f"{self.plan.seed} {step}")  # alike on all workers
+        if step == self.fails_at:
+            self.run(self._fail)
         name, base = chance.choice(OPERATIONS), step % 7
         call: Callable[[int], bool] = getattr(self, f"_{name}")
         return call(base)
@@ -91,6 +101,11 @@ class Steps:
     def sum_of(self, base: int) -> int:
         """Return the sum of ``base + replica`` over all replicas."""
         return self.size * base + sum(range(self.size))
+
+    def _fail(self, context: Any, i: int) -> Any:
+        if i == self.fails_in:
+            raise ValueError("chaos")
+        return context.all_reduce("SUM", np.int64(i))
 
     def _all_reduce(self, base: int) -> bool:
         results = self.run(lambda context, i: context.all_reduce("SUM", np.full(self.count, base + i, np.int64)))
@@ -151,7 +166,9 @@ class Steps:
         batch = [x.tolist() for x in self.local(next(self.batches))]
         first = self.num_batches * self.size
         self.num_batches += 1
-        return batch == [[first + i] for i in self.mine]
+        # Each worker has every other element, and deals its own out to its replicas.
+        worker, workers = self.mine[0] // self.replicas, self.plan.num_ranks
+        return batch == [[first + worker + local * workers] for local in range(self.replicas)]
 
     def _batch(self, base: int) -> bool:
         values = [self.per_replica(lambda i, k=k: np.full(ROWS, base + i + k, np.float32)) for k in range(3)]
