@@ -21,6 +21,7 @@ import numpy as np
 
 import ringlet
 import ringlet.strategy.multi_worker  # loaded once for all jobs
+from ringlet import VariableAggregation, VariableSynchronization
 from ringlet.errors import DeadlineExceededError, WorkerLostError
 from ringlet.train import Checkpoint, CheckpointManager, latest_checkpoint
 from tests.processes.forked import Job
@@ -77,11 +78,17 @@ class Program:
         self.count = int(2 ** chance.uniform(0, 19))
         self.keep = chance.randint(1, 3)
         self.values = ringlet.Variable(np.zeros(self.count))
-        self.checkpoint = Checkpoint(values=self.values, number=0, parts=[b"", {"text": ""}])
+        # Of which each worker saves its own part.
+        self.shares = ringlet.Variable(
+            0, synchronization=VariableSynchronization.ON_READ, aggregation=VariableAggregation.SUM
+        )
+        self.checkpoint = Checkpoint(values=self.values, shares=self.shares, number=0, parts=[b"", {"text": ""}])
         self.manager = CheckpointManager(self.checkpoint, folder, self.keep, checkpoint_name=name)
 
-    def save(self, number: int) -> None:
+    def save(self, number: int, workers: int = 1) -> None:
+        """Save a number, which is what the shares of all workers add up to."""
         self.values.assign(np.full(self.count, float(number)))
+        ringlet.get_strategy().run(lambda: self.shares.assign(_share(number, workers)) is None)
         self.checkpoint.number = number
         self.checkpoint.parts = [bytes([number % 256]) * 1000, {"text": str(number) * 1000}]
         self.manager.save()
@@ -92,7 +99,13 @@ class Program:
         number = int(self.checkpoint.number)
         parts = [bytes([number % 256]) * 1000, {"text": str(number) * 1000}] if number else [b"", {"text": ""}]
         is_whole = (self.values.numpy() == number).all() and self.checkpoint.parts == parts
-        return number if is_whole else -1
+        return number if is_whole and int(self.shares.numpy()) == number else -1
+
+
+def _share(number: int, workers: int) -> int:
+    """Return this replica's part: 1 for all but the last, which has the rest."""
+    replica = int(ringlet.get_replica_context().replica_id_in_sync_group)
+    return number - workers + 1 if replica == workers - 1 else 1
 
 
 def body_of(seed: int, event: Event, folder: Path, phase: mmap.mmap) -> Callable[[int, Callable[[Any], None]], None]:
@@ -114,7 +127,7 @@ def body_of(seed: int, event: Event, folder: Path, phase: mmap.mmap) -> Callable
             with strategy.scope():
                 program = Program(seed, folder, "program0")
                 for number in range(1, 10**9):
-                    program.save(number)
+                    program.save(number, event.programs)
                     tell(number)
                     if strategy.reduce("SUM", np.int64(phase[0]), axis=None):
                         break
@@ -139,7 +152,7 @@ def check_body(seed: int, event: Event, folder: Path, saved: list[int]) -> Calla
             program = Program(seed, folder / "none", "none")
             program.checkpoint.read(file).expect_partial()
             number = int(program.checkpoint.number)
-            if not (program.values.numpy() == number).all():
+            if not (program.values.numpy() == number).all() or int(program.shares.numpy()) != number:
                 wrong.append(f"{file.name} is not whole")
         for name, floor in zip(names, floors, strict=True):
             program = Program(seed, folder, name)
