@@ -126,12 +126,15 @@ def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME
     is_told : bool
         Whether it is the state file that tells.
     """
+    last: FolderState | None = None
     try:
-        state = read_state(folder, latest_filename)
-        if state is not None and os.path.exists(file_of(os.path.join(folder, state.latest))):
-            return state, True
-        if state is not None:
-            _log.warning("%s names %s, which is not there: looking at the files", folder, state.latest)
+        while (state := read_state(folder, latest_filename)) is not None:
+            if os.path.exists(file_of(os.path.join(folder, state.latest))):
+                return state, True
+            if state == last:
+                _log.warning("%s names %s, which is not there: looking at the files", folder, state.latest)
+                break
+            last = state  # another program may have saved, and removed that one, since the file was read
     except (CheckpointCorruptError, OSError) as error:
         _log.warning("%s; looking at the checkpoints that are there instead", error)
     found = checkpoints_in(folder, prefix)
