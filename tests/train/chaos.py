@@ -6,6 +6,7 @@ returned, or a newer one, is the one that is restored; every file is whole; the 
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import random
@@ -70,10 +71,18 @@ TABLE = {
 EVENTS = list(TABLE)
 
 
+class NoMessages(logging.Handler):
+    """Refuses what is logged: nothing of what happens here is worth a message."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise AssertionError(record.getMessage())
+
+
 class Program:
     """What is saved: the number of the save, in several forms."""
 
     def __init__(self, seed: int, folder: Path, name: str) -> None:
+        logging.getLogger("ringlet.train").handlers = [NoMessages()]
         chance = random.Random(seed)
         self.count = int(2 ** chance.uniform(0, 19))
         self.keep = chance.randint(1, 3)
