@@ -231,7 +231,7 @@ def _kill_ps_and_worker(job: Round) -> None:
 # What happens to the tasks in the middle of each batch.
 _ACTS: dict[str, Callable[[Round], None]] = {
     "kill worker": _times(1, signal.SIGKILL),
-    "kill workers": _times(4, signal.SIGKILL),
+    "kill workers": _times(2, signal.SIGKILL),  # one that is killed five times before it has started is given up
     "kill stopped worker": _times(1, signal.SIGSTOP, signal.SIGKILL),
     "pause worker": lambda job: job.pause("worker"),
     "pause ps": lambda job: job.pause("ps"),

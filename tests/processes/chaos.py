@@ -324,7 +324,7 @@ def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str] | None:
 
 def _await_calls(plan: Plan, phase: mmap.mmap) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
-    while phase[1] < plan.calls and time.monotonic() < end:
+    while phase[1] < plan.calls and plan.event != "raise" and time.monotonic() < end:
         time.sleep(0.0005)
     time.sleep(plan.pause)
 
