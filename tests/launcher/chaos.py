@@ -22,7 +22,8 @@ from tests.processes.harness import PATIENCE_SECONDS
 
 __all__ = ["EVENTS", "run_round"]
 
-STALL_SECONDS = 3.0  # the time-out of jobs in which a worker stays stopped, or hangs
+# The time-out of jobs in which a worker stays stopped, or hangs: longer than workers start one after the other.
+STALL_SECONDS = 10.0
 # Longer than all have from the first failure to their end, on a machine that is busy with other work.
 END_SECONDS = 20.0
 

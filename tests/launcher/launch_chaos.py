@@ -22,7 +22,7 @@ __all__ = ["EVENTS", "run_round", "train"]
 
 # Longer than this, an answer counts as a hang, however busy the machine is.
 PATIENCE_SECONDS = 120.0
-STALL_SECONDS = 3.0
+STALL_SECONDS = 10.0  # longer than workers start one after the other on a busy machine
 KILL, KILL_STOPPED, STALL = (signal.SIGKILL,), (signal.SIGSTOP, signal.SIGKILL), (signal.SIGSTOP,)
 PAUSE = (signal.SIGSTOP, signal.SIGCONT) * 5
 # Signals, whether the caller gets them rather than a worker, and what `launch` raises.
